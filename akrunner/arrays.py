@@ -6,35 +6,29 @@ a second, and its memory, of every job. And some versions cannot do without it (
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Sequence, Union
+from typing import Optional, Sequence, Union
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.column_types import DTYPES, TIMES, Family, family_of, type_of
+
 #: bytes of somebody's own, or where they lie in memory that is used again
 Octets = Union[bytes, memoryview]
 
-_NAMES: Dict[pa.DataType, str] = {
-    **{getattr(pa, name)(): name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-    **{getattr(pa, name)(): name for name in ("float16", "float32", "float64")},
-}
-_TYPES = {name: data_type for data_type, name in _NAMES.items()}
-
-
-def numpy_name(data_type: pa.DataType) -> str:
-    """numpy's name of a type of integers or floats."""
-    return _NAMES[data_type]
-
 
 def arrow_type(name: str) -> Optional[pa.DataType]:
-    """Arrow's type of integers or floats by numpy's name, None: there is none."""
-    return _TYPES.get(name)
+    """Arrow's type of integers, floats or booleans by numpy's name, None: there is none."""
+    row = DTYPES.get(name)
+    return row.arrow if row is not None else None
 
 
 def numbers_of(array: pa.Array) -> "NDArray[np.generic]":
     """Integers or floats, as they lie in memory: under a null stands anything at all."""
-    dtype = np.dtype(numpy_name(array.type))
+    row = type_of(array.type)
+    assert row is not None and row.family in (Family.WHOLE, Family.REAL), array.type
+    dtype = np.dtype(row.dtype)
     if not len(array):
         return np.empty(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
@@ -44,6 +38,19 @@ def known_numbers_of(array: pa.Array) -> "NDArray[np.generic]":
     """As `numbers_of`, with 0 where a null is."""
     values = numbers_of(array)
     return np.where(truths_of(array.is_valid()), values, values.dtype.type(0)) if array.null_count else values
+
+
+def integers_of(values: pa.Array) -> pa.Array:
+    """What times, booleans and decimals without a fraction count, as int64. Raises: pa.ArrowInvalid: one does not fit."""
+    if family_of(values.type) in TIMES and values.type.bit_width == 32:
+        # Arrow goes from these to 32 bits alone
+        values = values.cast(pa.int32())
+    return values.cast(pa.int64())
+
+
+def counted(integers: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Integers as the timestamps, dates or times they count: the inverse of `integers_of`. Raises: pa.ArrowInvalid: one does not fit."""
+    return integers.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
 
 
 def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":

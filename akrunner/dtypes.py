@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner.arrays import arrow_type
+from akrunner.column_types import TABLE, UNITS
 from akrunner.errors import SchemaError
 from akrunner.schema import Field, Schema, plain, shortened, typed
 
-#: Python's own: those of 64 bits, as numpy takes them
-_PYTHON: Dict[Any, pa.DataType] = {
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-    bytes: pa.binary(),
-    datetime.datetime: pa.timestamp("us"),
-    datetime.date: pa.date32(),
-}
+#: Python's own: numbers are of 64 bits, as numpy takes them
+_PYTHON: Dict[Any, pa.DataType] = {row.python: row.arrow for row in TABLE if row.python is not None}
 #: numpy's kinds that are not numbers; an object of a frame is text, or it says which type it is
-_KINDS = {"O": pa.string(), "U": pa.string(), "T": pa.string(), "S": pa.binary(), "b": pa.bool_()}
+_KINDS: Dict[str, pa.DataType] = {letter: row.arrow for row in TABLE for letter in row.numpy_kinds}
 
 
 def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
@@ -116,5 +108,5 @@ def _of_numpy(given: "np.dtype[Any]") -> Optional[pa.DataType]:
         return _KINDS[given.kind]
     if given.kind == "M":
         unit = np.datetime_data(given)[0]
-        return pa.date32() if unit == "D" else pa.timestamp(unit) if unit in ("s", "ms", "us", "ns") else None
+        return pa.date32() if unit == "D" else pa.timestamp(unit) if unit in UNITS else None
     return arrow_type(given.name)

@@ -1,6 +1,6 @@
 """Schemas: `"id bigint, p double"` <-> `Schema` <-> Arrow schema, and which feature each column becomes.
 
-The type table is the design's. A `Schema` is also what the worker is told about its columns (`Schema.describe`).
+What depends on a type is in `akrunner.column_types`. A `Schema` is also what the worker is told about its columns (`Schema.describe`).
 """
 
 from __future__ import annotations
@@ -15,61 +15,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import arrow_type, numpy_name
+from akrunner.column_types import MANY, TABLE, UNITS, WORDS, ColumnType, Family, family_of, type_of
 from akrunner.errors import SchemaError
-
-INT64 = "int64"
-FLOAT = "float"
-BYTES = "bytes"
+from akrunner.wire.features import BYTES
 
 #: numpy's short names: i8 is int64
 _NUMPY_LETTERS = re.compile(r"[iu][1248]|f[48]")
-_SCALARS: Dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "bool": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "varchar": pa.string(),
-    "varbinary": pa.binary(),
-    "binary": pa.binary(),
-    "bytes": pa.binary(),
-    "timestamp": pa.timestamp("us"),
-    "date": pa.date32(),
-    # numpy's and Arrow's own words; `float` is Alink's, of 32 bits
-    **{
-        name: arrow_type(name)
-        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-    },
-    "str": pa.string(),
-    "utf8": pa.string(),
-    "date32": pa.date32(),
-    "datetime64": pa.timestamp("us"),
-}
-
-#: Alink's names for a column whose value is many numbers; any rank, flattened row-major
-_TENSORS: Dict[str, pa.DataType] = {
-    "float_tensor": pa.float32(),
-    "double_tensor": pa.float64(),
-    "byte_tensor": pa.int8(),
-    "ubyte_tensor": pa.uint8(),
-    "int_tensor": pa.int32(),
-    "long_tensor": pa.int64(),
-    "bool_tensor": pa.bool_(),
-    "boolean_tensor": pa.bool_(),
-    "string_tensor": pa.string(),
-    "tensor": pa.float32(),
-    "dense_vector": pa.float64(),
-    "vector": pa.float64(),
-}
-
-_TIMESTAMP_UNITS = {"0": "s", "3": "ms", "6": "us", "9": "ns"}
 #: words of DuckDB's SQL that name no column without quotes
 _RESERVED = frozenset(
     "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default deferrable desc describe "
@@ -127,14 +78,9 @@ class Field:
     @cached_property
     def dtype(self) -> str:
         """numpy's name for one number of it where rows travel as columns; "bytes" for text and bytes."""
-        if self.kind == BYTES:
-            return "bytes"
-        value = self.value_type
-        if pa.types.is_boolean(value):
-            return "bool"
-        if pa.types.is_integer(value) or pa.types.is_floating(value):
-            return numpy_name(value)
-        return "float32" if self.kind == FLOAT else "int64"
+        row = type_of(self.value_type)
+        # of what can cross, dictionaries of text alone have no row
+        return row.dtype if self.kind != BYTES and row is not None else BYTES
 
     def describe(self) -> Dict[str, Any]:
         """What the worker is told: name, kind, dtype, shape (null when it varies), type in words, unit of a time."""
@@ -233,7 +179,9 @@ class Schema:
 
 
 def _word(data_type: pa.DataType) -> str:
-    return "date" if pa.types.is_date32(data_type) else str(data_type)
+    """What `parse` takes for a type: what Arrow calls it, or else the name of its row."""
+    words, row = str(data_type), type_of(data_type)
+    return words if words in WORDS or row is None or not row.declared or row.of_unit is not None else row.name
 
 
 def typed(name: str, text: str, parameter: str) -> Field:
@@ -339,24 +287,19 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
         if is_list(inner):
             raise _refused(name, data_type, "flatten it to one list a row, or store it as a fixed_shape_tensor")
         return feature_kind(name, inner)
+    row = type_of(data_type)
+    if row is not None:
+        if row.family is Family.DECIMAL and data_type.scale != 0:
+            raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"))
+        return row.feature
     types = pa.types
-    if types.is_boolean(data_type) or types.is_integer(data_type) or types.is_temporal(data_type):
-        if types.is_interval(data_type):
-            raise _refused(name, data_type, replaced(name, "CAST(EXTRACT(EPOCH FROM {}) AS BIGINT)"))
-        return INT64
-    if types.is_floating(data_type) or types.is_null(data_type):
-        # a column without a single value (an empty CSV's): left out of every row, so any kind would do
-        return FLOAT
-    if _is_text(data_type) or _is_blob(data_type):
-        return BYTES
+    if types.is_interval(data_type):
+        raise _refused(name, data_type, replaced(name, "CAST(EXTRACT(EPOCH FROM {}) AS BIGINT)"))
     if types.is_dictionary(data_type):
-        if _is_text(data_type.value_type) and str(data_type.value_type) != "string_view":
+        # Arrow decodes no dictionary of views
+        if is_text(data_type) and str(data_type.value_type) != "string_view":
             return BYTES
         raise _refused(name, data_type, f"{replaced(name)}, or decode the dictionary")
-    if types.is_decimal(data_type):
-        if data_type.scale == 0:
-            return INT64
-        raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"))
     if types.is_struct(data_type):
         as_json = replaced(name, "CAST(to_json({}) AS VARCHAR)")
         raise _refused(name, data_type, f"{as_json}, or take its fields: *, {_quoted(name)}.field")
@@ -382,24 +325,9 @@ def _quoted(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def _is_text(data_type: pa.DataType) -> bool:
-    return pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or str(data_type) == "string_view"
-
-
-def _is_blob(data_type: pa.DataType) -> bool:
-    return (
-        pa.types.is_binary(data_type)
-        or pa.types.is_large_binary(data_type)
-        or pa.types.is_fixed_size_binary(data_type)
-        or str(data_type) == "binary_view"
-    )
-
-
 def is_text(data_type: pa.DataType) -> bool:
     """Whether values are text (kept as UTF-8 bytes in a feature)."""
-    if pa.types.is_dictionary(data_type):
-        return _is_text(data_type.value_type)
-    return _is_text(data_type)
+    return family_of(data_type.value_type if pa.types.is_dictionary(data_type) else data_type) is Family.TEXT
 
 
 def repeated(names: List[str]) -> Optional[str]:
@@ -470,7 +398,10 @@ class _Parser:
         first = self.at
         data_type = self.type(name)
         words = [token[1].lower() for token in self.tokens[first : self.at]]
-        unsized = "timestamp" in words and not {"(", "["} & set(words)
+        unsized = any(word in WORDS and WORDS[word].of_unit and word in WORDS[word].sized for word in words) and not {
+            "(",
+            "[",
+        } & set(words)
         nullable = True
         if self.peek().lower() == "not":
             self.at += 1
@@ -485,51 +416,51 @@ class _Parser:
             raise self.error(f"expected a type for column {shortened(column)}, found {shortened(value)}", position)
         if word in ("array", "list"):
             self.expect("<", "array<TYPE>")
-            if self.peek().lower() in ("array", "list") or self.peek().lower() in _TENSORS:
+            if self.peek().lower() in ("array", "list") or self.peek().lower() in MANY:
                 raise self.error("an array of arrays cannot cross; flatten it", position)
             inner = self.type(column)
             self.expect(">", "array<TYPE>")
             return pa.list_(inner)
-        if word in _TENSORS:
-            return pa.list_(_TENSORS[word])
-        if word not in _SCALARS:
+        if word in MANY:
+            return pa.list_(MANY[word].arrow)
+        if word not in WORDS:
             number = _NUMPY_LETTERS.fullmatch(word)
             if number is not None:
                 name = {"i": "int", "u": "uint", "f": "float"}[word[0]] + str(8 * int(word[1]))
                 raise self.error(f"no type is called {shortened(value)}; numpy's is {name!r} here", position)
-            known = list(_SCALARS) + list(_TENSORS) + ["array"]
-            hint = nearest(word, known) or "; known: boolean tinyint smallint int bigint float double string " + (
-                "varbinary timestamp date FLOAT_TENSOR DENSE_VECTOR array<...>"
-            )
+            # numpy's are taken too
+            told = " ".join([*(row.name for row in TABLE if row.sql), "FLOAT_TENSOR", "DENSE_VECTOR", "array<...>"])
+            hint = nearest(word, [*WORDS, *MANY, "array"]) or f"; known: {told}"
             raise self.error(f"no type is called {shortened(value)}{hint}", position)
         if self.peek() == "(":
-            return self.sized(word, position)
+            return self.sized(word, WORDS[word], position)
         if self.peek() == "[":
-            return self.in_units(word, position)
-        return _SCALARS[word]
+            return self.in_units(word, WORDS[word], position)
+        return WORDS[word].arrow
 
-    def sized(self, word: str, position: int) -> pa.DataType:
+    def sized(self, word: str, row: ColumnType, position: int) -> pa.DataType:
         self.at += 1
         _, size, where = self.take("a number")
         self.expect(")", "a closing parenthesis")
-        if word in ("varchar", "varbinary", "binary") and size.isdecimal():
-            return _SCALARS[word]
-        if word == "timestamp":
-            if size in _TIMESTAMP_UNITS:
-                return pa.timestamp(_TIMESTAMP_UNITS[size])
-            raise self.error("timestamp takes (0), (3), (6) or (9)", where)
+        if word in row.sized and row.of_unit is not None:
+            unit = next((unit for unit, digits in UNITS.items() if size == str(digits)), None)
+            if unit is None:
+                raise self.error(f"{word} takes (0), (3), (6) or (9)", where)
+            return row.of_unit(unit)
+        if word in row.sized and size.isdecimal():
+            return row.arrow
         raise self.error(f"{word} takes no size", position)
 
-    def in_units(self, word: str, position: int) -> pa.DataType:
+    def in_units(self, word: str, row: ColumnType, position: int) -> pa.DataType:
         """`timestamp[us]`, as Arrow prints it, `datetime64[ns]` of numpy."""
         self.at += 1
         _, unit, where = self.take("a unit")
         self.expect("]", "a closing bracket")
-        if word not in ("timestamp", "datetime64"):
+        if row.of_unit is None:
             raise self.error(f"{word} takes no unit", position)
-        if unit not in _TIMESTAMP_UNITS.values():
+        if unit not in UNITS:
             raise self.error(f"{word} takes [s], [ms], [us] or [ns]", where)
-        return pa.timestamp(unit)
+        return row.of_unit(unit)
 
     def peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""

@@ -13,11 +13,12 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
 from akrunner.checks import KeyTwice, check_params, once_each, shown
+from akrunner.column_types import Family, type_of, wider
 from akrunner.errors import ConfigError
 from akrunner.foreign import in_words, ours
 from akrunner.schema import Schema
@@ -247,17 +248,19 @@ def schema_text(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {type_text(field.type)}" for field in schema)
 
 
+#: numbers of types that Alink does not have
+_WITHOUT_NAME = {Family.WHOLE: "BIGINT", Family.REAL: "DOUBLE"}
+
+
 def type_text(data_type: pa.DataType) -> str:
     """Alink's name of a type."""
-    names: Sequence[Tuple[Callable[[pa.DataType], bool], str]] = (
-        (pa.types.is_boolean, "BOOLEAN"), (pa.types.is_int8, "TINYINT"), (pa.types.is_int16, "SMALLINT"), (pa.types.is_int32, "INT"),
-        (pa.types.is_integer, "BIGINT"), (pa.types.is_float32, "FLOAT"), (pa.types.is_floating, "DOUBLE"),
-        (pa.types.is_string, "VARCHAR"), (pa.types.is_large_string, "VARCHAR"), (pa.types.is_binary, "VARBINARY"),
-        (pa.types.is_timestamp, "TIMESTAMP"), (pa.types.is_date, "DATE"),
-    )  # fmt: skip
-    for fits, name in names:
-        if fits(data_type):
-            return name
+    row = type_of(data_type)
+    if row is not None and row.family in _WITHOUT_NAME and not row.alink:
+        return _WITHOUT_NAME[row.family]
+    known = wider(row, lambda one: one.alink) if row is not None else None
+    if known is not None:
+        # what SQL there calls a text; files have the other name
+        return "VARCHAR" if known.family is Family.TEXT else known.alink[0]
     if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
         return f"ARRAY<{type_text(data_type.value_type)}>"
     return str(data_type).upper()

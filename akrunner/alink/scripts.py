@@ -25,6 +25,7 @@ from akrunner.alink.tables import (
     shaped,
     source_of,
 )
+from akrunner.column_types import type_of, wider
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
@@ -65,12 +66,6 @@ REMOVE_CHECKPOINTS = Param(
 
 SCRIPT = (SELECTED, PYTHON_ENV, INTRA_OP, USER_FILES, MAIN, USER_PARAMS, WORKERS, SERVERS)
 TRAIN = (*SCRIPT, CHECKPOINTS, REMOVE_CHECKPOINTS)
-
-#: Alink's names of the element types of tensors
-_ELEMENTS = {
-    "float": "float", "double": "double", "int32": "int", "int64": "long", "string": "string", "bool": "boolean", "int8": "byte",
-    "uint8": "ubyte", "halffloat": "float", "int16": "int",
-}  # fmt: skip
 
 
 class ScriptJob:
@@ -123,7 +118,9 @@ class ScriptJob:
         for one in schema:
             field = Field(one.name, one.type)
             if field.is_list:
-                types[field.name] = _ELEMENTS.get(str(field.value_type), str(field.value_type))
+                row = type_of(field.value_type)
+                element = wider(row, lambda one: one.element) if row is not None else None
+                types[field.name] = element.element.lower() if element is not None else str(field.value_type)
                 if field.shape is not None:
                     shapes[field.name] = list(field.shape)
         if types:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.column_types import TABLE, Family
 from akrunner.errors import DataError
 from akrunner.io.units import cut
 from akrunner.schema import is_list, is_text, to_floats
 
-#: Alink's element types
-ELEMENTS = {
-    "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT": pa.int32(), "LONG": pa.int64(), "BOOLEAN": pa.bool_(), "BYTE": pa.int8(),
-    "UBYTE": pa.uint8(), "STRING": pa.string(),
-}  # fmt: skip
+#: Alink's element types, those of most tensors first
+ELEMENTS: Dict[str, pa.DataType] = {
+    row.element: row.arrow for row in sorted(TABLE, key=lambda row: row.family is not Family.REAL) if row.element
+}
 _TYPED = r"(?s)^\s*(?P<type>[A-Za-z]+)#(?P<shape>[0-9,\s]*)#(?P<values>.*)$"
 _SPARSE = r"(?s)^\s*(?:\$(?P<size>\d*)\$)?(?P<pairs>[^$]*)$"
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf(inity)?)$"

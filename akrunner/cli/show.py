@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
+from akrunner.arrays import integers_of
 from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
+from akrunner.column_types import TIMES, family_of
 from akrunner.engines import inputs
 
 if TYPE_CHECKING:
@@ -251,11 +253,7 @@ def _cell(value: Any) -> str:
         return str(value.as_py())
     except (OverflowError, ValueError):
         # a timestamp that Python has none of
-        return (
-            str(value.cast(pa.int32() if value.type.bit_width == 32 else pa.int64()))
-            if pa.types.is_temporal(value.type)
-            else "?"
-        )
+        return str(integers_of(value)) if family_of(value.type) in TIMES else "?"
 
 
 def progress_line(progress: "Progress") -> str:

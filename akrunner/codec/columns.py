@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, decoded, known_numbers_of, truths_of
-from akrunner.codec import times
+from akrunner.arrays import array_of, counted, decoded, integers_of, known_numbers_of, truths_of
 from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
+from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.errors import DataError, ProtocolError
-from akrunner.schema import BYTES, Field, Schema, is_text, replaced, to_floats
+from akrunner.schema import Field, Schema, is_text, replaced, to_floats
 from akrunner.wire import columns as layout
+from akrunner.wire.features import BYTES
 from akrunner.wire.frames import WireError
 
 _Packed = Tuple[Dict[str, Any], List[Any]]
@@ -102,11 +103,12 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
 
 def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDArray[np.generic]:
     """Arrow numbers as numpy's, of the field's dtype; 0 for a null. Args: row_of: position of a value -> its row, for errors."""
-    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+    family = family_of(values.type)
+    if family is Family.TRUTH:
+        values = values.cast(pa.int8())
+    elif family not in NUMBERS:
         try:
-            half = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
-            values = values.cast(pa.int32()) if half else values
-            values = values.cast(pa.int8() if _is_boolean(values) else pa.int64())
+            values = integers_of(values)
         except pa.ArrowInvalid:
             fits = [v is None or -(2**63) <= int(v) < 2**63 for v in values.to_pylist()]
             row = row_of(fits.index(False))
@@ -124,10 +126,6 @@ def _with_nulls(header: Dict[str, Any], buffers: List[Any], valid: Optional[NDAr
     if valid is None:
         return header, buffers
     return dict(header, nulls=True), [*buffers, valid.astype(np.uint8)]
-
-
-def _is_boolean(values: pa.Array) -> bool:
-    return bool(pa.types.is_boolean(values.type))
 
 
 def _from_zero(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -309,26 +307,25 @@ def text_or_bytes(values: pa.Array) -> pa.DataType:
 
 def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Raises: pa.ArrowInvalid: a value does not fit."""
-    if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
+    have, want = family_of(values.type), family_of(target)
+    if want is Family.TRUTH and have is Family.WHOLE:
         ends = pc.min_max(values).as_py()
         if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] <= 1:
             # Arrow makes true of whatever is not 0
             raise pa.ArrowInvalid(f"{ends['min'] if ends['min'] < 0 else ends['max']} is neither 0 nor 1")
         return values.cast(pa.int64()).cast(target)
-    if pa.types.is_floating(target) and pa.types.is_floating(values.type):
+    if want is Family.REAL and have is Family.REAL:
         return to_floats(values, target)
-    if pa.types.is_temporal(target):
-        return times.counted(values, target)
-    return values.cast(target)
+    return counted(values, target) if want in TIMES else values.cast(target)
 
 
 def _compatible(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether a cast keeps the meaning: numbers to numbers, text and bytes to text or bytes."""
-    numeric = pa.types.is_integer(have) or pa.types.is_floating(have) or pa.types.is_boolean(have)
-    if is_text(want) or pa.types.is_binary(want):
-        return not numeric
-    if pa.types.is_temporal(want):
-        return bool(pa.types.is_integer(have))
-    if pa.types.is_boolean(want):
-        return bool(pa.types.is_integer(have) or pa.types.is_boolean(have))
-    return numeric and not (pa.types.is_boolean(have) and pa.types.is_floating(want))
+    given, wanted = family_of(have), family_of(want)
+    if is_text(want) or wanted is Family.OCTETS:
+        return given not in NUMBERS
+    if wanted in TIMES:
+        return given is Family.WHOLE
+    if wanted is Family.TRUTH:
+        return given in (Family.TRUTH, Family.WHOLE)
+    return given in NUMBERS and not (given is Family.TRUTH and wanted is Family.REAL)

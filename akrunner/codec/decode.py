@@ -8,19 +8,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of
-from akrunner.codec import times
+from akrunner.arrays import array_of, counted
 from akrunner.codec.binary import binary
 from akrunner.codec.parse import Parsed, parse
+from akrunner.column_types import TIMES, family_of, limits
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest, shortened
+from akrunner.schema import Field, Schema, is_text, nearest, shortened
+from akrunner.wire.features import BY_NUMBER, KINDS
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-_CODE = {BYTES: 1, FLOAT: 2, INT64: 3}
-_LIST_NAMES = {1: "bytes_list", 2: "float_list", 3: "int64_list"}
 
 
 def decode_examples(
@@ -76,7 +74,7 @@ class _Column:
         self.spans = parsed.spans[field.name.encode()]
         self.rows = rows
         self.first_row = first_row
-        self.code = _CODE[field.kind]
+        self.code = KINDS[field.kind].number
 
     def array(self) -> pa.Array:
         spans, field = self.spans, self.field
@@ -86,7 +84,9 @@ class _Column:
         wrong = (kind != self.code) & (kind != 0) & (kind != 4)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise self.error(row, f"has a {_LIST_NAMES[int(kind[row])]}, but {_named(field)} wants a {_LIST_NAMES[self.code]}")
+            raise self.error(
+                row, f"has a {BY_NUMBER[int(kind[row])].field}, but {_named(field)} wants a {BY_NUMBER[self.code].field}"
+            )
         present = kind == self.code
         if not field.is_list and self.code != 1:
             # an empty list holds no value: the same as a missing feature
@@ -159,7 +159,7 @@ class _Column:
         """A list must not end inside a value."""
         bad = length % 4 != 0 if self.code == 2 else (length > 0) & (self.buffer[start + length - 1] >= 0x80)
         if bad.any():
-            raise self.error(int(where[int(np.flatnonzero(bad)[0])]), f"has a {_LIST_NAMES[self.code]} that is cut short")
+            raise self.error(int(where[int(np.flatnonzero(bad)[0])]), f"has a {BY_NUMBER[self.code].field} that is cut short")
 
     def listed(self, values: pa.Array, counts: I64, where: I64, present: Mask) -> pa.Array:
         field = self.field
@@ -179,20 +179,12 @@ class _Column:
         """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
         target = self.field.value_type
         array = array_of(values, None if null is None else ~null)
-        if pa.types.is_boolean(target):
-            bad = (values != 0) & (values != 1)
+        ends = limits(target)
+        if ends is not None:
+            bad = (values < ends[0]) | (values > ends[1])
             if bad.any():
                 raise self.misfit(values, bad, owner, target)
-            return array.cast(target)
-        if pa.types.is_floating(target):
-            return array.cast(target)
-        narrow = pa.types.is_temporal(target) and target.bit_width == 32
-        if narrow or pa.types.is_integer(target):
-            low, high = _limits(pa.int32() if narrow else target)
-            bad = (values < low) | (values > high)
-            if bad.any():
-                raise self.misfit(values, bad, owner, target)
-        return times.counted(array, target) if pa.types.is_temporal(target) else array.cast(target)
+        return counted(array, target) if family_of(target) in TIMES else array.cast(target)
 
     def misfit(self, values: NDArray[Any], bad: Mask, owner: "I64 | None", target: pa.DataType) -> DataError:
         at = int(np.flatnonzero(bad)[0])
@@ -228,6 +220,11 @@ class _Column:
     def text(self, start: I64, length: I64, owner: I64) -> pa.Array:
         target = self.field.value_type
         blobs = _slices(self.buffer, start, length)
+        if pa.types.is_fixed_size_binary(target):
+            other = length != target.byte_width
+            if other.any():
+                at = int(np.flatnonzero(other)[0])
+                raise self.error(int(owner[at]), f"has the length {length[at]}, which does not fit {target}")
         if not is_text(target):
             return blobs.cast(target)
         try:
@@ -243,13 +240,6 @@ class _Column:
 
 def _named(field: Field) -> str:
     return f"the schema's {field.type}"
-
-
-def _limits(data_type: pa.DataType) -> Tuple[int, int]:
-    bits = data_type.bit_width
-    if pa.types.is_unsigned_integer(data_type):
-        return 0, min(2**bits - 1, 2**63 - 1)
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def _varints_at(buffer: U8, start: I64, length: I64) -> "Tuple[I64, Mask]":

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.arrays import decoded, numbers_of, truths_of
+from akrunner.arrays import decoded, integers_of, numbers_of, truths_of
 from akrunner.codec import crc32c
 from akrunner.codec.binary import (
     binary,
@@ -37,14 +37,14 @@ from akrunner.codec.binary import (
 )
 from akrunner.codec.protobuf import varint
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list, replaced
+from akrunner.schema import feature_kind, is_list, replaced
+from akrunner.wire.features import BYTES, FLOAT, INT64, KINDS
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 
 HEAD = 12
 TAIL = 4
-_TAGS = {BYTES: 0x0A, FLOAT: 0x12, INT64: 0x1A}
 #: rows with more varying bytes than this take their CRC from the C library
 _MAX_LOOKUPS = 256
 
@@ -300,7 +300,7 @@ def _header(key: bytes, kind: str, size: Union[int, I64], packed: bool) -> _Fixe
         _put_tagged_length(inner, 0x0A, size)
         body = size + len(inner.template)
     listed = _Fixed(bytearray())
-    _put_tagged_length(listed, _TAGS[kind], body)
+    _put_tagged_length(listed, KINDS[kind].tag, body)
     feature = body + len(listed.template)
     valued = _Fixed(bytearray())
     _put_tagged_length(valued, 0x12, feature)
@@ -359,17 +359,14 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
                 "does not fit a float32, the only float a tf.train.Example holds; data_format='columns' (--data-format) keeps doubles",
             )
         return cast(NDArray[np.generic], narrow)
-    if pa.types.is_date(data_type) or pa.types.is_time32(data_type):
-        values = values.cast(pa.int32()) if data_type.bit_width == 32 else values
-    elif pa.types.is_decimal(data_type) or pa.types.is_uint64(data_type):
-        try:
-            values = values.cast(pa.int64())
-        except pa.ArrowInvalid:
-            bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
-            raise refuse(
-                bad, f"does not fit a signed 64-bit integer; select= (--select) makes text of it: {replaced(names.column)}"
-            ) from None
-    return numbers_of(values.cast(pa.int64()))
+    try:
+        return numbers_of(integers_of(values))
+    except pa.ArrowInvalid:
+        # of decimals, and of integers without a sign
+        bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
+        raise refuse(
+            bad, f"does not fit a signed 64-bit integer; select= (--select) makes text of it: {replaced(names.column)}"
+        ) from None
 
 
 def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:

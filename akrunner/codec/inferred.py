@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from akrunner.codec.columns import text_or_bytes
 from akrunner.codec.protobuf import Feature, read_example, tagged
+from akrunner.column_types import undeclared
 from akrunner.errors import DataError
 from akrunner.schema import shortened
+from akrunner.wire.features import BY_NUMBER, BYTES, FLOAT, KINDS
 
 #: each is read by itself, which is slow
 _LOOKED_AT = 1000
-_BYTES, _FLOAT, _INT64, _NOTHING = 1, 2, 3, 4
-_LISTS = {_BYTES: "bytes_list", _FLOAT: "float_list", _INT64: "int64_list"}
+#: a feature with no list set
+_NOTHING = 4
 
 
 def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> Dict[str, Optional[pa.DataType]]:
@@ -54,7 +56,9 @@ class _Seen:
             return
         if self.kind not in (_NOTHING, feature.kind):
             name = shortened(feature.name.decode())
-            raise DataError(f"feature {name} is in a {_LISTS[feature.kind]}, and before it was in a {_LISTS[self.kind]}")
+            raise DataError(
+                f"feature {name} is in a {BY_NUMBER[feature.kind].field}, and before it was in a {BY_NUMBER[self.kind].field}"
+            )
         self.kind = feature.kind
         self.single = self.single and count == 1
         self.texts += texts
@@ -63,18 +67,18 @@ class _Seen:
     def type(self) -> Optional[pa.DataType]:
         if self.kind == _NOTHING:
             return None
-        types = {_FLOAT: pa.float32(), _INT64: pa.int64()}
-        own = types[self.kind] if self.kind in types else text_or_bytes(pa.array(self.texts, pa.large_binary()))
+        kind = BY_NUMBER[self.kind].name
+        own = text_or_bytes(pa.array(self.texts, pa.large_binary())) if kind == BYTES else undeclared(kind).arrow
         return own if self.single else pa.list_(own)
 
 
 def _values(feature: Feature, data: bytes) -> Tuple[int, List[bytes]]:
     """How many values a feature has, and those that are bytes."""
     body = data[feature.start : feature.start + feature.length] if feature.exact else feature.unpacked
-    if feature.kind == _BYTES:
+    if feature.kind == KINDS[BYTES].number:
         texts = [body[at : at + size] for at, size in tagged(body)]
         return len(texts), texts
-    if feature.kind == _FLOAT:
+    if feature.kind == KINDS[FLOAT].number:
         return len(body) // 4, []
     # the last byte of a varint is the one without the high bit
     return sum(byte < 0x80 for byte in body), []

@@ -6,11 +6,12 @@ from typing import Optional
 
 import pyarrow as pa
 
+from akrunner.column_types import UNITS
 from akrunner.errors import SchemaError
 from akrunner.schema import Schema
 
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds", "days": "days"}
-_DECLARED = {"s": "timestamp(0)", "ms": "timestamp(3)", "us": "timestamp(6)", "ns": "timestamp(9)", "days": "date"}
+_DECLARED = {"days": "date", **{unit: f"timestamp({digits})" for unit, digits in UNITS.items()}}
 
 
 def unit_of(data_type: pa.DataType) -> Optional[str]:
@@ -20,11 +21,6 @@ def unit_of(data_type: pa.DataType) -> Optional[str]:
     if pa.types.is_date64(data_type):
         return "ms"
     return str(data_type.unit) if pa.types.is_timestamp(data_type) else None
-
-
-def counted(integers: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Integers as the timestamps, dates or times they count. Raises: pa.ArrowInvalid: one does not fit."""
-    return integers.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
 
 
 def check_units(table: Schema, output: Optional[Schema]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.column_types import NUMBERS, UNITS, Family, family_of
 from akrunner.engines import nested
 from akrunner.errors import DataError, ReadError
 from akrunner.schema import Field, Schema
@@ -43,8 +44,8 @@ def _dtype(column: pa.Field) -> str:
 
 def _crosses(data_type: pa.DataType) -> bool:
     """Whether a value is one a script can be given as it is."""
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_binary)
-    return any(test(data_type) for test in (*tests, pa.types.is_large_string, pa.types.is_large_binary))
+    family = family_of(data_type)
+    return family in NUMBERS or family in (Family.TEXT, Family.OCTETS)
 
 
 def crossed(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
@@ -134,7 +135,7 @@ def _made(column: pa.Array, known: pa.Field) -> pa.Array:
         return pa.array(values, known.type)
     if pa.types.is_timestamp(known.type):
         # what is finer than the column is cut off, as PyODPS does it
-        digits = {"ms": 3, "us": 6}.get(known.type.unit, 9)
+        digits = UNITS[known.type.unit]
         column = pc.replace_substring_regex(column, pattern=rf"(\.\d{{{digits}}})\d+$", replacement=r"\1")
     elif pa.types.is_date(known.type):
         column = pc.replace_substring_regex(column, pattern=r"[ T]00:00:00(\.0+)?$", replacement="")

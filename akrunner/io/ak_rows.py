@@ -12,6 +12,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Tuple
 import numpy as np
 import pyarrow as pa
 
+from akrunner.column_types import NUMBERS, TABLE, Family, type_of, wider
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.units import texts_of, units_of, within
 
@@ -27,14 +28,17 @@ Bytes = np.ndarray[Any, Any]
 
 #: Alink's name of a type -> ours; the names that are written come first
 TYPES: Dict[str, pa.DataType] = {
-    "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(), "TIMESTAMP": pa.timestamp("ns"), "DATE": pa.date32(),
-    "VARBINARY": pa.binary(), "BYTE": pa.int8(), "SHORT": pa.int16(), "LONG": pa.int64(), "VARCHAR": pa.string(), "BOOL": pa.bool_(),
-    "SQL_TIMESTAMP": pa.timestamp("ns"), "SQL_DATE": pa.date32(),
-}  # fmt: skip
+    # Java's times count nanoseconds
+    name: pa.timestamp("ns") if row.family is Family.MOMENT else row.arrow
+    for row in TABLE
+    for name in row.alink
+}
 #: fixed widths, as Java writes them
-_FIXED = {pa.bool_(): ">i1", pa.int8(): ">i1", pa.int16(): ">i2", pa.int32(): ">i4", pa.int64(): ">i8", pa.float32(): ">f4",
-          pa.float64(): ">f8"}  # fmt: skip
+_FIXED: Dict[pa.DataType, str] = {
+    row.arrow: ">i1" if row.family is Family.TRUTH else np.dtype(row.dtype).newbyteorder(">").str
+    for row in TABLE
+    if row.alink and row.family in NUMBERS
+}
 _DAY = 86_400_000
 #: milliseconds that nanoseconds of an int64 can hold
 _MOST_MS = (1 << 63) // 1_000_000 - 1
@@ -226,11 +230,14 @@ def _name(kind: pa.DataType) -> str:
         return "STRING"
     if pa.types.is_large_binary(kind):
         return "VARBINARY"
-    kind = _WIDER.get(kind, kind)
-    return next(name for name, known in TYPES.items() if known == kind)
+    return next(name for name, known in TYPES.items() if known == _held(kind))
 
 
-_WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.float16(): pa.float32()}
+def _held(kind: pa.DataType) -> pa.DataType:
+    """The type of Alink's that holds the numbers of a type; others stay as they are."""
+    row = type_of(kind)
+    found = wider(row, lambda one: one.alink) if row is not None and row.family in NUMBERS else None
+    return found.arrow if found is not None else kind
 
 
 def encoded(batch: pa.RecordBatch) -> bytes:
@@ -269,7 +276,7 @@ def encoded(batch: pa.RecordBatch) -> bytes:
 def _writer(kind: pa.DataType) -> "Callable[[pa.Array], Tuple[Bytes, Any]] | None":
     """What writes the values of a type that are not null: (bytes end to end, how many each has)."""
     types = pa.types
-    kind = _WIDER.get(kind, kind)
+    kind = _held(kind)
     if kind in _FIXED:
         return lambda column: _fixed_bytes(column.cast(kind), _FIXED[kind])
     if types.is_string(kind) or types.is_large_string(kind):

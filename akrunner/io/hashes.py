@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from akrunner.arrays import known_numbers_of, numbers_of, truths_of
+from akrunner.column_types import NUMBERS, Family, family_of
 
 U64 = NDArray[np.uint64]
 
@@ -50,23 +51,10 @@ def of_numbers(base: np.uint64, first: int, rows: int, step: int = 1) -> U64:
 
 def can_hash(kind: pa.DataType) -> bool:
     """Whether `of_values` takes values of a type."""
-    t = pa.types
-    if t.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return can_hash(kind.value_type)
-    return any(
-        fits(kind)
-        for fits in (
-            t.is_boolean,
-            t.is_integer,
-            t.is_floating,
-            t.is_string,
-            t.is_large_string,
-            t.is_binary,
-            t.is_large_binary,
-            t.is_date,
-            t.is_timestamp,
-        )
-    )
+    family = family_of(kind)
+    return family in NUMBERS or family in (Family.TEXT, Family.OCTETS, Family.DATE, Family.MOMENT)
 
 
 def of_values(values: pa.Array, base: np.uint64) -> U64:
@@ -79,20 +67,20 @@ def of_values(values: pa.Array, base: np.uint64) -> U64:
 
 
 def _words(values: pa.Array) -> U64:
-    t, kind = pa.types, values.type
-    if t.is_dictionary(kind):
+    kind, family = values.type, family_of(values.type)
+    if pa.types.is_dictionary(kind):
         of_each = np.concatenate([_words(values.dictionary), np.array([_NULL])])
         indices = known_numbers_of(values.indices.cast(pa.int64())).astype(np.int64)
         words: U64 = of_each[indices]
-    elif t.is_boolean(kind):
+    elif family is Family.TRUTH:
         words = _words(values.cast(pa.int8()))
-    elif t.is_integer(kind):
-        words = numbers_of(values).astype(np.uint64 if t.is_uint64(kind) else np.int64).view(np.uint64).copy()
-    elif t.is_floating(kind):
+    elif family is Family.WHOLE:
+        words = numbers_of(values).astype(np.uint64 if pa.types.is_uint64(kind) else np.int64).view(np.uint64).copy()
+    elif family is Family.REAL:
         words = _of_floats(numbers_of(values).astype(np.float64))
-    elif t.is_date(kind):
+    elif family is Family.DATE:
         words = _words(values.cast(pa.date32()).cast(pa.int32()))
-    elif t.is_timestamp(kind):
+    elif family is Family.MOMENT:
         words = _words(values.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()))
     else:
         words = _of_texts(values.cast(pa.large_binary()))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import decoded
+from akrunner.column_types import Family, family_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
@@ -23,16 +24,13 @@ from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema, is_list, is_text
 
 #: kinds of values, in words
-_KINDS: Dict[str, Callable[[pa.DataType], bool]] = {
-    "truths": pa.types.is_boolean,
-    "numbers": lambda kind: bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)),
-    "moments": lambda kind: bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind)),
-    "times of day": pa.types.is_time,
-    "spans of time": pa.types.is_duration,
-    "structs": pa.types.is_struct,
-    "bytes": lambda kind: bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    ),
+_KINDS: Dict[Optional[Family], str] = {
+    Family.TRUTH: "truths",
+    **dict.fromkeys((Family.WHOLE, Family.REAL, Family.DECIMAL), "numbers"),
+    **dict.fromkeys((Family.MOMENT, Family.DATE), "moments"),
+    Family.TIME_OF_DAY: "times of day",
+    Family.SPAN: "spans of time",
+    Family.OCTETS: "bytes",
 }
 
 
@@ -215,10 +213,7 @@ def _kept_as(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _of_kind(data_type: pa.DataType) -> str:
     """What values of a type are: only what is of one kind becomes the other by itself."""
-    for name, is_one in _KINDS.items():
-        if is_one(data_type):
-            return name
-    return str(data_type)
+    return "structs" if pa.types.is_struct(data_type) else _KINDS.get(family_of(data_type), str(data_type))
 
 
 def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:

@@ -12,31 +12,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.checks import check_names, shown
+from akrunner.column_types import Family, family_of
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.schema import is_list, is_text, nearest, to_array
 
-#: what a default of a column is, in words, and whether a value is one; the first that fits the column's type
-_KINDS: Tuple[Tuple[Callable[[pa.DataType], bool], str, Callable[[Any], bool]], ...] = (
-    (pa.types.is_boolean, "True or False", lambda value: isinstance(value, (bool, np.bool_))),
-    (pa.types.is_integer, "a whole number", lambda value: _is_number(value, numbers.Integral)),
-    (pa.types.is_decimal, "a whole number", lambda value: _is_number(value, numbers.Integral)),
-    (pa.types.is_floating, "a number, or NaN", lambda value: _is_number(value, numbers.Real)),
-    (is_text, "text", lambda value: isinstance(value, str)),
-    (
-        pa.types.is_date,
+#: what a default of a column is, in words, and whether a value is one
+_KINDS: Dict[Family, Tuple[str, Callable[[Any], bool]]] = {
+    Family.TRUTH: ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    Family.WHOLE: ("a whole number", lambda value: _is_number(value, numbers.Integral)),
+    Family.DECIMAL: ("a whole number", lambda value: _is_number(value, numbers.Integral)),
+    Family.REAL: ("a number, or NaN", lambda value: _is_number(value, numbers.Real)),
+    Family.TEXT: ("text", lambda value: isinstance(value, str)),
+    Family.DATE: (
         "a date, or text like '2026-11-23'",
         lambda value: isinstance(value, (datetime.date, str)) and not isinstance(value, datetime.datetime),
     ),
-    (
-        pa.types.is_timestamp,
+    Family.MOMENT: (
         "a datetime, or text like '2026-11-23 12:00:00'",
         lambda value: isinstance(value, (datetime.datetime, str)),
     ),
-    (pa.types.is_time, "a time, or text like '12:00:00'", lambda value: isinstance(value, (datetime.time, str))),
-    (pa.types.is_duration, "a timedelta", lambda value: isinstance(value, datetime.timedelta)),
-    (lambda kind: True, "text or bytes", lambda value: isinstance(value, (str, bytes))),
-)
+    Family.TIME_OF_DAY: ("a time, or text like '12:00:00'", lambda value: isinstance(value, (datetime.time, str))),
+    Family.SPAN: ("a timedelta", lambda value: isinstance(value, datetime.timedelta)),
+    Family.OCTETS: ("text or bytes", lambda value: isinstance(value, (str, bytes))),
+}
 
 
 def check_columns(given: Any) -> Optional[List[str]]:
@@ -115,7 +114,8 @@ def _default(field: pa.Field, value: Any) -> pa.Array:
         return pa.array([value])
     many = is_list(kind)
     one = kind.value_type if many else kind
-    words, fits = next((words, fits) for of, words, fits in _KINDS if of(one))
+    family = Family.TEXT if is_text(one) else family_of(one)
+    words, fits = _KINDS.get(family or Family.OCTETS, _KINDS[Family.OCTETS])
     values = value.tolist() if isinstance(value, np.ndarray) else value
     if not (isinstance(values, (list, tuple)) and all(map(fits, values)) if many else fits(values)):
         raise SourceError(

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import decoded
+from akrunner.column_types import TIMES, Family, family_of
 from akrunner.io import exact
 from akrunner.schema import is_list, is_text, to_array
 
@@ -100,7 +101,8 @@ def zoned(values: Sequence[Any], kind: pa.DataType) -> Optional[bool]:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+    family = family_of(kind)
+    return family is Family.WHOLE or family in TIMES
 
 
 def _family(kind: type) -> str:

@@ -8,6 +8,8 @@ from typing import IO, Any, Callable, List, Optional, Protocol, Tuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.arrays import integers_of
+from akrunner.column_types import UNITS
 from akrunner.errors import WriteError
 from akrunner.schema import is_list
 
@@ -36,8 +38,7 @@ class Dated:
             limits = _limits_of(values.type)
             if limits is None:
                 continue
-            # of dates and of 32 bits, too
-            ends = pc.min_max(values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())).as_py()
+            ends = pc.min_max(integers_of(values)).as_py()
             if ends["min"] is not None and not limits[0] <= ends["min"] <= ends["max"] <= limits[1]:
                 beyond = ends["min"] if ends["min"] < limits[0] else ends["max"]
                 raise WriteError(
@@ -57,7 +58,7 @@ def _limits_of(data_type: pa.DataType) -> Optional[Tuple[int, int]]:
         return _FIRST // 86400, _LAST // 86400
     if not pa.types.is_timestamp(data_type) and not pa.types.is_date64(data_type):
         return None
-    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(data_type, "unit", "ms")]
+    factor = 10 ** UNITS[getattr(data_type, "unit", "ms")]
     return _FIRST * factor, _LAST * factor + factor - 1
 
 

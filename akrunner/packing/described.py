@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow as pa
 
+from akrunner.column_types import UNITS, type_of, undeclared
 from akrunner.errors import SchemaError, SinkError
 from akrunner.io import formats
 from akrunner.io.packed import MADE_BY, VERSION
@@ -14,11 +15,6 @@ from akrunner.packing import dataset
 from akrunner.packing.shards import writer_of
 from akrunner.schema import feature_kind, is_list, is_text, replaced
 
-_WORDS = {
-    pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint",
-    pa.float32(): "float", pa.float64(): "double", pa.date32(): "date",
-}  # fmt: skip
-_UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 #: columns that are named
 _NAMED = 100
 
@@ -101,14 +97,13 @@ def type_words(data_type: pa.DataType, form: str) -> str:
     if pa.types.is_floating(data_type) or pa.types.is_null(data_type):
         return "double" if data_type == pa.float64() and not formats.named(form).examples else "float"
     if pa.types.is_timestamp(data_type):
-        return f"timestamp({_UNITS[data_type.unit]})"
-    if data_type in _WORDS:
-        return _WORDS[data_type]
-    if is_text(data_type):
-        return "string"
+        return f"timestamp({UNITS[data_type.unit]})"
+    row = type_of(data_type)
+    if row is not None and row.sql and (row.arrow == data_type or is_text(data_type)):
+        return row.name
     kind = dataset.feature_of("", data_type)
     # Parquet and Arrow hold what no feature does
-    return {"bytes": "varbinary", "int64": "bigint", "float": "float"}[kind] if kind else str(data_type)
+    return undeclared(kind).name if kind else str(data_type)
 
 
 def described(

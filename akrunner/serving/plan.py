@@ -15,18 +15,16 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import pyarrow as pa
 
-from akrunner.arrays import decoded, truths_of
+from akrunner.arrays import decoded, integers_of, truths_of
 from akrunner.checks import check_names
+from akrunner.column_types import DTYPES, TIMES, family_of
 from akrunner.errors import ConfigError, DataError, ModelError
-from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest, to_floats
+from akrunner.schema import Field, Schema, is_list, nearest, to_floats
 from akrunner.signature import Signature, TensorSpec
+from akrunner.wire.features import BYTES, FLOAT, KINDS
 
 #: a dtype of a signature -> the type of a column
-ARROW = {
-    "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "int8": pa.int8(), "int16": pa.int16(),
-    "int32": pa.int32(), "int64": pa.int64(), "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
-    "uint64": pa.uint64(), "bool": pa.bool_(), "string": pa.string(),
-}  # fmt: skip
+ARROW: Dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}
 
 
 @dataclass(frozen=True)
@@ -283,9 +281,8 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
             row=row,
             column=name,
         )
-    if pa.types.is_temporal(array.type):
-        days = pa.types.is_date32(array.type) or pa.types.is_time32(array.type)
-        array = array.cast(pa.int32() if days else pa.int64())
+    if family_of(array.type) in TIMES:
+        array = integers_of(array)
     if array.type == target:
         return array
     if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):

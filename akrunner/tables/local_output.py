@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, cast
 import pyarrow as pa
 
 from akrunner.arrays import truths_of
+from akrunner.column_types import NUMBERS, Family, family_of
 from akrunner.errors import DataError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.formats import parquet
@@ -339,13 +340,12 @@ def fits(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _family(kind: pa.DataType) -> str:
-    is_ = pa.types
-    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind) or is_.is_boolean(kind):
+    family = family_of(kind)
+    if family in NUMBERS or family is Family.DECIMAL:
         return "number"
-    words = str(kind)
-    if is_.is_string(kind) or is_.is_large_string(kind) or "binary" in words or "string" in words:
+    if family in (Family.TEXT, Family.OCTETS):
         return "text"
-    return "time" if is_.is_timestamp(kind) or is_.is_date(kind) else ""
+    return "time" if family in (Family.MOMENT, Family.DATE) else ""
 
 
 __all__ = ["LocalOutput", "LocalPart", "commit", "fits", "fitted_to"]

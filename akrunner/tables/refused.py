@@ -8,18 +8,16 @@ from typing import Any, Iterator, Sequence
 
 import pyarrow as pa
 
+from akrunner.column_types import TABLE, Family
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import ours
+from akrunner.tables.types import DUCKDB
 
 #: DuckDB's names of types -> MaxCompute's
 _TYPES = {
-    "INT8": "TINYINT",
-    "INT16": "SMALLINT",
-    "INT32": "INT",
-    "INT64": "BIGINT",
-    "VARCHAR": "STRING",
-    "TIMESTAMP_MS": "DATETIME",
-    "TIMESTAMP_NS": "TIMESTAMP",
+    # numpy's names of integers, as its errors have them
+    **{row.dtype.upper(): row.maxcompute.upper() for row in TABLE if row.sql and row.family is Family.WHOLE},
+    **{duckdbs: words.upper() for words, duckdbs in DUCKDB.items()},
 }
 #: columns that are named in place of one that is not there
 _SHOWN = 50
@@ -50,7 +48,7 @@ def plain(said: str, columns: Sequence[str] = ()) -> str:
     words = re.sub(r"^[A-Z]\w*( [A-Z]\w*)* (Error|Exception): ", "", " ".join(" ".join(lines[:3]).split()))
     words = re.sub(r"(?i)\bodps_", "", words)
     words = re.sub(r" when casting from source column c\d+", "", words)
-    words = re.sub(r"\b(INT8|INT16|INT32|INT64|VARCHAR|TIMESTAMP_MS|TIMESTAMP_NS)\b", lambda found: _TYPES[found[0]], words)
+    words = re.sub(rf"\b({'|'.join(_TYPES)})\b", lambda found: _TYPES[found[0]], words)
     unknown = re.match(r"\w+ Function with name (\w+) does not exist", words)
     if unknown is not None:
         return f"there is no function {unknown[1]} here"

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import pyarrow as pa
 
+from akrunner.column_types import TABLE, UNITS, Family, type_of, wider
 from akrunner.errors import SchemaError
 
 _PLAIN: Dict[str, pa.DataType] = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
+    **{row.maxcompute: row.arrow for row in TABLE if row.sql and row.maxcompute},
+    # what MaxCompute has beside them: a schema here has one word for all units
     "datetime": pa.timestamp("ms"),
-    "date": pa.date32(),
     "timestamp": pa.timestamp("ns"),
     "timestamp_ntz": pa.timestamp("ns"),
     "json": pa.string(),
@@ -67,30 +60,14 @@ def comment_of(column: pa.Field) -> str:
     return str((column.metadata or {}).get(_COMMENT, b"").decode())
 
 
-_SCALARS: Tuple[Tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_int8, "tinyint"),
-    (lambda t: pa.types.is_int16(t) or pa.types.is_uint8(t), "smallint"),
-    (lambda t: pa.types.is_int32(t) or pa.types.is_uint16(t), "int"),
-    (lambda t: pa.types.is_int64(t) or pa.types.is_uint32(t) or pa.types.is_uint64(t), "bigint"),
-    (lambda t: pa.types.is_float32(t) or pa.types.is_float16(t), "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_boolean, "boolean"),
-    (
-        lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or str(t) == "string_view" or pa.types.is_null(t),
-        "string",
-    ),
-    (lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t), "binary"),
-    (pa.types.is_date, "date"),
-    (lambda t: pa.types.is_timestamp(t) and t.unit in ("s", "ms"), "datetime"),
-    (pa.types.is_timestamp, "timestamp"),
-)
-
-
 def type_words(data_type: pa.DataType, name: str = "") -> str:
     """MaxCompute's words for an Arrow type. Raises: SchemaError: it has none."""
-    for fits, words in _SCALARS:
-        if fits(data_type):
-            return str(words)
+    if pa.types.is_timestamp(data_type) and UNITS[data_type.unit] <= UNITS["ms"]:
+        return "datetime"
+    row = type_of(data_type)
+    known = wider(row, lambda one: one.maxcompute) if row is not None else None
+    if known is not None and known.family is not Family.DECIMAL:
+        return known.maxcompute
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"
     if pa.types.is_dictionary(data_type):
@@ -110,7 +87,7 @@ def table_type(data_type: pa.DataType) -> pa.DataType:
 
 
 #: MaxCompute's words -> DuckDB's, where they differ
-_DUCKDB = {"string": "VARCHAR", "binary": "BLOB", "datetime": "TIMESTAMP_MS", "timestamp": "TIMESTAMP_NS"}
+DUCKDB = {"string": "VARCHAR", "binary": "BLOB", "datetime": "TIMESTAMP_MS", "timestamp": "TIMESTAMP_NS"}
 
 
 def duckdb_words(data_type: pa.DataType) -> str:
@@ -125,7 +102,7 @@ def duckdb_words(data_type: pa.DataType) -> str:
     if pa.types.is_decimal(data_type) and data_type.precision > 38:
         raise SchemaError(f"SQL here has decimals of 38 digits; {type_words(data_type)} has more")
     words = type_words(data_type)
-    return _DUCKDB.get(words, words.upper())
+    return DUCKDB.get(words, words.upper())
 
 
 def as_columns(schema: pa.Schema) -> pa.Schema:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Iterator
@@ -10,6 +13,7 @@ from typing import Any, Iterator
 import pyarrow as pa
 import pytest
 
+import akrunner
 from akrunner import codec
 from akrunner.errors import SinkError, SourceError
 from akrunner.io import formats
@@ -86,3 +90,89 @@ def test_what_goes_wrong_in_it_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="a TSV cannot hold column 'x'"):
         write(tmp_path / "b.tsv", pa.table({"x": [[1]]}))
     assert not (tmp_path / "b.tsv").exists()
+
+
+#: what the column type of the page is asked, in an akrunner whose table has its row
+ASKED = """
+import json, sys
+import numpy as np
+import pyarrow as pa
+from akrunner import codec, column_types
+from akrunner.alink.params import type_text
+from akrunner.codec.binary import data_of, offsets_of
+from akrunner.errors import DataError, SchemaError
+from akrunner.io.taken import filled
+from akrunner.io.sources import open_source
+from akrunner.packing.described import type_words
+from akrunner.schema import Schema
+from akrunner.tables import types
+
+schema = Schema.parse("k uuid, g guid not null, v array<uuid>", "output_schema")
+one, two = bytes(range(16)), bytes(16)
+batch = pa.record_batch([[one, None], [two, one], [[one, two], None]], schema=schema.arrow)
+examples = codec.encode_examples(batch)
+lengths = np.diff(offsets_of(examples))
+back = codec.decode_examples(schema, data_of(examples), lengths)
+payload = b"".join(bytes(memoryview(part).cast("B")) for part in codec.encode_columns(batch) if memoryview(part).nbytes)
+
+
+def error(call, *given):
+    try:
+        call(*given)
+    except (DataError, SchemaError) as e:
+        return str(e).splitlines()[0]
+
+
+short = codec.encode_examples(pa.record_batch({"k": [b"short"]}))
+told = schema.describe()[0]
+table = filled(open_source(pa.table({"k": batch.column(0)}), read_examples=None), {"k": two})
+print(json.dumps({
+    "where": column_types.__file__,
+    "examples": back.equals(batch),
+    "columns": codec.decode_columns(schema, payload).equals(batch),
+    "words": schema.words,
+    "kind": told["kind"],
+    "dtype": told["dtype"],
+    "misspelt": error(Schema.parse, "k uiud"),
+    "short": error(codec.decode_examples, Schema.parse("k uuid"), data_of(short), np.diff(offsets_of(short))),
+    "others": [str(Schema.parse("b binary(16)").fields[0].type), column_types.type_of(pa.binary(4)).name],
+    "filled": [value.hex() for value in next(iter(table.batches())).column(0).to_pylist()] == [one.hex(), two.hex()],
+    "maxcompute": types.type_words(pa.binary(16)),
+    "alink": type_text(pa.binary(16)),
+    "packed": type_words(pa.binary(16), "tfrecord"),
+}))
+"""
+
+
+def test_the_column_type_of_the_page_is_one_row(tmp_path: Path) -> None:
+    """akrunner as it is, but for one row more in its table: whatever else there is to a type follows from it."""
+    (row,) = re.findall(r"^ColumnType\(.*\)$", code("A column type", "python"), re.MULTILINE)
+    package = Path(akrunner.__file__).parent
+    patched = tmp_path / "akrunner"
+    patched.mkdir()
+    for file in package.iterdir():
+        if file.name not in ("column_types.py", "__pycache__"):
+            (patched / file.name).symlink_to(file)
+    before, table, after = (package / "column_types.py").read_text().partition("TABLE: Tuple[ColumnType, ...] = (\n")
+    (patched / "column_types.py").write_text(f"{before}{table}    {row},\n{after}")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert answers.pop("where") == str(patched / "column_types.py")
+    assert answers == {
+        "examples": True,
+        "columns": True,
+        "words": "k uuid, g uuid not null, v array<uuid>",
+        "kind": "bytes",
+        "dtype": "bytes",
+        "misspelt": "output_schema: no type is called 'uiud'; did you mean 'uuid'?",
+        "short": "row 0: column 'k' has the length 5, which does not fit fixed_size_binary[16]",
+        "others": ["binary", "varbinary"],
+        "filled": True,
+        "maxcompute": "binary",
+        "alink": "VARBINARY",
+        "packed": "uuid",
+    }

@@ -28,6 +28,7 @@ from pyflink.table import DataTypes, StreamTableEnvironment, Table
 from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
+from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink import rows
 from akrunner.engines.flink.function import FedSubtask, Subtask
 from akrunner.engines.flink.submit import words
@@ -35,7 +36,6 @@ from akrunner.errors import ConfigError
 from akrunner.spec import JobSpec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_UNITS = ("s", "ms", "us", "ns")
 _LOOPBACK = "127.0.0.1"
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
@@ -61,7 +61,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     for i, data_type in enumerate(table._j_table.getResolvedSchema().getColumnDataTypes()):
         if pa.types.is_timestamp(arrow.field(i).type):
             # PyFlink takes all of them for TIMESTAMP(3); what comes is as precise as the column
-            unit = _UNITS[(data_type.getLogicalType().getPrecision() + 2) // 3]
+            unit = tuple(UNITS)[(data_type.getLogicalType().getPrecision() + 2) // 3]
             arrow = arrow.set(i, arrow.field(i).with_type(pa.timestamp(unit, arrow.field(i).type.tz)))
     return arrow
 
@@ -261,28 +261,8 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
     return Table(table._t_env._j_tenv.fromDataStream(unpacked._j_data_stream), table._t_env), arrow
 
 
-_TYPES = {
-    pa.bool_(): DataTypes.BOOLEAN(),
-    pa.int8(): DataTypes.TINYINT(),
-    pa.uint8(): DataTypes.SMALLINT(),
-    pa.int16(): DataTypes.SMALLINT(),
-    pa.int32(): DataTypes.INT(),
-    pa.int64(): DataTypes.BIGINT(),
-    pa.float32(): DataTypes.FLOAT(),
-    pa.float64(): DataTypes.DOUBLE(),
-    pa.uint16(): DataTypes.INT(),
-    pa.uint32(): DataTypes.BIGINT(),
-    pa.float16(): DataTypes.FLOAT(),
-    pa.string(): DataTypes.STRING(),
-    pa.large_string(): DataTypes.STRING(),
-    pa.binary(): DataTypes.BYTES(),
-    pa.large_binary(): DataTypes.BYTES(),
-    pa.date32(): DataTypes.DATE(),
-    pa.timestamp("s"): DataTypes.TIMESTAMP(0),
-    pa.timestamp("ms"): DataTypes.TIMESTAMP(3),
-    pa.timestamp("us"): DataTypes.TIMESTAMP(6),
-    pa.timestamp("ns"): DataTypes.TIMESTAMP(9),
-}
+#: what PyFlink's Arrow takes beside the first type of a row: no views, no bytes of one length, no dates in milliseconds, no zones
+_VARIANTS = (pa.large_string(), pa.large_binary(), *map(pa.timestamp, UNITS))
 
 
 def flink_type(name: str, arrow: pa.DataType) -> Any:
@@ -293,9 +273,13 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
         return DataTypes.DECIMAL(arrow.precision, arrow.scale)
     if pa.types.is_time(arrow):
         return DataTypes.TIME(3)
-    if arrow not in _TYPES:
+    row = type_of(arrow)
+    taken = row is not None and (arrow == row.arrow or arrow in _VARIANTS)
+    known = wider(row, lambda one: one.flink) if row is not None and taken else None
+    if known is None:
         raise ConfigError(f"column {name!r}: Flink has no {arrow}")
-    return _TYPES[arrow]
+    made = getattr(DataTypes, known.flink)
+    return made(UNITS[arrow.unit]) if known.family is Family.MOMENT else made()
 
 
 def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, parallelism: int) -> DataStream:
