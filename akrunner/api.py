@@ -19,7 +19,6 @@ from akrunner.io import formats
 from akrunner.io.follow import open_text
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink, LineWriter, MemorySink
-from akrunner.io.sinks import sink_to as files_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -179,7 +178,7 @@ def _run(
         sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
     else:
         # of a table the columns are declared: prepare has seen to that
-        sink = FirstBatchSink(path, lambda columns: files_to(path, columns, codec.write_examples, output_format, overwrite))
+        sink = FirstBatchSink(path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite))
     outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 

@@ -32,7 +32,14 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     # as nohup has them
     signal.signal(_ignored, signal.SIG_DFL)
 
-pytest_plugins = ["tests.parts", "tests.servers.maxcompute", "tests.servers.oss", "tests.servers.s3", "tests.warmth"]
+pytest_plugins = [
+    "tests.parts",
+    "tests.servers.maxcompute",
+    "tests.servers.oss",
+    "tests.servers.postgres",
+    "tests.servers.s3",
+    "tests.warmth",
+]
 
 if TYPE_CHECKING:
     from tests.warmth import Kept

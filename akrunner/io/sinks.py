@@ -6,7 +6,7 @@ import contextlib
 import os
 import posixpath
 from abc import ABC, abstractmethod
-from typing import IO, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
+from typing import IO, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple, Union, cast
 
 import pyarrow as pa
 
@@ -42,17 +42,29 @@ class MemorySink:
         return pa.Table.from_batches(batches, schema=self._schema)
 
 
+class CommittedSink(Protocol):
+    """What rows are written to, and what counts only from `commit` on."""
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def commit_with(self, store: Any, commit: Callable[[Sequence[Any]], None]) -> None: ...
+
+    def abort(self) -> None: ...
+
+
 class FirstBatchSink:
-    """A file or directory that is opened when its columns are known: those of the first batch.
+    """A file, a directory or a database's table that is opened when its columns are known: those of the first batch.
 
     Args: path: as of `FileSink`; opened: opens it for rows of a schema, or raises SinkError.
     Methods but `abort` and `restart` raise WriteError: it cannot be opened or written, or has no columns, for nothing was written.
     """
 
-    def __init__(self, path: str, opened: Callable[[pa.Schema], "Union[FileSink, PartsSink]"]) -> None:
+    def __init__(self, path: str, opened: Callable[[pa.Schema], CommittedSink]) -> None:
         self.path = path
         self._opened = opened
-        self._sink: "Union[FileSink, PartsSink, None]" = None
+        self._sink: Optional[CommittedSink] = None
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         if self._sink is None:
@@ -80,7 +92,7 @@ class FirstBatchSink:
         if self._sink is not None:
             self._sink.abort()
 
-    def _written(self) -> "Union[FileSink, PartsSink]":
+    def _written(self) -> CommittedSink:
         if self._sink is None:
             raise WriteError(
                 f"output: no task wrote a row, so nobody knows the columns of {redacted(self.path)}, and it was not made; for a table without rows "

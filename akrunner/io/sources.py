@@ -13,7 +13,7 @@ import pyarrow as pa
 from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats, frames, packed, paths, readers
+from akrunner.io import formats, frames, packed, paths, readers, systems
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -54,6 +54,12 @@ def open_source(
         defaults: column of those -> what stands there for a null.
     Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
     """
+    url = systems.one_system(source, input_format)
+    if url is not None:
+        # a query over no table is the system's own to run
+        asked = select if "table" not in url.partition("?")[2] else None
+        source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
+        select = select if asked is None else None
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
     if not table.schema.names and not isinstance(source, TableSource):

@@ -7,8 +7,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
-from akrunner.foreign import ours
-from akrunner.io import sinks, sources
+from akrunner.foreign import ours, redacted
+from akrunner.io import sinks, sources, systems
 from akrunner.io.sinks import FileSink, PartsSink
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
@@ -191,16 +191,24 @@ def missing(name: TableName, schema: pa.Schema) -> str:
     return f'there is no table {name.whole}; make it with: akrunner tables sql "{sql}"'
 
 
-RowsSink = Union[FileSink, TableSink]
-OutputSink = Union[FileSink, PartsSink, TableSink]
+RowsSink = Union[FileSink, TableSink, systems.TableSink]
+OutputSink = Union[FileSink, PartsSink, TableSink, systems.TableSink]
+
+
+def _table_sink(path: str, schema: pa.Schema, form: Optional[str], overwrite: bool) -> Union[TableSink, systems.TableSink]:
+    """A table by name, or one in a database."""
+    if is_table(path):
+        return TableSink(path, schema, form, overwrite)
+    systems.check_no_format(path, form)
+    return systems.system_of(path).output(path, schema, overwrite)
 
 
 def sink_to(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
 ) -> OutputSink:
     """As `akrunner.io.sinks.sink_to`, which see; of tables, too."""
-    if is_table(path):
-        return TableSink(path, schema, form, overwrite)
+    if is_table(path) or systems.is_system(path):
+        return _table_sink(path, schema, form, overwrite)
     return sinks.sink_to(path, schema, write_examples, form, overwrite)
 
 
@@ -208,13 +216,19 @@ def file_sink(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
 ) -> RowsSink:
     """As `sink_to`, of what is one file if it is no table."""
-    if is_table(path):
-        return TableSink(path, schema, form, overwrite)
+    if is_table(path) or systems.is_system(path):
+        return _table_sink(path, schema, form, overwrite)
     return FileSink(path, schema, write_examples, form, overwrite)
 
 
 def check_reachable(names: Iterable[Any]) -> None:
     """Before a job goes to other machines. Raises: ConfigError: one of these is a table of this one."""
+    names = list(names)
+    for name in filter(systems.is_system, names):
+        if systems.system_of(name).in_files:
+            raise ConfigError(
+                f"detach: {redacted(name)} is a file of this machine, which a detached job cannot reach; give a server's table, or run the job attached"
+            )
     for name in filter(is_table, names):
         store = store_for(TableName.parse(name).project)
         if store.kind == "local":

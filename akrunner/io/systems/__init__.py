@@ -1,0 +1,74 @@
+"""Systems that keep tables behind a URL: databases. A module for each, found by the URL's scheme, and imported when a job names one.
+
+::
+
+    postgresql://me@host/shop?table=sales      -> postgres: rows in, or out in one transaction that is committed when the job has succeeded
+    sqlite:///shop.db?table=sales              -> sqlite
+    duckdb:///shop.duckdb?table=sales          -> duckdb
+
+To add one: a module with a `System` called SYSTEM, and a row in `_MODULES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from typing import Any, Mapping, Optional, Sequence
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.foreign import redacted
+from akrunner.io.systems.base import System, TableSink
+
+__all__ = ["System", "TableSink", "check_no_format", "is_system", "one_system", "system_of"]
+
+#: scheme of a URL -> the module that has its SYSTEM
+_MODULES: Mapping[str, str] = {
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "sqlite": "sqlite",
+    "duckdb": "duckdb",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def is_system(given: Any) -> bool:
+    """Whether it is the URL of a system of this room."""
+    return isinstance(given, (str, os.PathLike)) and _scheme(os.fspath(given)) in _MODULES
+
+
+def system_of(url: str) -> System:
+    """Args: url: of which `is_system` is true. Returns: the system that reads and writes it; nothing is opened."""
+    system: System = importlib.import_module(f"akrunner.io.systems.{_MODULES[_scheme(url)]}").SYSTEM
+    return system
+
+
+def one_system(given: Any, form: Optional[str]) -> Optional[str]:
+    """The URL of the one table in a system that a source is; None: it is something else.
+
+    Args: given: a path, a URL, a list of them, or anything else; form: `input_format=`.
+    Raises: SourceError: several tables, or a table and files.
+    """
+    urls: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    found = [one for one in urls if is_system(one)]
+    if not found:
+        return None
+    if len(urls) > 1:
+        raise SourceError(
+            f"source: {redacted(os.fspath(found[0]))} is a table in a database, and there are {len(urls)} inputs; one table of a database is "
+            "one input: join them with UNION ALL in select= (--select), which the database runs where the URL has no ?table="
+        )
+    if form is not None:
+        raise SourceError("input_format= (--input-format) is for files; the source is a table in a database")
+    return str(os.fspath(found[0]))
+
+
+def _scheme(given: Any) -> str:
+    found = _SCHEME.match(given) if isinstance(given, str) else None
+    return found[1].lower() if found is not None else ""
+
+
+def check_no_format(path: str, form: Optional[str]) -> None:
+    """Raises: SinkError: an output in a system is given a format of files."""
+    if form is not None:
+        raise SinkError(f"output_format= (--output-format) is for files; {redacted(path)} is a table in a database")

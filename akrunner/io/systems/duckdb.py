@@ -1,0 +1,128 @@
+"""DuckDB's own files: tables read and written by DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, List, Optional, Sequence
+
+import pyarrow as pa
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.io.sql import check_query, duckdb_reader, heard
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
+from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
+from akrunner.io.table import TableSource
+
+
+class _DuckDB:
+    """As `System`."""
+
+    in_files = True
+
+    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+        place = Url.parse(url)
+        place.check(("table",))
+        path = path_of(place, "duckdb")
+        check_there(path, place)
+        what = f"source: cannot read {place.shown}"
+        if query is not None:
+            check_query(query, "select", SourceError)
+        with ours(SourceError, what), contextlib.closing(_connected(path)) as connection:
+            text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {_table(connection, place)}"
+            schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}) LIMIT 0")).schema
+            if columns is not None and set(columns) <= set(schema.names):
+                text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text})"
+                schema = pa.schema([schema.field(name) for name in columns])
+        running: List[Any] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with ours(SourceError, what), contextlib.closing(_connected(path)) as connection:
+                running.append(connection)
+                try:
+                    yield from heard(lambda: duckdb_reader(connection.sql(text)), connection.interrupt)
+                finally:
+                    running.remove(connection)
+
+        def stop() -> None:
+            for connection in list(running):
+                connection.interrupt()
+
+        return TableSource(schema, batches, place.shown, replayable=True, stop=stop)
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        place = Url.parse(url)
+        place.check(("table",))
+        table = place.table
+        if table is None:
+            raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
+        path = path_of(place, "duckdb")
+        target = Target(path, place.shown)
+        with ours(SinkError, f"output: cannot write {place.shown}"):
+            if not target.new:
+                with contextlib.closing(_connected(path)) as connection:
+                    known = _columns_of(connection, table)
+                if known is not None:
+                    check_columns(known, schema, place.shown)
+        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite))
+
+
+SYSTEM = _DuckDB()
+
+
+def _connected(path: str, writes: bool = False) -> Any:
+    import duckdb
+
+    return duckdb.connect(path, read_only=not writes)
+
+
+def _table(connection: Any, place: Url) -> str:
+    rows = connection.execute(
+        "SELECT CASE WHEN table_schema = 'main' THEN table_name ELSE table_schema || '.' || table_name END FROM information_schema.tables "
+        "WHERE table_catalog = current_database() ORDER BY 1"
+    ).fetchall()
+    return _dotted(which_table(place, [str(row[0]) for row in rows]))
+
+
+def _dotted(table: str) -> str:
+    schema, dot, name = table.partition(".")
+    return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
+
+
+def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
+    """None: there is no such table."""
+    import duckdb
+
+    try:
+        return duckdb_reader(connection.sql(f"SELECT * FROM {_dotted(table)} LIMIT 0")).schema
+    except duckdb.CatalogException:
+        return None
+
+
+class _Writing(Transaction):
+    """Rows on their way into a table."""
+
+    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool) -> None:
+        self._target, self._table = target, table
+        target.begin()
+        self._connection = _connected(target.at, writes=True)
+        self._connection.begin()
+        if _columns_of(self._connection, table) is None:
+            self._connection.register("akrunner_rows", schema.empty_table())
+            self._connection.execute(f"CREATE TABLE {_dotted(table)} AS SELECT * FROM akrunner_rows")
+        elif overwrite:
+            self._connection.execute(f"DELETE FROM {_dotted(table)}")
+
+    def append(self, rows: pa.Table) -> None:
+        names = ", ".join(map(quoted, rows.column_names))
+        self._connection.register("akrunner_rows", rows)
+        self._connection.execute(f"INSERT INTO {_dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
+
+    def commit(self) -> None:
+        self._connection.commit()
+        self._connection.close()
+        self._target.commit()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._target.drop()

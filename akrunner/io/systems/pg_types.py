@@ -1,0 +1,242 @@
+"""Types of PostgreSQL: what each becomes in Arrow, or why it is refused, and what Arrow's become there.
+
+The driver gives some types as bytes of PostgreSQL's own, and some values as others without a word (arrays of arrays as flat ones, infinite dates as
+finite ones): these are asked for in another way here, or refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.systems.base import quoted
+
+#: what numerics of no fixed precision may become: `?decimals=`
+DECIMALS = ("float64", "text")
+#: types whose text says all there is to them
+_AS_TEXT = frozenset("json jsonb uuid inet cidr macaddr macaddr8 xml name citext".split())
+#: type -> how to write it in a query, where its text is not what anybody wants
+_WAYS = {
+    "interval": "EXTRACT(epoch FROM {0})",
+    "money": "{0}::numeric::float8",
+    "timetz": "{0}::time",
+}
+#: Arrow's type -> PostgreSQL's, as `format_type` has it
+_WRITTEN: Mapping[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "integer",
+    pa.uint32(): "bigint",
+    pa.uint64(): "numeric(20,0)",
+    pa.float16(): "real",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.string(): "text",
+    pa.large_string(): "text",
+    pa.binary(): "bytea",
+    pa.large_binary(): "bytea",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.time32("s"): "time without time zone",
+    pa.time32("ms"): "time without time zone",
+    pa.time64("us"): "time without time zone",
+}
+#: as which Arrow type the driver is given one
+_SENT: Mapping[pa.DataType, pa.DataType] = {
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.time64("us"),
+    pa.time32("ms"): pa.time64("us"),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
+#: microseconds of the first and the last timestamp, and days of the first date, that PostgreSQL has
+_FIRST, _LAST, _FIRST_DAY = -211_813_488_000_000_000, 9_223_371_331_199_999_999, -2_440_588
+_OID = re.compile(r"unnamed<oid:(\d+)>")
+
+
+class Column(NamedTuple):
+    """Attributes: name; type: Arrow's; expression: what is asked for; looks: (expression, what is wrong where it is more than 1), "" for nothing."""
+
+    name: str
+    type: pa.DataType
+    expression: str
+    looks: Tuple[str, str] = ("", "")
+
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def _said(name: str) -> str:
+    """A name as a person would write it in a query."""
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def described(cursor: Any, schema: pa.Schema, decimals: Optional[str], shown: str) -> List[Column]:
+    """The columns of a query. Args: schema: as the driver describes it; decimals: of `DECIMALS`, None: no. Raises: SourceError: a type is refused."""
+    found: List[Column] = []
+    for field in schema:
+        if field.name in [one.name for one in found]:
+            raise SourceError(
+                f"source: {shown}: two columns are called {field.name!r}; give one another name: {quoted(field.name)} AS other"
+            )
+        found.append(_described(cursor, field, decimals, shown))
+    return found
+
+
+def _described(cursor: Any, field: pa.Field, decimals: Optional[str], shown: str) -> Column:
+    name, word = quoted(field.name), _word(cursor, field)
+    array = word.startswith("_")
+    of = word[1:] if array else word
+    text = f"{name}::text[]" if array else f"{name}::text"
+    looks = (f"array_ndims({name})", "has arrays of arrays, which would be flat: turn them into text") if array else ("", "")
+    asked: Dict[str, Tuple[pa.DataType, str]] = {
+        "oid": (pa.int64(), f"{name}::bigint{'[]' if array else ''}"),
+        **{one: (pa.string(), text) for one in (*_AS_TEXT, "enum")},
+    }
+    if of == "numeric":
+        kind, expression = _numeric(field, array, decimals, name, shown)
+    elif of in asked:
+        kind, expression = asked[of]
+    elif array:
+        kind, expression = field.type.value_type if pa.types.is_list(field.type) else field.type, name
+    else:
+        kind, expression = field.type, name
+    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind) or pa.types.is_struct(kind) or of in _WAYS:
+        said = _said(field.name)
+        way = _WAYS.get(of, "{0}::text").format(said)
+        raise SourceError(
+            f"source: {shown}: column {field.name!r} is of PostgreSQL's type {of}{'[]' if array else ''}, which has no like here; leave ?table= out and "
+            f"write the query, which the database runs: --select 'SELECT {way} AS {said}, ... FROM ...' (select=)"
+        )
+    return Column(field.name, pa.list_(kind) if array else kind, f"{expression} AS {name}", looks)
+
+
+def _word(cursor: Any, field: pa.Field) -> str:
+    """PostgreSQL's word for a column's type, "_int4" for an array; "enum" for any of those."""
+    word = str((field.metadata or {}).get(b"POSTGRESQL:type", b""), "utf-8")
+    oid = _OID.fullmatch(word)
+    if oid is None:
+        return word
+    cursor.execute(
+        "SELECT CASE WHEN t.typtype = 'e' THEN 'enum' WHEN e.typtype = 'e' THEN '_enum' ELSE t.typname END FROM pg_type t LEFT JOIN pg_type e "
+        "ON e.oid = t.typelem WHERE t.oid = $1",
+        (int(oid[1]),),
+    )
+    row = cursor.fetchone()
+    return str(row[0]) if row is not None else word
+
+
+def _numeric(field: pa.Field, array: bool, decimals: Optional[str], name: str, shown: str) -> Tuple[pa.DataType, str]:
+    more = "[]" if array else ""
+    if decimals == "float64":
+        return pa.float64(), f"{name}::float8{more}"
+    if decimals == "text":
+        return pa.string(), f"{name}::text{more}"
+    mod = int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1"))
+    said = _said(field.name)
+    precision, scale = ((mod - 4) >> 16) & 0xFFFF, (mod - 4) & 0x7FF
+    if mod < 4 or precision > 38 or scale > precision or array:
+        raise SourceError(
+            f"source: {shown}: column {field.name!r} is of PostgreSQL's type numeric{more}{'' if mod < 4 else f'({precision},{scale})'}, which holds more "
+            "digits than any type here: put &decimals=float64 (or decimals=text, which keeps them all) behind ?table=..., or write the query: "
+            f"--select 'SELECT {said}::float8{more} AS {said}, ... FROM ...' (select=)"
+        )
+    return pa.decimal128(precision, scale), f"{name}::text"
+
+
+def plain(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], shown: str) -> Iterator[pa.RecordBatch]:
+    """The driver's batches in the types of the columns. Raises: SourceError: a value is another in them."""
+    schema = pa.schema([(one.name, one.type) for one in columns])
+    looks = [one for one in columns if one.looks[0]]
+    for batch in batches:
+        arrays = [_plain(batch.column(number), one, shown) for number, one in enumerate(columns)]
+        for number, one in enumerate(looks, start=len(columns)):
+            most = pc.max(batch.column(number)).as_py()
+            if most is not None and most > 1:
+                raise SourceError(
+                    f"source: {shown}: column {one.name!r} {one.looks[1]}: --select 'SELECT {_said(one.name)}::text AS {_said(one.name)}, ... FROM ...' (select=), without ?table="
+                )
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def expressions(columns: Sequence[Column]) -> str:
+    """What a query asks for: the columns, and behind them what `plain` looks at."""
+    return ", ".join([*(one.expression for one in columns), *(one.looks[0] for one in columns if one.looks[0])]) or "1"
+
+
+def _plain(array: pa.Array, column: Column, shown: str) -> pa.Array:
+    _check_finite(array, column.name, shown)
+    if array.type == column.type:
+        return array
+    try:
+        return array.cast(column.type)
+    except pa.ArrowInvalid as e:
+        raise SourceError(f"source: {shown}: column {column.name!r}: {e}; put &decimals=float64 behind ?table=...") from None
+
+
+def _check_finite(array: pa.Array, name: str, shown: str) -> None:
+    """Raises: SourceError: a date or a timestamp is infinite, which the driver makes a number of."""
+    values = array.flatten() if pa.types.is_list(array.type) else array
+    if pa.types.is_date32(values.type):
+        ends = pc.min_max(values.view(pa.int32())).as_py()
+        odd = ends["min"] is not None and ends["min"] < _FIRST_DAY
+    elif pa.types.is_timestamp(values.type):
+        ends = pc.min_max(values.view(pa.int64())).as_py()
+        odd = ends["min"] is not None and (ends["min"] < _FIRST or ends["max"] > _LAST)
+    else:
+        return
+    if odd:
+        raise SourceError(
+            f"source: {shown}: column {name!r} has 'infinity', which no type here has; leave ?table= out and write the query: "
+            f"--select \"SELECT NULLIF({_said(name)}, 'infinity') AS {_said(name)}, ... FROM ...\" (select=)"
+        )
+
+
+class Written(NamedTuple):
+    """A column of an output. Attributes: name; type: PostgreSQL's; sent: Arrow's, as the driver gets it."""
+
+    name: str
+    type: str
+    sent: pa.DataType
+
+
+def written(schema: pa.Schema, shown: str) -> List[Written]:
+    """Raises: SinkError: a column has no type there."""
+    return [_written(field.name, field.type, shown) for field in schema]
+
+
+def _written(name: str, kind: pa.DataType, shown: str) -> Written:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        value = _written(name, kind.value_type, shown)
+        if not value.type.endswith("[]"):
+            return Written(name, value.type + "[]", pa.list_(value.sent))
+    elif pa.types.is_timestamp(kind):
+        zone = "without" if kind.tz is None else "with"
+        return Written(name, f"timestamp {zone} time zone", pa.timestamp("us", kind.tz and "UTC"))
+    elif pa.types.is_decimal(kind) and kind.precision <= 38 and kind.scale >= 0:
+        return Written(name, f"numeric({kind.precision},{kind.scale})", kind)
+    elif kind in _WRITTEN:
+        return Written(name, _WRITTEN[kind], _SENT.get(kind, kind))
+    raise SinkError(
+        f"output: {shown}: column {name!r} is of type {kind}, for which PostgreSQL has none; give another in output_schema="
+    )
+
+
+def sendable(rows: pa.Table, columns: Sequence[Written]) -> pa.Table:
+    """Rows in the types the driver takes. Raises: WriteError: a value is another in them."""
+    arrays = []
+    for column, kind in zip(rows.columns, columns):
+        try:
+            arrays.append(column if column.type == kind.sent else column.cast(kind.sent))
+        except pa.ArrowInvalid as e:
+            raise WriteError(f"output: column {kind.name!r} cannot become PostgreSQL's {kind.type}: {e}") from None
+    return pa.Table.from_arrays(arrays, names=[one.name for one in columns])

@@ -1,0 +1,396 @@
+"""PostgreSQL, by ADBC.
+
+::
+
+    postgresql://me@host/shop?table=sales            the table, read over several connections of one snapshot if it is large
+    postgresql://me@host/shop, and a query           the database runs it
+    output: COPY into the table, or into a temporary one whose rows are cast, in one transaction
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import queue
+import threading
+import urllib.parse
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.paths import local_path
+from akrunner.io.systems import pg_types
+from akrunner.io.systems.adbc import asked, driver
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices
+from akrunner.io.table import TableSource
+
+#: of ours; libpq takes the others
+_OURS = ("table", "password_file", "decimals", "connections")
+#: of libpq that a URL may have: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+_LIBPQ = (
+    "sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "connect_timeout", "application_name", "options", "target_session_attrs", "passfile",
+    "service", "gssencmode", "channel_binding", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+    "hostaddr", "host", "port", "user", "dbname", "load_balance_hosts",
+)  # fmt: skip
+#: a larger table is read over several connections
+_LARGE = 64 << 20
+_CONNECTIONS = 4
+#: bytes of a batch the driver makes, and batches of a connection that wait to be drawn
+_BATCH_BYTES, _AHEAD = 4 << 20, 2
+_CONNECT_SECONDS = 30
+_WAIT = 0.1
+
+
+class _Postgres:
+    """As `System`."""
+
+    in_files = False
+
+    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+        place = _Place(url)
+        table = place.url.table
+        if table is None and query is None:
+            raise SourceError(
+                f"source: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it, or give select= (--select), which the database runs"
+            )
+        what = f"source: cannot read {place.shown}"
+        with ours(SourceError, what), place.reading() as cursor:
+            rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}) AS q"
+            schema = asked(cursor, lambda: cursor.adbc_execute_schema(f"SELECT * FROM {rows}"))
+            if columns is not None and set(columns) <= set(schema.names):
+                schema = pa.schema([schema.field(schema.names.index(name)) for name in columns])
+            found = pg_types.described(cursor, schema, place.decimals, place.shown)
+        reading = _Reading(place, rows, found, table)
+        return TableSource(
+            pa.schema([(one.name, one.type) for one in found]), reading.batches, place.shown, replayable=True, stop=reading.stop
+        )
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        place = _Place(url)
+        if place.url.table is None:
+            raise SinkError(f"output: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it")
+        with ours(SinkError, f"output: cannot write {place.shown}"):
+            # all that can be known before the job starts, rolled back
+            with contextlib.closing(_Writing(place, schema, overwrite)) as writing:
+                writing.rehearse()
+        return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite))
+
+
+SYSTEM = _Postgres()
+
+
+class _Place:
+    """A database. Attributes: url; shown: it, for errors; decimals: what numerics of no fixed precision become, None: they are refused."""
+
+    def __init__(self, text: str) -> None:
+        self.url = Url.parse(text)
+        self.shown = self.url.shown
+        self.url.check(_OURS, _LIBPQ)
+        self.decimals = self.url.options.get("decimals")
+        if self.decimals not in (None, *pg_types.DECIMALS):
+            raise ConfigError(f"{self.shown}: decimals= is {' or '.join(pg_types.DECIMALS)}, not {self.decimals!r}")
+        given = self.url.options.get("connections")
+        if given is not None and not (given.isdecimal() and 1 <= int(given) <= 64):
+            raise ConfigError(f"{self.shown}: connections= is a whole number from 1 to 64, not {given!r}")
+        self.connections = int(given) if given is not None else min(_CONNECTIONS, os.cpu_count() or 1)
+
+    @functools.cached_property
+    def _uri(self) -> str:
+        """As libpq takes it; it finds what is missing in PGPASSWORD, PGHOST, ~/.pgpass and the like."""
+        options = {name: value for name, value in self.url.options.items() if name not in _OURS}
+        options.setdefault("application_name", "akrunner")
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            options.setdefault("connect_timeout", str(_CONNECT_SECONDS))
+        base = self.url.base
+        secret = self.url.options.get("password_file")
+        if secret is not None:
+            with open(local_path(secret, "password_file"), encoding="utf-8") as file:
+                options["password"] = file.readline().rstrip("\r\n")
+        return f"{base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
+
+    def connect(self) -> Any:
+        """A connection in a transaction. Raises: what ADBC raises; ConfigError: its driver is missing."""
+        postgres = driver("adbc_driver_postgresql", "postgres")
+        return postgres.connect(self._uri)
+
+    @contextlib.contextmanager
+    def reading(self, snapshot: Optional[str] = None) -> Iterator[Any]:
+        """A cursor that sees one state of the database. Args: snapshot: another transaction's, to see the same."""
+        with contextlib.closing(self.connect()) as connection, contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if snapshot is not None:
+                cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+            yield cursor
+
+    def named(self, cursor: Any, table: str) -> str:
+        """A table's name in quotes, with its schema. Raises: SourceError: there is none, or no right to read it."""
+        found = _found(cursor, table)
+        if found is None:
+            cursor.execute(
+                "SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN c.relname ELSE n.nspname || '.' || c.relname END "
+                "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r','v','m','f','p') "
+                "AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 1000"
+            )
+            raise SourceError(
+                f"source: {self.shown}: there is no table {table!r}{_nearby(table, [row[0] for row in cursor.fetchall()])}"
+            )
+        return found
+
+
+def _nearby(name: str, there: List[str]) -> str:
+    from akrunner.schema import nearest
+
+    few = (
+        f" (there are {', '.join(there[:10])}{' and others' if len(there) > 10 else ''})"
+        if there
+        else " (there is none at all)"
+    )
+    return few + nearest(name, there)
+
+
+def _found(cursor: Any, table: str) -> Optional[str]:
+    """A table's name in quotes with its schema, None: there is none. Args: table: as it is, or as SQL has it: NAME, SCHEMA.NAME, "a.b"."""
+    for name in (quoted(table), _dotted(table)):
+        cursor.execute(
+            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','v','m','f','p')",
+            (name,),
+        )
+        row = cursor.fetchone()
+        if row is not None:
+            return str(row[0])
+    return None
+
+
+def _dotted(table: str) -> str:
+    schema, dot, name = table.partition(".")
+    return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
+
+
+def _inner(query: str) -> str:
+    return query.strip().rstrip(";")
+
+
+class _Reading:
+    """Rows, as often as they are wanted. Args: rows: what stands behind FROM; table: its name; None: it is a query."""
+
+    def __init__(self, place: _Place, rows: str, columns: Sequence[pg_types.Column], table: Optional[str]) -> None:
+        self._place, self._rows, self._columns, self._table = place, rows, columns, table
+        self._cursors: List[Any] = []
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for cursor in list(self._cursors):
+            with contextlib.suppress(Exception):
+                cursor.adbc_cancel()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        self._stopped.clear()
+        with ours(SourceError, f"source: cannot read {self._place.shown}"):
+            with self._place.reading() as cursor:
+                parts = self._parts(cursor)
+                if parts is None:
+                    yield from slices(pg_types.plain(self._drawn(cursor, ""), self._columns, self._place.shown))
+                    return
+                cursor.execute("SELECT pg_export_snapshot()")
+                snapshot = str(cursor.fetchone()[0])
+                yield from slices(pg_types.plain(self._beside(snapshot, parts), self._columns, self._place.shown))
+
+    def _parts(self, cursor: Any) -> Optional[List[str]]:
+        """Conditions that divide the table; None: one reader reads it."""
+        many = self._place.connections
+        if self._table is None or many < 2:
+            return None
+        cursor.execute(
+            "SELECT pg_relation_size(c.oid), current_setting('block_size')::bigint FROM pg_class c WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','m') "
+            "AND NOT pg_is_in_recovery()",
+            (self._place.named(cursor, self._table),),
+        )
+        row = cursor.fetchone()
+        if row is None or row[0] < _LARGE:
+            return None
+        pages = -(-row[0] // row[1])
+        ends = [pages * number // many for number in range(many + 1)]
+        # the last takes what has come behind its end, which a snapshot does not show
+        return [
+            f"WHERE ctid >= '({start},0)'::tid" + (f" AND ctid < '({end},0)'::tid" if end < pages else "")
+            for start, end in zip(ends, ends[1:])
+        ]
+
+    def _drawn(self, cursor: Any, condition: str) -> Iterator[pa.RecordBatch]:
+        cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
+        query = f"SELECT {pg_types.expressions(self._columns)} FROM {self._rows} {condition}"
+        self._cursors.append(cursor)
+        try:
+            asked(cursor, lambda: cursor.execute(query))
+            yield from cursor.fetch_record_batch()
+        finally:
+            self._cursors.remove(cursor)
+            with contextlib.suppress(Exception):
+                cursor.adbc_cancel()
+
+    def _beside(self, snapshot: str, parts: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """What several connections read at the same time: a batch of each in turn, so that the order is the same each time."""
+        over = threading.Event()
+        waiting: "List[queue.Queue[Any]]" = [queue.Queue(_AHEAD) for _ in parts]
+
+        def read(number: int) -> None:
+            try:
+                with self._place.reading(snapshot) as cursor:
+                    for batch in self._drawn(cursor, parts[number]):
+                        if not _put(waiting[number], batch, over):
+                            return
+                _put(waiting[number], None, over)
+            except BaseException as e:
+                _put(waiting[number], e, over)
+
+        threads = [
+            threading.Thread(target=read, args=(number,), name=f"akrunner-postgres-{number}", daemon=True)
+            for number in range(len(parts))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            left = list(waiting)
+            while left:
+                for one in list(left):
+                    come = _get(one, self._stopped)
+                    if come is None:
+                        left.remove(one)
+                    elif isinstance(come, BaseException):
+                        raise come
+                    else:
+                        yield come
+        finally:
+            over.set()
+            for cursor in list(self._cursors):
+                with contextlib.suppress(Exception):
+                    cursor.adbc_cancel()
+            for thread in threads:
+                thread.join(5.0)
+
+
+def _put(to: "queue.Queue[Any]", what: Any, over: threading.Event) -> bool:
+    while not over.is_set():
+        with contextlib.suppress(queue.Full):
+            to.put(what, timeout=_WAIT)
+            return True
+    return False
+
+
+def _get(source: "queue.Queue[Any]", stopped: threading.Event) -> Any:
+    while True:
+        try:
+            return source.get(timeout=_WAIT)
+        except queue.Empty:
+            if stopped.is_set():
+                raise SourceError("source: the read was ended") from None
+
+
+class _Target(NamedTuple):
+    """A table that is there. Attributes: name: in quotes; place: its schema and name; types: column -> PostgreSQL's words for its type."""
+
+    name: str
+    place: Tuple[str, str]
+    types: Dict[str, str]
+
+
+class _Writing(Transaction):
+    """Rows on their way into a table."""
+
+    def __init__(self, place: _Place, schema: pa.Schema, overwrite: bool) -> None:
+        self._place, self._overwrite = place, overwrite
+        self._table = place.url.table or ""
+        self._columns = pg_types.written(schema, place.shown)
+        self._connection = place.connect()
+        self._cursor = self._connection.cursor()
+        self._begun = False
+        #: where rows are sent, and the statement that brings them from there to the table, "" if that is it
+        self._sent_to: Tuple[str, str, bool] = ("", "", False)
+        self._brings = ""
+
+    def rehearse(self) -> None:
+        """Do all but the rows, and roll it back. Raises: SinkError: it cannot be done."""
+        self._begin(" WHERE false")
+        self._connection.rollback()
+
+    def _begin(self, these: str = "") -> None:
+        """Args: these: of the old rows, those that go with `overwrite`; "" for all."""
+        cursor = self._cursor
+        self._begun = True
+        # a job may compute for hours between two of its rows
+        cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+        target = self._target()
+        declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
+        if target is None:
+            schema, dot, name = self._table.partition(".")
+            made = _dotted(self._table)
+            cursor.execute(f"CREATE TABLE {made} ({declared})")
+            self._sent_to = (name, schema, False) if dot and name else (self._table, "", False)
+            return
+        names = ", ".join(quoted(one.name) for one in self._columns)
+        check_columns(
+            pa.schema([(name, pa.null()) for name in target.types]),
+            pa.schema([(one.name, pa.null()) for one in self._columns]),
+            self._place.shown,
+        )
+        if self._overwrite:
+            # whoever reads the table meanwhile sees its old rows
+            cursor.execute(f"DELETE FROM {target.name}{these}")
+        schema, name = target.place
+        if all(target.types[one.name] == one.type for one in self._columns):
+            self._sent_to = (name, schema, False)
+            return
+        # COPY does not cast: rows go to a table of their own types, and from there
+        cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
+        casts = ", ".join(f"{quoted(one.name)}::{target.types[one.name]}" for one in self._columns)
+        self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
+        # refused now, not when the rows are there: a type that does not become the other, a right that is missing
+        cursor.execute(self._brings)
+        self._sent_to = ("akrunner_rows", "", True)
+
+    def _target(self) -> Optional[_Target]:
+        name = _found(self._cursor, self._table)
+        if name is None:
+            return None
+        self._cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped "
+            "AND attgenerated = '' ORDER BY attnum",
+            (name,),
+        )
+        types = {str(row[0]): str(row[1]) for row in self._cursor.fetchall()}
+        self._cursor.execute(
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)",
+            (name,),
+        )
+        schema, table = self._cursor.fetchone()
+        return _Target(name, (str(schema), str(table)), types)
+
+    def append(self, rows: pa.Table) -> None:
+        if not self._begun:
+            self._begin()
+        table, schema, temporary = self._sent_to
+        where: Dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}
+        self._cursor.adbc_ingest(table, pg_types.sendable(rows, self._columns), mode="append", **where)
+
+    def commit(self) -> None:
+        if not self._begun:
+            self._begin()
+        if self._brings:
+            self._cursor.execute(self._brings)
+        try:
+            self._connection.commit()
+        except Exception as e:
+            raise WriteError(
+                f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they were committed ({e}); look at "
+                "the table before you run the job again"
+            ) from None
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._cursor.close()
+        self._connection.close()

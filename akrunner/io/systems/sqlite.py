@@ -1,0 +1,219 @@
+"""SQLite: a file with tables, by ADBC.
+
+SQLite keeps the type of each value, and the driver guesses a column's from those it meets first. So a column's types are asked for before it is read, and each
+value is cast to the one that holds all of them; a column whose values are of several types is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import urllib.parse
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+import pyarrow as pa
+
+from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.systems.adbc import Drawn, asked, driver
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
+from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
+from akrunner.io.table import BATCH_ROWS, TableSource
+
+_EXTRA = ("adbc_driver_sqlite", "sqlite")
+#: a double holds every integer up to there
+_EXACT = 1 << 53
+#: what typeof() says -> (Arrow's type, a value of it)
+_TYPES = {
+    "integer": (pa.int64(), "0"),
+    "real": (pa.float64(), "0.0"),
+    "text": (pa.string(), "''"),
+    "blob": (pa.binary(), "x''"),
+}
+
+
+class _Sqlite:
+    """As `System`."""
+
+    in_files = True
+
+    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+        place = Url.parse(url)
+        place.check(("table",))
+        path = path_of(place, "sqlite")
+        check_there(path, place)
+        connect = functools.partial(_connected, path, "ro")
+        what = f"source: cannot read {place.shown}"
+        with (
+            ours(SourceError, what),
+            contextlib.closing(connect()) as connection,
+            contextlib.closing(connection.cursor()) as cursor,
+        ):
+            rows = _table(cursor, place) if query is None else f"({query.strip().rstrip(';')}) AS q"
+            found = _described(cursor, rows, columns, place.shown)
+        schema = pa.schema([(one.name, _TYPES[one.kind][0]) for one in found])
+
+        def start(cursor: Any) -> pa.RecordBatchReader:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+            values, asked_for = ", ".join(_TYPES[one.kind][1] for one in found), ", ".join(one.expression for one in found)
+            # a first row tells the driver every type
+            asked(cursor, lambda: cursor.execute(f"SELECT {values} UNION ALL SELECT {asked_for} FROM {rows}"))
+            return cursor.fetch_record_batch()
+
+        drawn = Drawn(connect, start, SourceError, what)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            first = True
+            for batch in drawn.batches():
+                if [field.type for field in batch.schema] != [field.type for field in schema]:
+                    raise SourceError(f"{what}: somebody has written values of another type meanwhile")
+                named = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                yield named[1:] if first else named
+                first = False
+
+        return TableSource(schema, batches, place.shown, replayable=True, stop=drawn.stop)
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        place = Url.parse(url)
+        place.check(("table",))
+        if place.table is None:
+            raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
+        target = Target(path_of(place, "sqlite"), place.shown)
+        with ours(SinkError, f"output: cannot write {place.shown}"):
+            driver(*_EXTRA)
+            for field in schema:
+                _sent(field.name, field.type, place.shown)
+            if not target.new:
+                _check_target(target.at, place.table, schema, place.shown)
+        return TableSink(
+            place.shown,
+            schema,
+            lambda: _Writing(Target(path_of(place, "sqlite"), place.shown), place.table or "", schema, overwrite, place.shown),
+        )
+
+
+SYSTEM = _Sqlite()
+
+
+class _Column(NamedTuple):
+    """Attributes: kind: of `_TYPES`; expression: that gives its values."""
+
+    name: str
+    kind: str
+    expression: str
+
+
+def _connected(path: str, mode: str) -> Any:
+    """Args: mode: ro, rw, or rwc, which makes it."""
+    return driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}")
+
+
+def _table(cursor: Any, place: Url) -> str:
+    cursor.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+    )
+    return quoted(which_table(place, [str(row[0]) for row in cursor.fetchall()]))
+
+
+def _described(cursor: Any, rows: str, columns: Optional[Sequence[str]], shown: str) -> List[_Column]:
+    """Every column with the type that holds all its values. Reads all of them. Raises: SourceError: there is none."""
+    asked(cursor, lambda: cursor.execute(f"SELECT * FROM {rows} LIMIT 0"))
+    names: List[str] = cursor.fetch_record_batch().schema.names
+    if columns is not None and set(columns) <= set(names):
+        names = list(columns)
+    wanted: List[str] = []
+    for name in names:
+        column = quoted(name)
+        wanted += [f"SUM(typeof({column}) = '{kind}')" for kind in _TYPES]
+        wanted.append(f"MAX(CASE WHEN typeof({column}) = 'integer' THEN max({column}, -({column} + 1)) END)")
+    asked(cursor, lambda: cursor.execute(f"SELECT {', '.join(wanted) or '1'} FROM {rows}"))
+    told = cursor.fetchone()
+    found: List[_Column] = []
+    for number, name in enumerate(names):
+        *counts, largest = told[number * (len(_TYPES) + 1) : (number + 1) * (len(_TYPES) + 1)]
+        there = {kind for kind, count in zip(_TYPES, counts) if count}
+        column = quoted(name)
+        if there == {"integer", "real"} and largest < _EXACT:
+            found.append(_Column(name, "real", f"CAST({column} AS REAL)"))
+        elif len(there) > 1:
+            listed = ", ".join(f"{int(count):,} {kind}" for kind, count in zip(_TYPES, counts) if count)
+            raise SourceError(
+                f"source: {shown}: column {name!r} has values of several types ({listed}); leave ?table= out and write the query, which SQLite runs: "
+                f"--select 'SELECT CAST({column} AS TEXT) AS {column}, ... FROM ...' (select=)"
+            )
+        else:
+            found.append(_Column(name, next(iter(there), "text"), column))
+    return found
+
+
+def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
+    """Raises: SinkError: the table has no such column."""
+    with contextlib.closing(_connected(path, "ro")) as connection, contextlib.closing(connection.cursor()) as cursor:
+        known = _columns_of(cursor, table)
+    if known:
+        check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
+
+
+def _columns_of(cursor: Any, table: str) -> List[str]:
+    cursor.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return [str(row[0]) for row in cursor.fetchall()]
+
+
+def _sent(name: str, kind: pa.DataType, shown: str) -> "tuple[str, pa.DataType]":
+    """(SQLite's type, Arrow's as the driver gets it). Raises: SinkError: there is none."""
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return "INTEGER", pa.int64()
+    if pa.types.is_floating(kind):
+        return "REAL", pa.float64()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "BLOB", pa.binary()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
+        return "TEXT", pa.string()
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind) and not pa.types.is_interval(kind):
+        # as SQLite's own functions for times take them
+        return "TEXT", pa.string()
+    raise SinkError(
+        f"output: {shown}: column {name!r} is of type {kind}, for which SQLite has none; write it as text, or to another place"
+    )
+
+
+class _Writing(Transaction):
+    """Rows on their way into a table."""
+
+    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
+        self._target, self._table = target, table
+        self._types: Dict[str, "tuple[str, pa.DataType]"] = {
+            field.name: _sent(field.name, field.type, shown) for field in schema
+        }
+        target.begin()
+        self._connection = _connected(target.at, "rwc")
+        self._cursor = self._connection.cursor()
+        there = _columns_of(self._cursor, table)
+        if not there:
+            declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
+            self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})")
+        elif overwrite:
+            self._cursor.execute(f"DELETE FROM {quoted(table)}")
+
+    def append(self, rows: pa.Table) -> None:
+        arrays = []
+        for name, column in zip(rows.column_names, rows.columns):
+            try:
+                arrays.append(column.cast(self._types[name][1]))
+            except pa.ArrowInvalid as e:
+                raise WriteError(f"output: column {name!r} cannot become SQLite's {self._types[name][0]}: {e}") from None
+        self._cursor.adbc_ingest(self._table, pa.Table.from_arrays(arrays, names=rows.column_names), mode="append")
+
+    def commit(self) -> None:
+        self._connection.commit()
+        self._end()
+        self._target.commit()
+
+    def _end(self) -> None:
+        with contextlib.suppress(Exception):
+            self._cursor.close()
+        self._connection.close()
+
+    def close(self) -> None:
+        self._end()
+        self._target.drop()

@@ -1,0 +1,409 @@
+"""One suite for every system that keeps tables: real servers, real files. A system joins by a class here."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import sqlite3
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Protocol
+
+import pyarrow as pa
+import pytest
+
+import akrunner
+from tests import hosts
+from tests.conftest import Script, wait_for
+from tests.servers.postgres import PASSWORD, Postgres
+
+pytestmark = pytest.mark.slow
+
+COPY = """
+def main(task_config):
+    for batch in task_config.batches(1000, nulls="none"):
+        task_config.output_writer.write_batch(batch)
+"""
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2, 2**53 + 1], pa.int64()),
+        "p": pa.array([0.5, None, 1e300]),
+        "s": pa.array(["a, 'b' \"c\"", None, "雪\n"]),
+        "b": pa.array([b"\x00\xff", b"", None]),
+    }
+)
+SCHEMA = "id bigint, p double, s string, b varbinary"
+
+
+class Kept(Protocol):
+    """One system. Attributes: database: a URL, with `{}` where the table's option stands."""
+
+    database: str
+
+    def sql(self, *statements: str) -> List[Any]: ...
+
+
+class _Sqlite:
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "kept.db"
+        self.database = f"sqlite:///{self._path}?table={{}}"
+
+    def sql(self, *statements: str) -> List[Any]:
+        connection = sqlite3.connect(self._path)
+        for statement in statements:
+            rows = connection.execute(statement).fetchall()
+        connection.commit()
+        connection.close()
+        return rows
+
+
+class _DuckDB:
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "kept.duckdb"
+        self.database = f"duckdb:///{self._path}?table={{}}"
+
+    def sql(self, *statements: str) -> List[Any]:
+        import duckdb
+
+        with duckdb.connect(str(self._path)) as connection:
+            for statement in statements:
+                rows = connection.execute(statement).fetchall()
+        return rows
+
+
+class _Postgres:
+    def __init__(self, server: Postgres) -> None:
+        self.database, self.sql = server.url + "?table={}", server.sql
+
+
+@pytest.fixture(params=["postgres", "sqlite", "duckdb"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    if request.param == "postgres":
+        return _Postgres(request.getfixturevalue("postgres"))
+    return (_Sqlite if request.param == "sqlite" else _DuckDB)(tmp_path)
+
+
+@pytest.fixture
+def copy(script: Script, leaves_nothing: Path) -> Iterator[Callable[..., Any]]:
+    """Have a job copy a table."""
+    path = script(COPY)
+
+    def copied(source: Any, output: Any = None, **options: Any) -> akrunner.Result:
+        return akrunner.run(path, source, output=output, data_format="columns", **options)
+
+    yield copied
+
+
+def columns(kept: Kept, copy: Callable[..., Any], table: str = "t", **options: Any) -> List[Any]:
+    """A table as a job reads it, in the order of id."""
+    rows = copy(kept.database.format(table), **options).table.to_pylist()
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def test_rows_and_nulls_come_back(kept: Kept, copy: Callable[..., Any]) -> None:
+    result = copy(TABLE, kept.database.format("t"), output_schema=SCHEMA)
+    assert (result.stats.rows_out, kept.sql("SELECT count(*) FROM t")) == (3, [(3,)])
+    assert columns(kept, copy, output_schema=SCHEMA) == TABLE.to_pylist()
+    # without a word, they are added
+    copy(TABLE.slice(0, 1), kept.database.format("t"), output_schema=SCHEMA)
+    assert kept.sql("SELECT id FROM t ORDER BY id") == [(1,), (1,), (2,), (2**53 + 1,)]
+    copy(TABLE.slice(1, 1), kept.database.format("t"), output_schema=SCHEMA, overwrite=True)
+    assert columns(kept, copy, output_schema=SCHEMA) == TABLE.slice(1, 1).to_pylist()
+
+
+def test_a_table_without_rows_has_its_columns(kept: Kept, copy: Callable[..., Any]) -> None:
+    copy(TABLE.slice(0, 0), kept.database.format("t"), output_schema=SCHEMA)
+    assert kept.sql("SELECT id, p, s, b FROM t") == []
+    assert columns(kept, copy, output_schema=SCHEMA) == []
+
+
+def test_the_first_batch_decides_the_columns(kept: Kept, copy: Callable[..., Any]) -> None:
+    copy(TABLE.slice(0, 1), kept.database.format("t"))
+    assert kept.sql("SELECT id, p, s FROM t") == [(1, 0.5, "a, 'b' \"c\"")]
+
+
+def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None:
+    kept.sql("CREATE TABLE t (id bigint, s varchar(10))", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
+    query = 'SELECT id AS "ID", s FROM t WHERE s IS NOT NULL ORDER BY id DESC'
+    assert copy(kept.database.partition("?")[0], select=query).table.to_pylist() == [
+        {"ID": 2, "s": b"y"},
+        {"ID": 1, "s": b"x"},
+    ] or copy(kept.database.partition("?")[0], select=query, output_schema='"ID" bigint, s string').table.to_pylist() == [
+        {"ID": 2, "s": "y"},
+        {"ID": 1, "s": "x"},
+    ]
+    # of a table that is named, DuckDB runs it, here
+    counted = copy(kept.database.format("t"), select="SELECT count(*) AS n FROM input", output_schema="n bigint")
+    assert counted.table.to_pylist() == [{"n": 3}]
+    assert copy(kept.database.format("t"), columns=["id"], output_schema="id bigint").table.num_rows == 3
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_job_that_fails_changes_nothing(
+    kept: Kept, script: Script, leaves_nothing: Path, tmp_path: Path, overwrite: bool
+) -> None:
+    """It fails when rows were sent: behind more than are sent at once."""
+    fails = script(
+        """
+        import numpy
+
+        def main(task_config):
+            for start in range(3):
+                task_config.output_writer.write_batch({"id": numpy.arange(40_000)})
+            task_config.report({"sent": 1})
+            raise ValueError("boom")
+        """
+    )
+    files = sorted(os.listdir(tmp_path))
+    for there in (False, True):
+        if there:
+            kept.sql("CREATE TABLE t (id bigint)", "INSERT INTO t VALUES (7)")
+            files = sorted(os.listdir(tmp_path))
+        with pytest.raises(akrunner.ScriptFailedError, match="boom"):
+            akrunner.run(fails, {"a": [1]}, output=kept.database.format("t"), output_schema="id bigint", overwrite=overwrite)
+        assert sorted(os.listdir(tmp_path)) == files
+    assert kept.sql("SELECT id FROM t") == [(7,)]
+
+
+def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leaves_nothing: Path, tmp_path: Path) -> None:
+    kept.sql("CREATE TABLE t (id bigint)", "INSERT INTO t VALUES (7)")
+    files = sorted(os.listdir(tmp_path))
+    waits = script(
+        """
+        import numpy, time
+
+        def main(task_config):
+            for start in range(3):
+                task_config.output_writer.write_batch({"id": numpy.arange(40_000)})
+            open(task_config.user_params["flag"], "w").close()
+            time.sleep(1000)
+        """
+    )
+    flag = tmp_path / "flag"
+    job = f"import akrunner; akrunner.run({waits!r}, {{'a': [1]}}, output={kept.database.format('t')!r}, output_schema='id bigint', overwrite=True, user_params={{'flag': {str(flag)!r}}})"
+    with hosts.Popen([hosts.sys.executable, "-c", job], stdout=hosts.DEVNULL, stderr=hosts.DEVNULL) as host:
+        wait_for(flag.exists)
+        # rows are with the host by now, or with the database
+        time.sleep(0.2)
+        host.send_signal(signal.SIGKILL)
+    flag.unlink()
+    wait_for(lambda: kept.sql("SELECT id FROM t") == [(7,)])
+    left = set(os.listdir(tmp_path)) - set(files) - {"train.py", "kept.db-journal", "kept.duckdb.wal"}
+    assert not left, left
+
+
+def test_what_is_wrong_is_said_before_anything_starts(kept: Kept, copy: Callable[..., Any]) -> None:
+    kept.sql("CREATE TABLE sales (id bigint)")
+    database = kept.database.partition("?")[0]
+    for source, words in (
+        (kept.database.format("sale"), "there is no table 'sale'.*did you mean 'sales'"),
+        (database + "?tabel=sales", "there is no option 'tabel'.*did you mean 'table'"),
+        ([kept.database.format("sales"), "a.csv"], "one table of a database is one input"),
+    ):
+        with pytest.raises(akrunner.ConfigError, match=words):
+            copy(source)
+    for output, schema, words in (
+        (kept.database.format("sales"), "ids bigint", "has no column 'ids' .*did you mean 'id'"),
+        (database, "id bigint", r"names no table: put \?table=NAME"),
+    ):
+        with pytest.raises(akrunner.SinkError, match=words):
+            copy(TABLE, output, output_schema=schema)
+    with pytest.raises(akrunner.ConfigError, match="output_format= .*is for files"):
+        copy(TABLE, kept.database.format("sales"), output_schema="id bigint", output_format="csv")
+
+
+# -- what is PostgreSQL's own
+
+
+def test_types_of_postgres(postgres: Postgres, copy: Callable[..., Any], script: Script) -> None:
+    postgres.sql(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        """CREATE TABLE t AS SELECT 1 AS id, 1.25::numeric(10,2) AS n2, 12::numeric(12,0) AS n0, timestamptz '2026-01-02 03:04:05+02' AS z,
+           date '2020-01-01' AS d, '{"a": 1}'::jsonb AS j, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u, array[1, 2, NULL] AS a, 'sad'::mood AS m,
+           inet '1.2.3.4' AS i, 4294967295::oid AS o, true AS t, 'x' AS "Quo""ted" """,
+    )
+    plan = akrunner.plan(
+        script(COPY, "copies.py"),
+        postgres.url + "?table=t",
+        data_format="columns",
+        columns=["id", "n0", "z", "d", "j", "u", "a", "m", "i", "o", "t", 'Quo"ted'],
+    )
+    assert {one.name: one.type for one in plan.columns} == {
+        "id": "int32", "n0": "decimal128(12, 0)", "z": "timestamp[us, tz=UTC]", "d": "date32[day]", "j": "string", "u": "string", "a": "list<item: int32>",
+        "m": "string", "i": "string", "o": "int64", "t": "bool", 'Quo"ted': "string",
+    }  # fmt: skip
+    given = copy(
+        postgres.url + "?table=t",
+        columns=["id", "j", "u", "m", "i", "o", "d"],
+        output_schema="id bigint, j string, u string, m string, i string, o bigint, d date",
+    ).table.to_pylist()
+    assert given == [
+        {
+            "id": 1,
+            "j": '{"a": 1}',
+            "u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+            "m": "sad",
+            "i": "1.2.3.4/32",
+            "o": 4294967295,
+            "d": datetime.date(2020, 1, 1),
+        }
+    ]
+    with_text = copy(postgres.url + "?table=t&decimals=text", columns=["n2"], output_schema="n2 string").table.to_pylist()
+    assert with_text == [{"n2": "1.25"}]
+
+
+@pytest.mark.parametrize(
+    "column, words",
+    [
+        ("interval '1 day'", r"type interval.*--select 'SELECT EXTRACT\(epoch FROM x\) AS x"),
+        ("money '3'", r"type money.*SELECT x::numeric::float8 AS x"),
+        ("1.5::numeric", "type numeric.*decimals=float64"),
+        ("point '(1,2)'", "type point.*SELECT x::text AS x"),
+        ("int4range(1, 3)", "type int4range"),
+        ("date 'infinity'", "column 'x' has 'infinity'"),
+        ("timestamp '-infinity'", "column 'x' has 'infinity'"),
+        ("array[[1, 2], [3, 4]]", "column 'x' has arrays of arrays"),
+    ],
+)
+def test_what_would_be_another_value_is_refused(postgres: Postgres, copy: Callable[..., Any], column: str, words: str) -> None:
+    postgres.sql(f"CREATE TABLE t AS SELECT 1 AS id, {column} AS x")
+    with pytest.raises(akrunner.AkrunnerError, match=words):
+        copy(postgres.url + "?table=t")
+    # nobody asks for it
+    assert copy(postgres.url + "?table=t", columns=["id"], output_schema="id bigint").table.num_rows == 1
+
+
+def test_rows_are_cast_to_the_columns_that_are_there(postgres: Postgres, copy: Callable[..., Any]) -> None:
+    postgres.sql("CREATE TABLE t (extra text DEFAULT 'q', id int PRIMARY KEY, j jsonb, u uuid, n numeric(10,1), a smallint[])")
+    rows = {
+        "id": [1, 2],
+        "j": ['{"a":1}', None],
+        "u": ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"] * 2,
+        "n": [1.5, 2.25],
+        "a": [[1], [2, 3]],
+    }
+    schema = "id bigint, j string, u string, n double, a array<bigint>"
+    copy(rows, postgres.url + "?table=t", output_schema=schema)
+    assert postgres.sql("SELECT id, j::text, n::text, a, extra FROM t ORDER BY id") == [
+        (1, '{"a": 1}', "1.5", [1], "q"),
+        (2, None, "2.3", [2, 3], "q"),
+    ]
+    with pytest.raises(akrunner.WriteError, match="duplicate key"):
+        copy(rows, postgres.url + "?table=t", output_schema=schema)
+    with pytest.raises(akrunner.WriteError, match="out of range"):
+        copy({"id": [2**40]}, postgres.url + "?table=t", output_schema="id bigint")
+    with pytest.raises(akrunner.SinkError, match=r"cannot cast type integer\[\] to jsonb"):
+        copy({"j": [[1]]}, postgres.url + "?table=t", output_schema="j array<int>")
+    assert postgres.sql("SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_large_table_is_read_over_several_connections_as_one_state(
+    postgres: Postgres, copy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from akrunner.io.systems import postgres as ours
+
+    monkeypatch.setattr(ours, "_LARGE", 1)
+    postgres.sql("CREATE TABLE t AS SELECT g::bigint AS id FROM generate_series(0, 99999) g")
+    table = ours.SYSTEM.open(postgres.url + "?table=t&connections=3", None, None)
+    drawn = table.batches()
+    first = next(drawn)
+    # what comes meanwhile is not in it, and what goes is
+    postgres.sql("DELETE FROM t WHERE id >= 50000", "INSERT INTO t VALUES (-1)")
+    ids = [*first.column("id").to_pylist(), *(one for batch in drawn for one in batch.column("id").to_pylist())]
+    assert sorted(ids) == list(range(100_000))
+    again = [one for batch in table.batches() for one in batch.column("id").to_pylist()]
+    assert sorted(again) == [-1, *range(50000)]
+    assert again == [one for batch in table.batches() for one in batch.column("id").to_pylist()]
+
+
+def test_passwords_come_from_the_usual_places_and_are_shown_nowhere(
+    postgres: Postgres, copy: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.sql("CREATE TABLE t AS SELECT 1::bigint AS id")
+    monkeypatch.delenv("PGPASSWORD")
+    (tmp_path / "secret").write_text(PASSWORD + "\n")
+    (tmp_path / "pass").write_text(f"127.0.0.1:{postgres.port}:*:akr:{PASSWORD}\n")
+    os.chmod(tmp_path / "pass", 0o600)
+    whole = postgres.url.replace("@", f":{PASSWORD}@")
+    for url in (
+        f"{postgres.url}?table=t&password_file={tmp_path}/secret",
+        f"{postgres.url}?table=t&passfile={tmp_path}/pass",
+        f"{whole}?table=t",
+    ):
+        result = copy(url, output_schema="id bigint")
+        assert result.table.num_rows == 1 and PASSWORD not in repr(result)
+    with pytest.raises(akrunner.SourceError) as caught:
+        copy(f"{whole}x?table=t")
+    assert PASSWORD not in str(caught.value)
+    with pytest.raises(akrunner.SourceError, match="password") as caught:
+        copy(postgres.url + "?table=t")
+    with pytest.raises(akrunner.SourceError, match="password authentication failed") as caught:
+        copy(postgres.url.replace("@", ":wr0ng-one@") + "?table=t")
+    assert "wr0ng" not in str(caught.value)
+
+
+def test_a_server_that_goes_in_the_middle(postgres: Postgres, copy: Callable[..., Any]) -> None:
+    postgres.sql("CREATE TABLE t AS SELECT g::bigint AS id, repeat('x', 1000) AS s FROM generate_series(1, 50000) g")
+    from akrunner.io.systems import postgres as ours
+
+    table = ours.SYSTEM.open(postgres.url + "?table=t&connections=1", None, None)
+    drawn = table.batches()
+    next(drawn)
+    postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'akrunner'")
+    with pytest.raises(akrunner.SourceError, match="cannot read postgresql://akr@127.0.0.1"):
+        sum(batch.num_rows for batch in drawn)
+
+
+# -- what is SQLite's own
+
+
+def test_types_of_sqlite(tmp_path: Path, copy: Callable[..., Any]) -> None:
+    path = tmp_path / "odd.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t (id integer, x numeric, late text, mixed)")
+    connection.executemany(
+        "INSERT INTO t VALUES (?, ?, ?, ?)",
+        [(n, n if n % 2 else n + 0.123456789, None if n < 99_999 else "late", n) for n in range(100_000)],
+    )
+    connection.execute("INSERT INTO t VALUES (100000, NULL, NULL, 'word')")
+    connection.commit()
+    url = f"sqlite:///{path}"
+    with pytest.raises(akrunner.SourceError, match=r"column 'mixed' has values of several types \(100,000 integer, 1 text\)"):
+        copy(url)
+    rows = copy(
+        url + "?table=t", columns=["id", "x", "late"], output_schema="id bigint, x double, late string"
+    ).table.to_pylist()
+    assert (
+        rows[:2] == [{"id": 0, "x": 0.123456789, "late": None}, {"id": 1, "x": 1.0, "late": None}]
+        and rows[99_999]["late"] == "late"
+    )
+    # a double does not hold all integers
+    connection.execute("INSERT INTO t VALUES (100001, 9007199254740993, NULL, 1)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(akrunner.SourceError, match="column 'x' has values of several types"):
+        copy(url + "?table=t", columns=["x"])
+
+
+def test_times_and_decimals_are_text_in_sqlite(tmp_path: Path) -> None:
+    from akrunner.io.systems import sqlite
+    from akrunner.spec import TaskSpec
+
+    rows = pa.table(
+        {
+            "d": pa.array([datetime.date(2020, 1, 2)]),
+            "t": pa.array([datetime.datetime(2020, 1, 2, 3, 4, 5)], pa.timestamp("us")),
+            "n": pa.array([Decimal("1.50")]),
+        }
+    )
+    sink = sqlite.SYSTEM.output(f"sqlite:///{tmp_path}/t.db?table=t", rows.schema, False)
+    sink.write(TaskSpec("chief", 0), rows.to_batches()[0])
+    assert not (tmp_path / "t.db").exists()
+    sink.commit()
+    sink.abort()
+    assert sorted(os.listdir(tmp_path)) == ["t.db"]
+    assert sqlite3.connect(tmp_path / "t.db").execute("SELECT * FROM t").fetchall() == [
+        ("2020-01-02", "2020-01-02 03:04:05.000000", "1.50")
+    ]
