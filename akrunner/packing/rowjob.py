@@ -28,6 +28,8 @@ from akrunner.packing.state import State
 #: new files whose beginnings are read before anything is begun
 _LOOKED = 16
 #: advice for the types of a table, which are settled where something is packed
+#: what is said of a file that is whole, and whose columns are others
+_OF_TYPES = re.compile(r"input_schema=|has no column")
 _UNHELPFUL = re.compile(r"; (?:input_schema= \(--input-schema\) says (?:its type|which type)|the types were guessed)")
 _ANEW = "; --overwrite packs everything anew"
 
@@ -124,7 +126,7 @@ def _fitting(state: Optional[State]) -> Iterator[None]:
     try:
         yield
     except (ReadError, SourceError) as e:
-        if state is None or state.about is None or shortage(e):
+        if state is None or state.about is None or shortage(e) or not _OF_TYPES.search(str(e)):
             raise
         raise (ReadError if isinstance(e, ReadError) else SourceError)(
             f"{_UNHELPFUL.split(str(e))[0].replace('as in the first file', 'as it is packed')}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
