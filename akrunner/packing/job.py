@@ -49,6 +49,8 @@ def run_pack(asked: PackArguments) -> Packed:
 
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
+    if not overwrite:
+        state.check_files()
     earlier = _earlier(state) if not overwrite else None
     given = given_of(asked, settings, earlier)
     _check(given, settings, state)

@@ -11,6 +11,10 @@ from akrunner.packing import images
 #: pixels of an image that is decoded; Pillow warns of more
 MOST_PIXELS = 89_478_485
 _QUALITY = 95
+#: bytes from the end where it is looked for
+_BEHIND = 1 << 16
+#: what stands at the end of a whole file, of formats of which Pillow shows all it can of a cut one, and TensorFlow nothing
+_ENDS = {"PNG": b"IEND\xaeB`\x82", "GIF": b"\0;"}
 
 
 def check_there(parameter: str) -> None:
@@ -27,6 +31,10 @@ def fault(data: bytes) -> Optional[str]:
     try:
         with _opened(data) as image:
             image.load()
+            end = _ENDS.get(image.format or "")
+            # some programs write something behind the end
+            if end is not None and end not in data[-_BEHIND:]:
+                return "its end is missing: it was cut short"
     except Exception as e:
         return _words(e)
     return None

@@ -210,6 +210,18 @@ class State:
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
 
+    def check_files(self) -> None:
+        """Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
+        for split in (self.about or {}).get("splits", {}).values():
+            for one in split["files"]:
+                path = os.path.join(self.path, one["name"])
+                size = os.path.getsize(path) if os.path.isfile(path) else None
+                if size != one["bytes"]:
+                    what = "is gone" if size is None else f"has {size:,} bytes, and {one['bytes']:,} were written"
+                    raise SinkError(
+                        f"output: {path} {what}; bring it back, or pack everything anew with overwrite=True (--overwrite)"
+                    )
+
     def generation(self, alone: bool) -> int:
         """How often all was packed anew, from 1 on. Args: alone: whether it is going to be."""
         return int((self.about or {}).get("generation", 1)) + (alone and self.about is not None)

@@ -1319,3 +1319,17 @@ def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -
         [0] * 4 + [1] * (7 if name == "newest" else 5) + [2] * 3,
         [[224, 224, 3]],
     ]
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut"])
+def test_a_packed_file_that_is_not_what_was_written_is_told(leaves_nothing: Path, tmp_path: Path, harm: str) -> None:
+    table, out = tmp_path / "t.csv", tmp_path / "out"
+    table.write_text("a\n1\n2\n")
+    akrunner.pack(table, out)
+    (shard,) = (out / "all").iterdir()
+    shard.unlink() if harm == "gone" else os.truncate(shard, 10)
+    for dry_run in (True, False):
+        with pytest.raises(akrunner.SinkError, match=f"{shard} (is gone|has 10 bytes, and)"):
+            akrunner.pack(table, out, dry_run=dry_run)
+    assert akrunner.pack(table, out, overwrite=True).rows == 2
+    assert akrunner.pack(table, out).rows == 0
