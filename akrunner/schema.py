@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,9 @@ _RESERVED = frozenset(
 )
 #: every Example has the names of its columns in it
 _LONGEST_NAME = 1000
+_AS_JSON = "CAST(to_json({}) AS VARCHAR)"
+#: of a struct, that are named when it is refused
+_FIELDS = 5
 _SHOWN = 200
 _TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[][,<>()])|(?P<bad>\S))")
 
@@ -286,6 +290,8 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
         inner = data_type.value_type
         if is_list(inner):
             raise _refused(name, data_type, "flatten it to one list a row, or store it as a fixed_shape_tensor")
+        if pa.types.is_struct(inner):
+            raise _refused(name, data_type, replaced(name, _AS_JSON))
         return feature_kind(name, inner)
     row = type_of(data_type)
     if row is not None:
@@ -301,8 +307,10 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
             return BYTES
         raise _refused(name, data_type, f"{replaced(name)}, or decode the dictionary")
     if types.is_struct(data_type):
-        as_json = replaced(name, "CAST(to_json({}) AS VARCHAR)")
-        raise _refused(name, data_type, f"{as_json}, or take its fields: *, {_quoted(name)}.field")
+        fields = ", ".join(f"{_quoted(name)}.{_quoted(one.name)}" for one in itertools.islice(data_type, _FIELDS))
+        raise _refused(
+            name, data_type, f"{replaced(name, _AS_JSON)}, or take its fields: * EXCLUDE ({_quoted(name)}), {fields}"
+        )
     if str(data_type).startswith("run_end_encoded"):
         raise _refused(name, data_type, f"{replaced(name)}, or decode it with pyarrow.compute.run_end_decode")
     if str(data_type).startswith("extension<pandas."):

@@ -353,7 +353,7 @@ class FilePacker:
             file.settle()
             return
         taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
-        columns: Dict[str, Any] = {"path": text_of(taken.column(NAME))}
+        columns: Dict[str, Any] = {"path": _shown(text_of(taken.column(NAME)))}
         if self._labels:
             counts = np.bincount(label[good], minlength=len(self._labels))
             for number in np.flatnonzero(counts).tolist():
@@ -395,6 +395,16 @@ def _link_in_words(base: Optional[str], name: bytes, why: str) -> str:
     if isinstance(why, Unfetched) or not name or b"\0" in name or not os.path.islink(path) or os.path.exists(path):
         return why
     return f"a link that leads to nothing ({os.fsdecode(os.readlink(path))})".encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(paths: pa.Array) -> pa.Array:
+    """Paths as whoever reads the shards sees them: URLs without passwords and signatures."""
+    secret = pc.match_substring_regex(paths, r"://(?:[^/]*@|[^?]*\?)")
+    if not pc.any(secret).as_py():
+        return paths
+    return pa.array(
+        [redacted(path) if hidden else path for path, hidden in zip(paths.to_pylist(), secret.to_pylist())], paths.type
+    )
 
 
 def _whole(column: Any) -> pa.Array:

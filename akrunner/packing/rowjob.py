@@ -83,7 +83,7 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
     found = difference(given.files, before, octets_of([], pa.large_binary()))
     if found.changed:
         raise SourceError(
-            f"source: {found.some['changed'][0]} has changed since it was packed, and single rows are not compared{_ANEW}"
+            f"source: {found.some['changed'][0]} has changed since it was packed (its size, or its time), and single rows are not compared{_ANEW}"
         )
     if found.new.any() and given.asked.get("whole"):
         raise SourceError(f"source: there are new files, and {_why_whole(given)}{_ANEW}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from dataclasses import dataclass
@@ -115,6 +116,11 @@ def settings_of(given: PackArguments) -> Settings:
 
 def _bad_rows(given: Any) -> str:
     text = check_path("bad_rows", given)
+    near = difflib.get_close_matches(text, ("fail", "skip"), 1, 0.7)
+    if near and text not in near and os.path.basename(text) == text and not os.path.exists(text):
+        raise ConfigError(
+            f"bad_rows={text!r} (--bad-rows): did you mean {near[0]!r}? A directory of that name is written ./{text}"
+        )
     return text if text in ("fail", "skip") else os.path.abspath(os.path.expanduser(text))
 
 
@@ -124,6 +130,8 @@ def splits_of(given: Any) -> Tuple[Tuple[str, ...], Tuple[float, ...]]:
         return NAMES[1], (1.0,)
     if isinstance(given, str) and given.strip() == "folders":
         return (), ()
+    if isinstance(given, str) and difflib.get_close_matches(given.strip(), ["folders"], 1, 0.8):
+        raise ConfigError(f"split={given!r} (--split): did you mean 'folders'?")
     return shares_of(given)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema, plain, to_array, to_floats
+from akrunner.schema import Schema, feature_kind, plain, to_array, to_floats
 
 
 def test_parse() -> None:
@@ -143,3 +144,19 @@ def test_values_of_python() -> None:
     assert to_array([1, 2.5, None, float("inf")], pa.float32()).to_pylist() == [1, 2.5, None, float("inf")]
     with pytest.raises(pa.ArrowInvalid, match="1e\\+300 would become infinite"):
         to_array([np.array([1.0, 1e300]), None], pa.list_(pa.float32(), 2))
+
+
+def test_what_is_said_of_a_struct_works() -> None:
+    """What is advised is run: DuckDB takes it, and what comes of it can cross."""
+    import duckdb
+
+    row = pa.struct([("a", pa.int64()), ("two words", pa.string())])
+    for kind, value in ((row, {"a": 1, "two words": "x"}), (pa.list_(row), [{"a": 1, "two words": "x"}])):
+        rows = pa.table({"id": [1], "st": pa.array([value], kind)})
+        with pytest.raises(SchemaError) as caught:
+            feature_kind("st", kind)
+        ways = re.findall(r"\* (?:REPLACE|EXCLUDE) .*?(?=, or take|$)", str(caught.value))
+        assert len(ways) == (2 if kind == row else 1), str(caught.value)
+        for way in ways:
+            made = duckdb.from_arrow(rows).query("rows", f"SELECT {way} FROM rows").to_arrow_table()
+            assert [feature_kind(field.name, field.type) for field in made.schema]

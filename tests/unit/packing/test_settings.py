@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ConfigError
-from akrunner.packing.settings import resize_of, size_of, splits_of
+from akrunner.packing.settings import _bad_rows, resize_of, size_of, splits_of
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,15 @@ def test_the_page_names_every_option() -> None:
     assert [name for name in sorted(options) if f"--{name}`" not in page] == []
     taken = {one.name for one in of_command("pack")} - {"places", "as_json", "quiet", "help_all"}
     assert taken == set(inspect.signature(pack).parameters) - {"source", "output", "progress"}
+
+
+@pytest.mark.parametrize("given, meant", [("fial", "fail"), ("skp", "skip"), ("skipp", "skip"), ("fails", "fail")])
+def test_a_misspelt_bad_rows_is_no_directory(given: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean '{meant}'"):
+        _bad_rows(given)
+    assert _bad_rows(f"./{given}").endswith(given)
+
+
+def test_a_misspelt_folders() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'folders'"):
+        splits_of("folder")
