@@ -21,6 +21,14 @@ _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
 _THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+#: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
+_COMPUTES_BESIDE_OTHERS = 0.1
+#: of a core, what has to be idle for that
+_IDLE = 0.5
+#: of the waiting, what a stream's waiting for its rows has to be
+_FOR_ROWS = 0.2
+#: seconds of waiting in one pass over the rows, below which it is the beginning of a pass that takes long
+_SHORT_PASS = 0.5
 #: of the time, what another package than TensorFlow must have to be named
 _BESIDE = 0.25
 #: of what reading files otherwise promises to win
@@ -129,7 +137,7 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
     if node.kind == "Generator" or node.facts.get("python"):
         where = f"{node.where}{_line_of_python(record)}"
         if _only_waits(record):
-            return _of_waiting(node, where, share)
+            return _of_waiting(node, where, share, _is_ahead(record))
         return Advice(
             "python", share, won, f"{where} runs Python for every element, one after another",
             "use TensorFlow's operations, or give and take whole batches"
@@ -170,6 +178,11 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "busy_map", share, 0.0, f"{node.where} is called on {record['cores']} cores at once, and they do not keep up",
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
+    if node.kind in likely.FILES and not any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL):
+        return Advice(
+            "one_source", share, 0.0, f"{node.where} reads its files one after another",
+            f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {_TUNED}); of one large file make several (akrunner pack)",
+        )  # fmt: skip
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
 
 
@@ -190,10 +203,12 @@ def _only_waits(record: Mapping[str, Any]) -> bool:
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
     waited = record["wait"] if record["known"] else wall
-    return bool(wall > 0 and computed < _COMPUTES * min(wall, max(waited, record["first"])))
+    idle = record["idle"]
+    most = _COMPUTES if idle is None or idle >= _IDLE else _COMPUTES_BESIDE_OTHERS
+    return bool(wall > 0 and computed < most * min(wall, max(waited, record["first"])))
 
 
-def _of_waiting(node: Blamed, where: str, share: float) -> Advice:
+def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
     at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
     if at_once:
         return Advice(
@@ -208,7 +223,7 @@ def _of_waiting(node: Blamed, where: str, share: float) -> Advice:
         )
     return Advice(
         "python_waits", share, share * _PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
-        f"{change}, with {_THREADS}, or threads of its own; `.prefetch(2)` as the last",
+        f"{change}, with {_THREADS}, or threads of its own" + ("" if ahead else "; `.prefetch(2)` as the last"),
     )  # fmt: skip
 
 
@@ -216,7 +231,7 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
     """What `task_config` made: the rows have not come, or it takes them apart."""
     at = node.facts.get("at") or node.source
     where = f"task_config's dataset at {blame.place(at)}" if at else "task_config's dataset"
-    if record["spent"].get("pipe", 0.0) >= 0.5 * share * whole(record):
+    if record["spent"].get("pipe", 0.0) >= _FOR_ROWS * share * whole(record):
         return Advice(
             "pipe", share, 0.0, f"{where} waits for rows to come", "the source, or the host, is slower than the script"
         )
@@ -225,13 +240,19 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
             "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
             "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed, cache=True for several passes",
         )  # fmt: skip
+    what = f"{where} parses the rows more slowly than the script takes them"
+    if blame.passes(record) and share * whole(record) < _SHORT_PASS * blame.times(record):
+        kept = "" if _caches(record) else "cache=True in it, and "
+        return Advice(
+            "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
+            f"{kept}repeat=N in place of a loop over passes, so that one iterator goes through all of them",
+        )  # fmt: skip
     faster = "data_format='columns' (--data-format columns) is several times faster; "
     if not any(one.get("parses") for one in blame.chain_of(record)):
         # they come as columns already
         faster = ""
     return Advice(
-        "parse", share, 0.0, f"{where} parses the rows more slowly than the script takes them",
-        f"{faster}columns= for those that are needed; larger batches",
+        "parse", share, 0.0, what, f"{faster}columns= for those that are needed; larger batches",
     )  # fmt: skip
 
 
@@ -241,13 +262,24 @@ def _line_of_python(record: Mapping[str, Any]) -> str:
     return f" (Python at {blame.place(seen[0]['at'])})" if seen else ""
 
 
+def _outermost(record: Mapping[str, Any]) -> List[str]:
+    """The kinds of the outermost nodes that somebody has looked at."""
+    return [blame.outermost([kind for kind, _ in blame.kinds(node["path"])]) for node in record["nodes"]]
+
+
+def _is_ahead(record: Mapping[str, Any]) -> bool:
+    """Whether batches are made ahead by a prefetch at the end. It need not be drawn from in a look: its name is there all the same."""
+    return "Prefetch" in {*_outermost(record), blame.outermost([blame.plain(node["node"]) for node in blame.chain_of(record)])}
+
+
+def _caches(record: Mapping[str, Any]) -> bool:
+    return any(blame.plain(node["node"]) == "Cache" for node in blame.chain_of(record))
+
+
 def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     """The script could wait for less if batches were made while it computes."""
     waiting = wait_share(record)
-    seen = [blame.outermost([kind for kind, _ in blame.kinds(node["path"])]) for node in record["nodes"]]
-    # what is at the end need not be drawn from in a look: its name is there all the same
-    chain = blame.chain_of(record)
-    ahead = "Prefetch" in {*seen, blame.outermost([blame.plain(node["node"]) for node in chain])}
+    seen, chain, ahead = _outermost(record), blame.chain_of(record), _is_ahead(record)
     # newer ones of TensorFlow add one by themselves, which only a look shows
     perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
     if waiting < WORTH_SAYING or not chain or ahead or perhaps:
@@ -284,6 +316,11 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     if any(_behind(slow, place, record) for place, _ in caches):
         what = f"`cache`{_at(caches[0][1])} keeps nothing from one pass to the next"
         change = f"`.repeat(n)` behind it, and {_ONE_LOOP}"
+    elif slow.ours or slow.facts.get("ours"):
+        if caches:
+            return []
+        what = f"task_config's dataset at {blame.place(slow.facts.get('at') or slow.at)} does the same again in every pass over the rows"
+        change = "cache=True in it, if the rows fit into memory"
     else:
         what = f"{slow.where} does the same again in every pass over the rows"
         instead = f", instead of the one{_at(caches[0][1])}" if caches else ""

@@ -42,7 +42,7 @@ from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
-_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (the script's own profiler ran, or this TensorFlow has none)"
+_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (one call of TensorFlow's does all of them, the script's own profiler ran, or this TensorFlow has none)"
 _BESIDE_A_SERVER = (
     f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
     "cluster: --profile-input looks at a job of one task"
@@ -123,7 +123,8 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = [one for one in changes if one is not node]
         ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
     ranked += [(one.saves, _saving(one)) for one in changes]
-    found = [words for _, words in sorted(ranked, key=lambda one: -one[0])]
+    # two nodes of one dataset may be told alike
+    found = list(dict.fromkeys(words for _, words in sorted(ranked, key=lambda one: -one[0])))
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
         unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]

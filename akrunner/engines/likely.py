@@ -22,7 +22,7 @@ _AT_WORK = 0.7
 #: seconds of a call that is cheap, calls for one batch from which on that matters
 CHEAP, MANY = 300e-6, 8
 #: datasets that read files
-_FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
+FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
 
 
 #: facts of maps that do what is worth keeping
@@ -58,7 +58,7 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
         found = [one for one in works if fits(one, record)]
         if found:
             return Suspect(_blamed(max(found, key=_weight), record), False)
-    sources = [one for one in works if _kind(one) in _FILES and _source(one, chain) and not _within_parallel(one, chain)]
+    sources = [one for one in works if _kind(one) in FILES and _source(one, chain) and not _within_parallel(one, chain)]
     if sources and not any("ops" in one for one in works):
         return Suspect(_blamed(sources[0], record, source=_source(sources[0], chain)), False)
     return None

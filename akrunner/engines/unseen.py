@@ -68,7 +68,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
     if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
         # it waited before its steps began
         return False
-    if beside(record)[1] > _SAVES:
+    if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)
@@ -81,6 +81,11 @@ def _computes(record: Mapping[str, Any]) -> bool:
 def in_tensorflow(record: Mapping[str, Any]) -> float:
     """The share of the time in which the main thread was in TensorFlow, or Keras."""
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _TENSORFLOW))
+
+
+def in_pandas(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread was in pandas."""
+    return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] == "pandas"))
 
 
 def beside(record: Mapping[str, Any]) -> Tuple[str, float]:

@@ -693,3 +693,61 @@ def test_who_asked_in_a_cluster_is_told_why_nobody_looked() -> None:
     assert "TensorFlow's profiler can end a process in which its server runs" in said and "a job of one task" in said
     (said,) = inputs.verdict({"inputs": {"a": unlooked(CHAIN, asked=20, served=True)}})
     assert said.endswith("--profile-input in a job of one task tells for sure")
+
+
+OURS = [
+    node("Prefetch", 33, ours=True),
+    node("Map", 31, ours=True, parses=True),
+    node("Batch", 31, ours=True),
+    node("TFRecord", 31, ours=True),
+]
+PARSED = {"Root::Prefetch::ParallelMapV2": (1.9, 20), "Root::Prefetch::ParallelMapV2::BatchV2::TFRecord": (0.01, 20)}
+
+
+def test_many_short_passes_are_not_answered_with_another_format() -> None:
+    """Columns come several times faster, but beginning a pass takes longer: what was advised made such a script five times slower."""
+    long = " ".join(one.words for one in advised(record(PARSED, OURS, passes=4)))
+    assert "data_format='columns'" in long and "cache=True in it, if the rows fit into memory" in long
+    short = record(PARSED, OURS, passes=60)
+    told = " ".join(one.words for one in advised(short))
+    assert "begins a pass over the rows again and again" in told and "cache=True in it, and repeat=N in place of a loop" in told
+    assert "data_format" not in told and ".cache()" not in told
+    kept = record(PARSED, [OURS[0], node("Cache", 31, ours=True), *OURS[1:]], passes=60)
+    assert "cache=True" not in " ".join(one.words for one in advised(kept))
+
+
+def test_a_stream_that_waited_for_rows_waits_for_its_source() -> None:
+    told = first(record(PARSED, OURS, spent={"pipe": 3.0}))
+    assert told.rule == "pipe" and "waits for rows to come" in told.what
+    assert first(record(PARSED, OURS, spent={"pipe": 0.5})).rule == "parse"
+
+
+def test_what_computes_on_a_busy_machine_is_not_said_to_wait() -> None:
+    """Whoever waits for a core does not compute, and waits for nothing else."""
+    chain = [node("Prefetch", 33), node("Generator", 31)]
+    seen = {"Root::Prefetch": (7.0, 20), "Root::Prefetch::Generator": (7.0, 160)}
+    taken = {"calls": 160, "wall": 8.0, "steps": 8.0, "computed": 1.6}
+    assert first(record(seen, chain, python=taken)).rule == "python_waits"
+    assert first(record(seen, chain, python=taken, idle=0.1)).rule == "python"
+    asleep = first(record(seen, chain, python={**taken, "computed": 0.1}, idle=0.1))
+    assert asleep.rule == "python_waits" and ".prefetch(2)" not in asleep.change
+    assert ".prefetch(2)" in first(record({"Root::Generator": (7.0, 160)}, chain[1:], python=taken)).change
+
+
+def test_files_that_are_read_one_after_another_without_an_interleave() -> None:
+    chain = [node("Prefetch", 33), node("Batch", 32), node("TFRecord", 30)]
+    seen = {"Root::Prefetch": (7.0, 20), "Root::Prefetch::BatchV2": (0.1, 20), "Root::Prefetch::BatchV2::TFRecord": (6.9, 3200)}
+    told = first(record(seen, chain))
+    assert (
+        told.rule == "one_source"
+        and "train.py:30 reads its files one after another" in told.what
+        and "num_parallel_reads=8" in told.change
+    )
+
+
+def test_pandas_in_the_loop_is_no_computing() -> None:
+    busy = record(
+        {}, CHAIN, wait=0.1, between=9.9, asked=0, lines=[{"main": True, "at": f"{SCRIPT}:9", "in": "pandas", "share": 0.4}]
+    )
+    assert bound({"chief:0": busy}, 0.0, 11.0) == "unknown"
+    assert bound({"chief:0": {**busy, "lines": []}}, 0.0, 11.0) == "compute"
