@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Callable, Dict, Mapping, NamedTuple, Tuple
@@ -336,7 +337,44 @@ table = {**{name: [random.random() for _ in range(40)] for name in names}, "labe
 userParams = {"featureCols": json.dumps(names), "labelCol": "label", "batch_size": 16, "num_epochs": 1}
 """
 
+# -- docs/databases.md
+
+
+def _databases(folder: Path) -> None:
+    import duckdb
+
+    for name in ("shop.duckdb", "server.duckdb"):
+        with duckdb.connect(str(folder / name)) as connection:
+            connection.execute("CREATE TABLE sales AS SELECT range AS id, range / 2 AS x FROM range(60)")
+            connection.execute(
+                "CREATE TABLE orders AS SELECT range AS id, (range / 2)::DECIMAL(10, 2) AS price, current_date AS day FROM range(7)"
+            )
+    akrunner.run(
+        str(folder / "score.py"),
+        numbers(),
+        output=f"sqlite:///{folder}/shop.db?table=sales",
+        output_schema="id bigint, p double",
+    )
+    with contextlib.closing(sqlite3.connect(folder / "shop.db")) as connection:
+        connection.execute("ALTER TABLE sales RENAME COLUMN p TO x")
+
+
+def _databases_said(folder: Path, said: str) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "scored.db")) as connection:
+        assert connection.execute("SELECT count(*), sum(p) FROM scored").fetchall() == [(60, sum(range(60)) / 4)]
+    assert (pq.read_table(folder / "out.parquet").num_rows, pq.read_table(folder / "recent.parquet").num_rows) == (7, 60)
+
+
 SETTINGS: Dict[str, Setting] = {
+    # a server is in tests/e2e/test_systems.py
+    "docs/databases.md": Setting(
+        _databases,
+        instead={
+            "postgresql://me@db.example.org/shop?table=scored": "duckdb:///from-server.duckdb?table=scored",
+            "postgresql://me@db.example.org/shop": "duckdb:///server.duckdb",
+        },
+        checks=_databases_said,
+    ),
     "README.md": Setting(
         _readme,
         instead={'result = akrunner.predict("model.zip"': _DIGITS + 'result = akrunner.predict("model.zip"'},
