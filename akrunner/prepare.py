@@ -202,11 +202,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
         table = dataclasses.replace(table, files=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
-    if job.supervision.max_restarts and not table.replayable:
-        raise ConfigError(
-            f"max_restarts: {table.name} can be read only once, so the job could not be started again; give a file, or a table "
-            "in memory"
-        )
+    job.check_restarts(table.replayable, table.name)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
     job = dataclasses.replace(job, script=script, schema=schema, python=interpreter.path, tables=asked)

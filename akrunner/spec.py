@@ -187,7 +187,7 @@ class SupervisionSpec:
         evaluator_timeout: the evaluator gets for the last checkpoint once chief and workers are done.
         stall_timeout: nothing may move: no rows, no report, no processor time; 0: never mind.
         stall_action: then: "fail", or "warn" and go on.
-        max_restarts: how often the whole gang is started again after a failure.
+        max_restarts: how often every task is started again after a failure.
     Raises: ConfigError: a value is out of its range; the message names the argument.
     """
 
@@ -415,6 +415,17 @@ class JobSpec:
         """The tasks whose processes stay when their script has ended well, until the scripts of all of them have: what stays with them is
         TensorFlow's server, which the sessions of the others may need. Chief and workers of a cluster in PAI mode, as on PAI."""
         return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
+
+    def can_restart(self, replayable: bool) -> bool:
+        """Whether the job can be started again after a failure. Args: replayable: its rows can be read again from the start."""
+        return self.mode != "stream" and replayable
+
+    def check_restarts(self, replayable: bool, source: str) -> None:
+        """Args: source: its rows' name. Raises: ConfigError: the job is to be started again after a failure, and cannot be."""
+        if self.supervision.max_restarts and not self.can_restart(replayable):
+            raise ConfigError(
+                f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a table in memory"
+            )
 
     @property
     def task_env(self) -> Dict[str, str]:

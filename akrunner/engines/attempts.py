@@ -21,7 +21,7 @@ from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import AkrunnerError, ConfigError, JobError, WriteError
+from akrunner.errors import AkrunnerError, JobError, WriteError
 from akrunner.foreign import underway
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
@@ -36,13 +36,8 @@ def run_attempts(
     launcher: Callable[[WorkDir, Guard], Launcher],
 ) -> Outcome:
     """As `Engine.run`. Args: launcher: called for each attempt."""
-    can_replay = job.mode != "stream" and source.replayable
-    if job.supervision.max_restarts and not can_replay:
-        raise ConfigError(
-            "max_restarts: the source's rows can be had only once, so the job cannot be started again; give a file, or a "
-            "table in memory"
-        )
-    policy = FailurePolicy(job.supervision.max_restarts, can_replay)
+    job.check_restarts(source.replayable, "the source")
+    policy = FailurePolicy(job.supervision.max_restarts, job.can_restart(source.replayable))
     began = time.monotonic()
     warnings: List[str] = list(job.notes)
     restarts = port_restarts = 0
