@@ -129,7 +129,7 @@ def _left(error: BaseException) -> str:
     """What a signal leaves behind, in half a sentence: no task of a job, and the tables as they were, or as they are changed already."""
     store = sys.modules.get("akrunner.tables.store")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
-    tasks = "akrunner.engines.gang" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
+    tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
     told = "; every task was stopped" if tasks else ""
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from enum import Enum
+from typing import Mapping, Protocol, Tuple, TypeVar
 
 from akrunner.errors import TaskFailure
 
 #: a port of ours that another process bound first, in the words of Python, gRPC and TensorFlow
 _PORT_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|Could not start gRPC server|No address added out of total")
 
+
+class FailureKind(Enum):
+    """What kind of failure ended an attempt; each has its exception (`akrunner.engines.report`)."""
+
+    START = "start"
+    SCRIPT = "script"
+    READ = "read"
+    DIED = "died"
+    LOST = "lost"
+    BROKEN = "broken"
+    OUTPUT = "output"
+    STALLED = "stalled"
+    TIMEOUT = "timeout"
+
+
 #: the same rows and the same script would fail the same way
-_FINAL = ("output", "timeout")
+_FINAL = (FailureKind.OUTPUT, FailureKind.TIMEOUT)
 
 
-def root_cause(failures: Sequence[TaskFailure]) -> Tuple[TaskFailure, List[TaskFailure]]:
-    """(the earliest failure, the others in time order). What follows it is most often its consequence."""
-    ordered = sorted(failures, key=lambda failure: failure.time_ns)
-    return ordered[0], ordered[1:]
+class Timed(Protocol):
+    """What failed at a known time. Attributes: time_ns: since the epoch."""
+
+    @property
+    def time_ns(self) -> int: ...
+
+
+Task = TypeVar("Task")
+Failure = TypeVar("Failure", bound=Timed)
+
+
+def root_cause_first(failures: Mapping[Task, Failure]) -> Tuple[Tuple[Task, Failure], ...]:
+    """Put failures in order: the earliest is the root cause, and what follows it is most often its consequence."""
+    return tuple(sorted(failures.items(), key=lambda failed: failed[1].time_ns))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Attributes: restart: whether the whole gang is started again; why: in words, for the user; new_ports: only for its ports."""
+    """Attributes: restart: whether every task is started again; why: in words, for the user; new_ports: only for its ports."""
 
     restart: bool
     why: str = ""
@@ -32,7 +58,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class FailurePolicy:
-    """What is done about a failed gang.
+    """Decides what is done about an attempt that failed.
 
     Attributes:
         max_restarts: how often it is started again, whatever failed.
@@ -42,11 +68,11 @@ class FailurePolicy:
     max_restarts: int
     can_replay: bool
 
-    def decide(self, kind: str, root: TaskFailure, restarts: int, port_restarts: int) -> Decision:
+    def decide(self, kind: FailureKind, root: TaskFailure, restarts: int, port_restarts: int) -> Decision:
         """After a failure.
 
         Args:
-            kind: start, script, read, died, lost, broken, output, stalled or timeout.
+            kind: of the first failure.
             root: the task that failed first.
             restarts: for failures, so far; port_restarts: because a port was taken, so far: one such is granted, and not counted.
         """

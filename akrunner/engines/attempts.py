@@ -1,9 +1,9 @@
-"""A job, attempt after attempt: what every engine does around its gangs.
+"""A job, attempt after attempt: what every engine does around them.
 
 ::
 
-    Gang (akrunner.engines.gang)     one attempt: every task from spawning to the last process gone
-      failed -> FailurePolicy -> the whole gang once more, its input from the start; or the error
+    Supervisor (akrunner.engines.supervisor)     one attempt: every task from spawning to the last process gone
+      failed -> FailurePolicy -> every task once more, the input from the start; or the error
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Callable, List, Optional
+from typing import Callable, Iterator, Optional
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
 from akrunner.engines.base import JoiningSink, Observer, Outcome, RestartSink, RowSink, RowSource
-from akrunner.engines.gang import Gang, GangFailed
+from akrunner.engines.jobrun import JobRun
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
+from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, JobError, WriteError
@@ -35,75 +36,97 @@ def run_attempts(
     cancel: Optional[threading.Event],
     launcher: Callable[[WorkDir, Guard], Launcher],
 ) -> Outcome:
-    """As `Engine.run`. Args: launcher: called for each attempt."""
+    """Run a job to its end, as `Engine.run`. Args: launcher: called for each attempt."""
     job.check_restarts(source.replayable, "the source")
-    policy = FailurePolicy(job.supervision.max_restarts, job.can_restart(source.replayable))
     began = time.monotonic()
-    warnings: List[str] = list(job.notes)
-    restarts = port_restarts = 0
     work = WorkDir.of(job)
     tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None
     closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
-    gang: Optional[Gang] = None
-
-    def save_failed(kept: str, error: BaseException) -> None:
-        work.save_end(kept, record.failed(error, warnings, gang.inputs() if gang is not None else {}))
-
     with Patience() as patience, Guard() as guard, closing:
+        warnings = list(job.notes)
+        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began)
+        return _Attempts(run, launcher).run()
+
+
+class _Attempts:
+    """Attempt after attempt, until one succeeds or nothing is to be hoped for. Args: launcher: called for each."""
+
+    def __init__(self, run: JobRun, launcher: Callable[[WorkDir, Guard], Launcher]) -> None:
+        self._run = run
+        self._launcher = launcher
+        self._policy = FailurePolicy(run.job.supervision.max_restarts, run.job.can_restart(run.source.replayable))
+        #: of the newest attempt
+        self._supervisor: Optional[Supervisor] = None
+
+    def run(self) -> Outcome:
+        run = self._run
+        with self._saving():
+            run.work.create(run.job)
+            outcome = self._until_one_succeeds()
+            if run.tables is not None:
+                _commit(run.tables, run.sink, outcome)
+                outcome.stats.tables.update(run.tables.told())
+        if run.work.keep:
+            run.work.save_end(run.work.path, record.succeeded(outcome))
+        run.work.close()
+        return outcome
+
+    def _until_one_succeeds(self) -> Outcome:
+        """Raises: AttemptFailed: one has not, and there is no other."""
+        run = self._run
+        restarts = port_restarts = 0
+        while True:
+            attempt = restarts + port_restarts
+            self._supervisor = Supervisor(run, self._launcher(run.work, run.guard), attempt)
+            try:
+                return self._supervisor.run()
+            except AttemptFailed as e:
+                decision = self._policy.decide(e.kind, e.root, restarts, port_restarts)
+                if not decision.restart:
+                    raise
+                run.warnings.append(decision.why)
+                if decision.new_ports:
+                    port_restarts += 1
+                else:
+                    restarts += 1
+            run.work.restart(run.job, attempt)
+            if isinstance(run.sink, RestartSink):
+                run.sink.restart()
+            if run.tables is not None:
+                run.tables.restart()
+
+    @contextlib.contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Whatever a job ends with: its logs are kept, the record says why, and the caller gets the error."""
+        work, warnings = self._run.work, self._run.warnings
         try:
-            work.create(job)
-            while True:
-                attempt = restarts + port_restarts
-                started = launcher(work, guard)
-                gang = Gang(
-                    job, source, sink, observer, cancel, started, work, began, attempt, warnings, guard, patience, tables
-                )
-                try:
-                    outcome = gang.run()
-                    break
-                except GangFailed as e:
-                    decision = policy.decide(e.kind, e.root, restarts, port_restarts)
-                    if not decision.restart:
-                        raise
-                    warnings.append(decision.why)
-                    if decision.new_ports:
-                        port_restarts += 1
-                    else:
-                        restarts += 1
-                work.restart(job, attempt)
-                if isinstance(sink, RestartSink):
-                    sink.restart()
-                if tables is not None:
-                    tables.restart()
-            if tables is not None:
-                _commit(tables, sink, outcome)
-                outcome.stats.tables.update(tables.told())
-        except GangFailed as e:
+            yield
+        except AttemptFailed as e:
             kept = work.close_failed()
             error = e.error(kept, warnings)
-            save_failed(kept, error)
+            self._save(kept, error)
             raise error from None
         except JobError as e:
             # what no task is to blame for: the input could not be read, the output not stored
             kept = work.close_failed()
-            save_failed(kept, e)
+            self._save(kept, e)
             e.work_dir, e.warnings = e.work_dir or kept or None, e.warnings or tuple(warnings)
             raise
         except AkrunnerError as e:
-            save_failed(work.close_failed(), e)
+            self._save(work.close_failed(), e)
             raise
         except Exception as e:
             kept = work.close_failed()
-            error = report.internal_error(e, kept, warnings)
-            save_failed(kept, error)
-            raise error from e
+            fault = report.internal_error(e, kept, warnings)
+            self._save(kept, fault)
+            raise fault from e
         except BaseException as e:
-            save_failed(work.close_failed(), e)
+            self._save(work.close_failed(), e)
             raise
-        if work.keep:
-            work.save_end(work.path, record.succeeded(outcome))
-        work.close()
-        return outcome
+
+    def _save(self, kept: str, error: BaseException) -> None:
+        inputs = self._supervisor.inputs() if self._supervisor is not None else {}
+        self._run.work.save_end(kept, record.failed(error, self._run.warnings, inputs))
 
 
 def _commit(tables: JobTables, sink: Optional[RowSink], outcome: Outcome) -> None:

@@ -1,9 +1,7 @@
-"""Notices that nothing moves any more, and says who waits for what.
+"""Says who waits for what, when nothing moves any more (`akrunner.engines.supervision.stall`), by the stacks of the tasks.
 
 ::
 
-    bytes to the workers, frames from them       change -> something moves
-    processor time of the tasks' processes       a task that computes, and says nothing meanwhile, is well
     the feeder waits for the source              not the tasks' fault: said, but never ended for it
     some are done, all others wait for a session not to be waited for any longer: they wait for those that are gone
     the chief is done, all others serve          neither: what they serve is gone, and server.join() never returns
@@ -12,18 +10,11 @@
 from __future__ import annotations
 
 import re
-import time
-from typing import Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Sequence
 
-from akrunner.engines.report import TaskRecord, doing
+from akrunner.engines.supervision.states import TaskRecord, TaskState
 from akrunner.launch.session import TaskSession
 from akrunner.spec import TaskSpec
-
-#: of one core, over all tasks: above it somebody computes
-_BUSY = 0.05
-_LOOK_SECONDS = 1.0
-#: where a task is done and others are not, nothing need have moved for longer before these are looked at
-SOON_SECONDS = 10.0
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
 
@@ -45,64 +36,9 @@ _WAITS = [
 ]
 
 
-class StallWatch:
-    """Tells when nothing has moved for a while. Args: seconds: how long that is, 0 for never."""
-
-    def __init__(self, seconds: float, sessions: Mapping[TaskSpec, TaskSession]) -> None:
-        self._seconds = seconds
-        self._sessions = sessions
-        self._seen: Optional[Tuple[int, int]] = None
-        self._since = time.monotonic()
-        self._cpu = 0.0
-        self._soon = SOON_SECONDS
-
-    def stalled(self, events: int, now: float, waiting: Callable[[], int], soon: bool = False) -> bool:
-        """Whether it is so. Called often; looks closely, for a second, only when the time has come.
-
-        Args: events: taken so far; waiting: how many are there to be taken; soon: whether to tell before the time has come, for
-            somebody who looks whether it makes sense to wait (`later` if it does).
-        """
-        seen = (events, sum(session.writer.bytes for session in self._sessions.values()))
-        if seen != self._seen:
-            self._seen = seen
-            self.moved(now)
-        if not self._seconds or now - self._since < (min(self._soon, self._seconds) if soon else self._seconds):
-            return False
-        if self._computing(now - self._since) or waiting():
-            self.moved(time.monotonic())
-            return False
-        return True
-
-    def moved(self, now: float) -> None:
-        """Something did, or the stall was told: the time starts anew."""
-        self._since = now
-        self._cpu = sum(session.process.sampled_cpu for session in self._sessions.values())
-
-    def quiet(self) -> float:
-        """For how many seconds nothing has moved."""
-        return time.monotonic() - self._since
-
-    def later(self) -> bool:
-        """It makes sense to wait: whether there is time left for it. The next look comes after twice as long."""
-        self._soon *= 2
-        return self.quiet() < self._seconds
-
-    def _computing(self, seconds: float) -> bool:
-        """Whether the tasks, or what they have started, have used the processor."""
-        own = sum(session.process.sampled_cpu for session in self._sessions.values()) - self._cpu
-        if own > _BUSY * seconds:
-            return True
-        before = self._trees()
-        time.sleep(_LOOK_SECONDS)
-        return self._trees() - before > _BUSY * _LOOK_SECONDS
-
-    def _trees(self) -> float:
-        return sum(session.process.tree_cpu() for session in self._sessions.values())
-
-
 def in_vain(
     sessions: Iterable[TaskSpec],
-    results: Mapping[TaskSpec, TaskRecord],
+    states: Mapping[TaskSpec, TaskState],
     stacks: Mapping[TaskSpec, str],
     there: Collection[TaskSpec] = (),
 ) -> str:
@@ -112,8 +48,8 @@ def in_vain(
     Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run; there: those whose process, and TensorFlow's
     server in it, is there even if they are done.
     """
-    done = [task.name for task in sessions if results[task].state == "finished"]
-    left = [task for task in sessions if results[task].state not in ("finished", "serving")]
+    done = [task.name for task in sessions if states[task] is TaskState.FINISHED]
+    left = [task for task in sessions if states[task] not in (TaskState.FINISHED, TaskState.SERVING)]
     if not (done and left):
         return ""
     if "chief:0" in done and all(in_join(stacks.get(task, "")) for task in left):
@@ -185,7 +121,7 @@ def describe(
     Args: stacks: what `faulthandler` printed, of tasks that run; waiting_frames: from the tasks, that the host has not taken;
     vain: what `in_vain` said.
     """
-    done = [task.name for task, result in results.items() if result.state == "finished"]
+    done = [task.name for task, result in results.items() if result.state is TaskState.FINISHED]
     lines = [vain] if vain else []
     lines.append(f"nothing has moved for {seconds:g} s: no rows, no report(), no processor time")
     for task, result in results.items():
@@ -198,13 +134,13 @@ def describe(
 
 
 def _line(session: TaskSession, result: TaskRecord, stack: str, done: List[str], results: Mapping[TaskSpec, TaskRecord]) -> str:
-    parts = [doing(result.state)]
-    if result.state == "ready":
+    parts = [result.state.doing]
+    if result.state is TaskState.READY:
         late = [task.name for task, other in results.items() if not other.ready]
         parts.append("waits for " + ", ".join(late) if late else "waits for the word to start")
-    elif result.state == "running":
+    elif result.state is TaskState.RUNNING:
         parts.append(_waits(stack, done))
-    elif result.state == "serving":
+    elif result.state is TaskState.SERVING:
         parts.append("waits for the chief to be done")
     parts.append(
         f"{session.rows_sent} rows sent, {session.process.unread()} bytes of them in the pipe, {result.rows_out} rows back"

@@ -1,4 +1,4 @@
-"""What an engine is to its gangs: where the tasks' processes are started."""
+"""What an engine is to a job's attempts: where the tasks' processes are started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from akrunner.spec import TaskSpec
 
 
 class Launcher(Protocol):
-    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the gang is there."""
+    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the attempt lasts."""
 
     def addresses(self) -> Mapping[TaskSpec, str]:
         """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""

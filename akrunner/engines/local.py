@@ -2,7 +2,7 @@
 
 ::
 
-    run_attempts (akrunner.engines.attempts) -> Gang (akrunner.engines.gang) -> LocalLauncher: a child process for each task
+    run_attempts (akrunner.engines.attempts) -> Supervisor (akrunner.engines.supervisor) -> LocalLauncher: a child process for each task
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ import re
 import shutil
 import time
 import traceback
-from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
-from akrunner.cluster.failure import root_cause
+from akrunner.cluster.failure import FailureKind
 from akrunner.engines import causes, mistakes, unseen
 from akrunner.engines.base import Outcome, Stats, TaskResult
+from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
     InputLostError,
@@ -35,17 +35,19 @@ from akrunner.launch.texts import text
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 
-_ERRORS: Dict[str, Type[JobError]] = {
-    "start": StartError,
-    "script": ScriptFailedError,
-    "died": TaskDiedError,
-    "output": OutputError,
-    "lost": InputLostError,
-    "read": ReadError,
-    "broken": TaskDiedError,
-    "stalled": JobStalledError,
+_ERRORS: Dict[FailureKind, Type[JobError]] = {
+    FailureKind.START: StartError,
+    FailureKind.SCRIPT: ScriptFailedError,
+    FailureKind.DIED: TaskDiedError,
+    FailureKind.OUTPUT: OutputError,
+    FailureKind.LOST: InputLostError,
+    FailureKind.READ: ReadError,
+    FailureKind.BROKEN: TaskDiedError,
+    FailureKind.STALLED: JobStalledError,
 }
 
+#: the root cause, then the others
+Failures = Sequence[Tuple[TaskSpec, Failed]]
 
 #: bytes free on a disk that is as good as full
 _LITTLE = 1 << 20
@@ -53,55 +55,15 @@ _LITTLE = 1 << 20
 _SPOOLED = "cannot spool a table's rows: "
 
 
-@dataclass
-class TaskRecord:
-    """What is known of a task while the job runs.
-
-    Attributes:
-        state: starting, importing, ready, running, serving, finished, failed, or ended (told to, and without a word).
-        ready: it has all its rows and has imported the script.
-        the others: as in `TaskResult`.
-    """
-
-    state: str = "starting"
-    ready: bool = False
-    rows_in: int = 0
-    rows_out: int = 0
-    bytes_out: int = 0
-    main_ns: int = 0
-    input_wait_ns: int = 0
-    output_blocked_ns: int = 0
-    rows_dropped: int = 0
-    rows_padded: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    #: what it measured of its input (`akrunner.engines.inputs`), None: nothing
-    input: Optional[Mapping[str, Any]] = None
-    #: of a program that ended by `sys.exit(0)` before it asked for its rows: what is said if it has printed nothing either
-    unasked: Optional[Sequence[str]] = None
-    #: and its command line asked for its help
-    asked: bool = False
-
-    def only_printed(self, log: LogPump) -> bool:
-        """Whether all it did was to say something, its help as a rule."""
-        return self.unasked is not None and not self.rows_out and bool(log.tail(1).strip())
+def of_record(record: Mapping[str, Any], schema: Schema) -> Failed:
+    """A script's failure, from what the worker said (`akrunner.wire.failure`). Args: schema: the table's."""
+    fields = {field.name: field for field in schema}
+    return Failed(FailureKind.SCRIPT, causes.told(record, schema.names, fields), record["time_ns"], record["traceback"])
 
 
-@dataclass(frozen=True)
-class Failed:
-    """One task's failure. Attributes: kind: key of the exception; what: one sentence, without its subject; time_ns;
-    traceback: the script's."""
-
-    kind: str
-    what: str
-    time_ns: int
-    traceback: str = ""
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "Failed":
-        """From what the worker said (`akrunner.wire.failure`). Args: schema: the table's."""
-        fields = {field.name: field for field in schema}
-        return cls("script", causes.told(record, schema.names, fields), record["time_ns"], record["traceback"])
+def only_printed(result: TaskRecord, log: LogPump) -> bool:
+    """Whether all a task did was to say something, its help as a rule."""
+    return result.word.unasked is not None and not result.rows_out and bool(log.tail(1).strip())
 
 
 def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
@@ -118,14 +80,14 @@ def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
 
 def _of_a_spool(failed: Failed) -> Failed:
     """A failure of the disk on which rows wait for the script (`akrunner.worker.tables.broker`, `akrunner.worker.link`) is the disk's."""
-    if failed.kind != "script":
+    if failed.kind is not FailureKind.SCRIPT:
         return failed
     at = failed.what.find(_SPOOLED)
     if at >= 0:
-        return dataclasses.replace(failed, kind="read", what=failed.what[at:], traceback="")
+        return dataclasses.replace(failed, kind=FailureKind.READ, what=failed.what[at:], traceback="")
     received = failed.what.startswith("raised OSError while receiving rows")
     full = any(os.strerror(number) in failed.what for number in (errno.ENOSPC, errno.EDQUOT))
-    return dataclasses.replace(failed, kind="read", traceback="") if received and full else failed
+    return dataclasses.replace(failed, kind=FailureKind.READ, traceback="") if received and full else failed
 
 
 def _free(path: str) -> int:
@@ -136,35 +98,25 @@ def _free(path: str) -> int:
 
 
 def job_error(
-    failures: Mapping[TaskSpec, Failed],
-    sessions: Mapping[TaskSpec, TaskSession],
-    results: Mapping[TaskSpec, TaskRecord],
-    kept: str,
+    failures: Failures, sessions: Mapping[TaskSpec, TaskSession], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobError:
-    """The exception of a failed job: the earliest failure, then what the other tasks did."""
-    kinds = {task.name: failed.kind for task, failed in failures.items()}
-    told = [_failure(task, failed, sessions[task], kept) for task, failed in failures.items()]
-    first, later = root_cause(told)
+    """The exception of a failed job: the root cause, then what the other tasks did."""
+    first, *later = (task_failure(task, failed, sessions[task], kept) for task, failed in failures)
+    failed_too = {task for task, _ in failures}
     others = later + [
-        TaskFailure(task.name, f"was {doing(result.state)} and was stopped", log_path=log_in(kept, task))
+        TaskFailure(task.name, f"was {result.state.doing} and was stopped", log_path=log_in(kept, task))
         for task, result in results.items()
-        if task not in failures
+        if task not in failed_too
     ]
-    return _ERRORS[kinds[first.task]](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
-
-
-def first_failure(failures: Mapping[TaskSpec, Failed], sessions: Mapping[TaskSpec, TaskSession]) -> Tuple[str, TaskFailure]:
-    """(its kind, the failure all others follow from)."""
-    told = {task.name: (failed.kind, _failure(task, failed, sessions[task], "")) for task, failed in failures.items()}
-    first, _ = root_cause([failure for _, failure in told.values()])
-    return told[first.task][0], first
+    kind = failures[0][1].kind
+    return _ERRORS[kind](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
 
 
 def timeout_error(
     job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobTimeoutError:
     """The job's time ran out: where everybody was."""
-    states = "; ".join(f"[{task.name}] {doing(result.state)}" for task, result in results.items())
+    states = "; ".join(f"[{task.name}] {result.state.doing}" for task, result in results.items())
     first = next(iter(stacks), None)
     failure = None
     if first is not None:
@@ -219,7 +171,7 @@ def outcome(
     starts: Mapping[str, str],
 ) -> Outcome:
     """Of a job that succeeded and whose processes have ended."""
-    main = max((r.main_ns for r in results.values()), default=0) / 1e9
+    main = max((r.word.main_ns for r in results.values()), default=0) / 1e9
     waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
     uneven = _uneven(results)
     told = measured(results)
@@ -235,14 +187,14 @@ def outcome(
         bytes_out=sum(r.bytes_out for r in results.values()),
         host_blocked_seconds=sum(s.writer.blocked_ns for s in sessions.values()) / 1e9,
         input_wait_seconds=waited,
-        output_blocked_seconds=max((r.output_blocked_ns for r in results.values()), default=0) / 1e9,
+        output_blocked_seconds=max((r.word.output_blocked_ns for r in results.values()), default=0) / 1e9,
         bound=unseen.bound(told, waited, main),
         inputs=told,
         shares=tuple(shares),
         rows_unread=rows_unread,
         attempt=attempt,
-        rows_dropped=sum(r.rows_dropped for r in results.values()),
-        rows_padded=sum(r.rows_padded for r in results.values()),
+        rows_dropped=sum(r.word.rows_dropped for r in results.values()),
+        rows_padded=sum(r.word.rows_padded for r in results.values()),
         reports=reports,
         starts=dict(starts),
         warnings=[*warnings, *uneven]
@@ -253,7 +205,7 @@ def outcome(
 
 def measured(results: Mapping[TaskSpec, TaskRecord]) -> Dict[str, Dict[str, Any]]:
     """What each task has said of its input, by its name."""
-    return {task.name: dict(r.input) for task, r in results.items() if r.input is not None}
+    return {task.name: dict(r.word.input) for task, r in results.items() if r.word.input is not None}
 
 
 def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work: WorkDir) -> TaskResult:
@@ -262,18 +214,18 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
         name=task.name,
         rows_in=result.rows_in,
         rows_out=result.rows_out,
-        main_seconds=result.main_ns / 1e9,
+        main_seconds=result.word.main_ns / 1e9,
         input_wait_seconds=result.input_wait_ns / 1e9,
         exit=ended.words() if ended else "still running",
         peak_rss=ended.peak_rss if ended else 0,
         cpu_seconds=ended.cpu_seconds if ended else 0.0,
         python=str(session.hello.get("python", "")),
-        log_tail=session.log.tail(1000 if result.only_printed(session.log) else 100),
+        log_tail=session.log.tail(1000 if only_printed(result, session.log) else 100),
         log_path=work.log_path(task) if work.keep else None,
-        rows_dropped=result.rows_dropped,
-        rows_padded=result.rows_padded,
-        only_printed=result.only_printed(session.log),
-        only_asked=result.asked and result.only_printed(session.log),
+        rows_dropped=result.word.rows_dropped,
+        rows_padded=result.word.rows_padded,
+        only_printed=only_printed(result, session.log),
+        only_asked=result.word.asked and only_printed(result, session.log),
     )
 
 
@@ -288,7 +240,7 @@ def empty_splits(split: Optional[SplitSpec], rows: Sequence[Sequence[int]]) -> L
 def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> List[str]:
     told = []
     for name, what in (("rows_dropped", "left out of"), ("rows_padded", "made up in")):
-        counts = {task.name: getattr(result, name) for task, result in results.items() if getattr(result, name)}
+        counts = {task.name: getattr(result.word, name) for task, result in results.items() if getattr(result.word, name)}
         if counts:
             each = ", ".join(f"[{task}] {count}" for task, count in counts.items())
             told.append(f"rows {what} each pass so that all workers have as many (uneven=): {each}")
@@ -299,20 +251,21 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[
     ended = session.process.exit
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
-    unasked = () if result.unasked is None or result.only_printed(session.log) else result.unasked
-    told = [f"[{task.name}] {note}" for note in (*result.notes, *unasked, *(session.left or ()))]
-    if result.state == "finished" and ended.code != 0:
+    unasked = () if result.word.unasked is None or only_printed(result, session.log) else result.word.unasked
+    told = [f"[{task.name}] {note}" for note in (*result.word.notes, *unasked, *(session.left or ()))]
+    if result.state is TaskState.FINISHED and ended.code != 0:
         told.append(f"[{task.name}] had finished, and then ended with {ended.words()}")
-    elif result.state == "finished" and session.left is None:
+    elif result.state is TaskState.FINISHED and session.left is None:
         told.append(f"[{task.name}] had finished, and then ended in an exit handler (os._exit?); those after it did not run")
     return told
 
 
-def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
+def task_failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
+    """A failure as the caller gets it: with how the process ended, and what it had printed. Args: kept: the directory the logs are in."""
     ended = session.process.exit
     log = session.log.tail(200)
     reason = ""
-    if failed.kind == "died":
+    if failed.kind is FailureKind.DIED:
         reason = mistakes.of_death(log, text(session.script))
     elif failed.what.startswith("called sys.exit("):
         reason = mistakes.of_exit(log)
@@ -321,7 +274,7 @@ def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) ->
         what=failed.what + (f": {reason}" if reason else ""),
         traceback=failed.traceback,
         exit=ended.words() if ended else "",
-        log_tail=_without(session.log.tail(20 if failed.kind != "died" else 40), failed.traceback),
+        log_tail=_without(session.log.tail(20 if failed.kind is not FailureKind.DIED else 40), failed.traceback),
         log_path=log_in(kept, task),
         time_ns=failed.time_ns,
     )
@@ -333,16 +286,4 @@ def _without(tail: str, traceback: str) -> str:
     return "" if traceback and squeezed.strip() == traceback.strip() else squeezed
 
 
-def doing(state: str) -> str:
-    """A task's state in words."""
-    return {
-        "starting": "starting",
-        "importing": "importing the script or taking its rows",
-        "ready": "waiting for the others",
-        "running": "in main()",
-        "serving": "serving the others",
-        "finished": "done",
-    }.get(state, state)
-
-
-__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "job_error", "measured", "outcome", "stall_error", "timeout_error"]
+__all__ = ["job_error", "measured", "only_printed", "outcome", "stall_error", "task_failure", "timeout_error"]

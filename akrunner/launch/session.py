@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Set
 
 from akrunner.errors import ProtocolError
@@ -24,20 +25,37 @@ from akrunner.wire import PROTOCOL_VERSION, frames, messages, tables
 EVENTS = 64
 
 
+class EventKind(Enum):
+    """What a task said, or what befell it: ENDED: its pipe has; BROKEN: it does not keep to the protocol; TABLE: the rows it wrote to a table, or was
+    sent of one, cannot be right."""
+
+    OPENED = "opened"
+    READY = "ready"
+    ENTERED = "entered"
+    SERVING = "serving"
+    OUTPUT = "output"
+    PASSED = "passed"
+    REFUSED = "refused"
+    REPORT = "report"
+    CLOSED = "closed"
+    ENDED = "ended"
+    BROKEN = "broken"
+    TABLE = "table"
+
+
 @dataclass(frozen=True)
 class Event:
     """Something a task said, or that befell it.
 
     Attributes:
-        task: which; kind: opened, ready, entered, serving, output, passed, refused, report, closed, ended (its pipe), broken (not the protocol),
-            table (why the rows it wrote to a table, or was sent of one, cannot be right)
+        task: which; kind: what.
         data: the body of what it said.
         frame: of an output event.
         error: of a broken event.
     """
 
     task: TaskSpec
-    kind: str
+    kind: EventKind
     data: Mapping[str, Any]
     frame: Optional[frames.Frame] = None
     error: Optional[BaseException] = None
@@ -52,14 +70,14 @@ class Tables(Protocol):
 
 
 _KINDS = {
-    frames.OPENED: "opened",
-    frames.READY: "ready",
-    frames.ENTERED: "entered",
-    frames.REPORT: "report",
-    frames.CLOSED: "closed",
-    frames.REFUSED: "refused",
-    frames.SERVING: "serving",
-    frames.PASSED: "passed",
+    frames.OPENED: EventKind.OPENED,
+    frames.READY: EventKind.READY,
+    frames.ENTERED: EventKind.ENTERED,
+    frames.REPORT: EventKind.REPORT,
+    frames.CLOSED: EventKind.CLOSED,
+    frames.REFUSED: EventKind.REFUSED,
+    frames.SERVING: EventKind.SERVING,
+    frames.PASSED: EventKind.PASSED,
 }
 
 
@@ -135,7 +153,7 @@ class TaskSession:
         self.writer.write_json(frames.START, {})
 
     def stop(self) -> None:
-        """The job needs this task no longer: it may end. Nothing when it has gone."""
+        """Tell the task that the job needs it no longer and that it may end. Does nothing if it has gone."""
         try:
             self.writer.write_json(frames.STOP, {})
         except OSError:
@@ -156,7 +174,7 @@ class TaskSession:
         if not self._thread.is_alive():
             self._reader.close()
 
-    def post(self, kind: str, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
+    def post(self, kind: EventKind, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
         """Put an event on the queue; waits for room in it."""
         self._put(Event(self.task, kind, data, frame))
 
@@ -176,7 +194,7 @@ class TaskSession:
     def _read(self) -> None:
         try:
             self._attend()
-            self.post("ended")
+            self.post(EventKind.ENDED)
         except BaseException as e:
             # the supervisor sees it, and what the task does then is of no interest any more
             self._failed = e
@@ -193,7 +211,7 @@ class TaskSession:
             # a connection to another machine: as the end of a pipe, but nobody over there may ever say more
             self.process.abandon()
         except (ProtocolError, frames.WireError) as e:
-            self._put(Event(self.task, "broken", {}, None, e))
+            self._put(Event(self.task, EventKind.BROKEN, {}, None, e))
 
     def _greet(self) -> None:
         frame = self._reader.read()
@@ -236,7 +254,7 @@ class TaskSession:
             raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
         self._said.add(frame.kind)
         if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
-            self.post("output", {}, frame)
+            self.post(EventKind.OUTPUT, {}, frame)
             return
         if frame.kind == frames.LEFT:
             # nobody waits for it: the job may be over by now

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.engines import doctor
+from akrunner.engines.supervision import stall
 from tests.conftest import ENDS, Script, ends
 from tests.contract.conftest import Run, Workers
 
@@ -217,7 +217,7 @@ def test_a_parameter_server_that_fails_fails_the_job(run: Run, script: Script) -
         run(script(body), num_ps=1, output_schema=None)
 
 
-def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script, tmp_path: Path) -> None:
+def test_every_task_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()
     body = """
@@ -262,7 +262,7 @@ FAILS_ONCE = """
     ("how", "words"),
     [("raise ValueError('bad luck')", "bad luck"), ("os._exit(3)", "exit code 3"), ("os.kill(os.getpid(), 9)", "SIGKILL")],
 )
-def test_the_gang_starts_again_with_its_rows_from_the_start(
+def test_every_task_starts_again_with_its_rows_from_the_start(
     run: Run, script: Script, tmp_path: Path, how: str, words: str
 ) -> None:
     kept = tmp_path / "ckpt"
@@ -408,7 +408,7 @@ def test_a_job_in_which_nothing_moves_is_ended_and_explained(run: Run, script: S
 
 def test_a_session_with_a_task_that_is_gone(run: Run, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """As TensorFlow does it: whoever connects when the chief is done waits for it. It is said long before stall_timeout."""
-    monkeypatch.setattr(doctor, "SOON_SECONDS", 1)
+    monkeypatch.setattr(stall, "SOON_SECONDS", 1)
     # the innermost call is the session's own: what it calls is not Python
     body = """
         import select
@@ -576,7 +576,7 @@ def test_what_tasks_used_is_in_the_stats(run: Run, script: Script) -> None:
 
 # -- one of them dies, at some moment
 
-GANG = """
+TOGETHER = """
     import os, time
 
     def main(task_config):
@@ -597,7 +597,7 @@ GANG = """
 @pytest.mark.parametrize("seeds", [range(0, 6), range(6, 12)], ids=["0-5", "6-11"])
 def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Script, seeds: range, restarts: int) -> None:
     """Never a hang, never an orphan (the fixture looks), never a wrong success. (`scripts/chaos` kills as often as one likes.)"""
-    path = script(GANG)
+    path = script(TOGETHER)
     outcomes = []
     for seed in seeds:
         chance = random.Random(seed)

@@ -15,7 +15,8 @@ from typing import Any, Callable, Dict, Iterator, List, Type
 import pytest
 
 import akrunner
-from akrunner.engines import feeder, gang, workdir
+from akrunner.engines import feeder, group, jobrun, receiving, supervisor, workdir
+from akrunner.engines.supervision import machine, stall
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.io.sinks import MemorySink
 from akrunner.launch import process
@@ -61,8 +62,8 @@ THREADS: Dict[str, List[Any]] = {
     "feeder": [feeder.codec, "encode_frame"],
     "reader": [TaskSession, "_take"],
     "log": [LogPump, "_write"],
-    "supervisor": [gang.Gang, "on_entered"],
-    "supervisor's look": [gang.doctor.StallWatch, "moved"],
+    "supervisor": [receiving.Receiver, "take"],
+    "supervisor's look": [stall.Stall, "moved"],
 }
 
 
@@ -74,7 +75,7 @@ def test_a_fault_of_ours(
     if thread == "reader" and isinstance(error, OSError):
         pytest.skip("that is how a connection ends")
     if thread == "supervisor's look":
-        monkeypatch.setattr(gang.doctor.StallWatch, "stalled", raises(error))
+        monkeypatch.setattr(stall.Stall, "seen", raises(error))
     monkeypatch.setattr(*THREADS[thread], raises(error))
     with pytest.raises(akrunner.JobError) as caught:
         local(script(LONG))
@@ -371,7 +372,7 @@ def test_interrupted_anywhere(local: Callable[..., Any], script: Script, share: 
     from akrunner.engines import attempts
     from akrunner.engines import local as engine
 
-    files = {module.__file__ for module in (attempts, gang, engine, workdir)}
+    files = {module.__file__ for module in (attempts, group, jobrun, machine, receiving, supervisor, engine, workdir)}
     path = script('def main(c):\n    c.output_writer.write_batch({"id": [1], "p": [0.5]})\n')
     lines, error = interrupted(lambda: local(path), files, set())
     assert error is None

@@ -41,7 +41,7 @@ def host_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     Refuses.start = start  # type: ignore[method-assign]
-    monkeypatch.setattr("akrunner.engines.gang.Feeder", Refuses)
+    monkeypatch.setattr("akrunner.engines.group.Feeder", Refuses)
 
 
 @pytest.mark.parametrize(

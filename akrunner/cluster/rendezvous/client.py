@@ -19,7 +19,7 @@ class RendezvousClient:
 
     Args:
         target: "host:port" of the service; token: of the job.
-        task: its name, "worker:0"; attempt: of the gang.
+        task: its name, "worker:0"; attempt: of the job.
         patience: seconds a call may take before the service counts as gone.
     """
 

@@ -25,7 +25,7 @@ class _Member:
 class Members:
     """The tasks of one attempt.
 
-    Args: tasks: names of all that must come; attempt: of the gang; limit: seconds of silence after which a task is lost.
+    Args: tasks: names of all that must come; attempt: of the job; limit: seconds of silence after which a task is lost.
     """
 
     tasks: Sequence[str]

@@ -26,7 +26,7 @@ class RendezvousServer:
     Args:
         tasks: names of all tasks of the job; token: what every call must carry.
         host: address to listen on; port: 0 for any.
-        attempt: of the gang; heartbeat_limit: seconds of silence after which a task is lost, by `clock`.
+        attempt: of the job; heartbeat_limit: seconds of silence after which a task is lost, by `clock`.
     Attributes: port: it listens on.
     Raises: ConfigError: it cannot listen there.
     """

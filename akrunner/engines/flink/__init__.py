@@ -3,7 +3,7 @@
 ::
 
     submitter (this process)                                   Flink
-    Gang (akrunner.engines.gang), feeder, sink                 one job, one subtask a task, all at once
+    Supervisor (akrunner.engines.supervisor), feeder, sink     one job, one subtask a task, all at once
     Hub  <--- control, data, log: TCP, with the job's token -->  agent in each subtask: the worker process, its pipes
     submit (a process with PyFlink and Java) --- job graph --->  JobManager
 

@@ -2,8 +2,8 @@
 
 ::
 
-    places come -> a gang -> its end
-      a place is lost: Flink starts its job again, from the last checkpoint -> new places come -> another gang
+    places come -> an attempt -> its end
+      a place is lost: Flink starts its job again, from the last checkpoint -> new places come -> another attempt
       the script fails: the Flink job fails for good, or, for a stream, starts again as often as max_restarts= says
 """
 
@@ -57,7 +57,7 @@ class Attached:
         Args:
             table: of what the scripts write.
             subtasks: the places of the tasks.
-            run: the gang, from the first place having come to its end.
+            run: the attempts, from the first place having come to its end.
             cluster: the program's; None: the local one.
             restarts: how often a script that fails may be started again; None: Flink has nothing to start again from.
         """

@@ -263,7 +263,7 @@ class FlinkEngine:
             self._client = None
 
     def take(self, count: int, name: str) -> Subtasks:
-        """Subtasks for a gang: the ones that are kept, or those of a new Flink job. Give them back.
+        """Subtasks for an attempt's tasks: the ones that are kept, or those of a new Flink job. Give them back.
 
         Args:
             count: at least so many.
@@ -350,7 +350,7 @@ class FlinkEngine:
             return client
 
     def give_back(self, subtasks: Subtasks) -> None:
-        """A gang has ended; its places are clear.
+        """An attempt has ended; its places are clear.
 
         Args:
             subtasks: that it had.

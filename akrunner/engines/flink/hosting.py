@@ -4,7 +4,7 @@
 
     client, gone by then --- job graph, archive of the order --->  Flink job
     host subtask    starts the host process beside it; its lines go to the TaskManager's log
-    host process    Gang, feeder, sink, Hub <--- control, data, log ---> agents in the other subtasks
+    host process    Supervisor, feeder, sink, Hub <--- control, data, log ---> agents in the other subtasks
 
 Standard library only, as `akrunner.engines.flink.agent`.
 """

@@ -1,4 +1,4 @@
-"""One gang's tasks at their places on a Flink cluster."""
+"""The tasks of one attempt at their places on a Flink cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submits gangs to Flink, in a process of its own: Java lives and ends with it.
+"""Submits jobs' subtasks to Flink, in a process of its own: Java lives and ends with it.
 
 ::
 

@@ -102,7 +102,7 @@ class Subtasks:
         return self._job
 
     def can_be_used(self) -> bool:
-        """Ask whether another gang can have the places: the job runs, and none has gone or has a task."""
+        """Ask whether another attempt, or job, can have the places: the job runs, and none has gone or has a task."""
         try:
             self.check()
         except AkrunnerError:

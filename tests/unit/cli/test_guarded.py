@@ -63,8 +63,8 @@ def test_a_signal_that_comes_when_tables_were_changed(
 @pytest.mark.parametrize(
     ("loaded", "module", "said"),
     [
-        (["gang"], "akrunner.engines.gang", "interrupted; every task was stopped"),
-        (["gang"], "akrunner.tables.statements", "interrupted; no table was changed"),
+        (["supervisor"], "akrunner.engines.supervisor", "interrupted; every task was stopped"),
+        (["supervisor"], "akrunner.tables.statements", "interrupted; no table was changed"),
         ([], "akrunner.cli.tables", "interrupted; no table was changed"),
     ],
 )
@@ -72,10 +72,10 @@ def test_what_a_signal_stopped_is_said_as_it_is(
     loaded: List[str], module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "CHANGED", [])
-    for name in ("akrunner.engines.gang", "akrunner.tables.maxcompute"):
+    for name in ("akrunner.engines.supervisor", "akrunner.tables.maxcompute"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     if loaded:
-        monkeypatch.setitem(sys.modules, "akrunner.engines.gang", sys)
+        monkeypatch.setitem(sys.modules, "akrunner.engines.supervisor", sys)
     scope: Any = {"__name__": module}
     exec("def run():\n    raise KeyboardInterrupt()\n", scope)
     assert ended(scope["run"], False) == 130

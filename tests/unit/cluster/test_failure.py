@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.cluster.failure import FailurePolicy, root_cause
+from akrunner.cluster.failure import FailureKind, FailurePolicy, root_cause_first
 from akrunner.errors import TaskFailure
 
 RAISED = TaskFailure("worker:1", "raised ValueError in main()", traceback="ValueError: no", time_ns=5)
@@ -11,26 +11,29 @@ TAKEN = TaskFailure("chief:0", "raised OSError in main()", traceback="OSError: [
 
 def test_the_earliest_failure_is_the_root_cause() -> None:
     first, second = TaskFailure("worker:1", "raised", time_ns=5), TaskFailure("chief:0", "died", time_ns=9)
-    assert root_cause([second, first]) == (first, [second])
+    assert root_cause_first({2: second, 1: first}) == ((1, first), (2, second))
+    at_once = TaskFailure("chief:0", "died", time_ns=5)
+    assert root_cause_first({1: first, 0: at_once}) == ((1, first), (0, at_once)), "the one that was noticed first"
 
 
 @pytest.mark.parametrize("kind", ["start", "script", "died", "lost", "broken", "stalled"])
 def test_so_many_restarts_and_no_more(kind: str) -> None:
     policy = FailurePolicy(2, can_replay=True)
-    assert [policy.decide(kind, RAISED, done, 0).restart for done in range(4)] == [True, True, False, False]
+    assert [policy.decide(FailureKind(kind), RAISED, done, 0).restart for done in range(4)] == [True, True, False, False]
     assert (
-        "[worker:1] raised ValueError in main(); everything was started again (1 of 2)" == policy.decide(kind, RAISED, 0, 0).why
+        "[worker:1] raised ValueError in main(); everything was started again (1 of 2)"
+        == policy.decide(FailureKind(kind), RAISED, 0, 0).why
     )
 
 
 @pytest.mark.parametrize("kind", ["output", "timeout"])
 def test_what_would_only_happen_again(kind: str) -> None:
-    assert not FailurePolicy(2, can_replay=True).decide(kind, RAISED, 0, 0).restart
+    assert not FailurePolicy(2, can_replay=True).decide(FailureKind(kind), RAISED, 0, 0).restart
 
 
 def test_nothing_is_restarted_whose_rows_are_gone() -> None:
-    assert not FailurePolicy(2, can_replay=False).decide("died", RAISED, 0, 0).restart
-    assert not FailurePolicy(2, can_replay=False).decide("script", TAKEN, 0, 0).restart
+    assert not FailurePolicy(2, can_replay=False).decide(FailureKind.DIED, RAISED, 0, 0).restart
+    assert not FailurePolicy(2, can_replay=False).decide(FailureKind.SCRIPT, TAKEN, 0, 0).restart
 
 
 @pytest.mark.parametrize(
@@ -44,8 +47,8 @@ def test_nothing_is_restarted_whose_rows_are_gone() -> None:
 def test_a_taken_port_is_worth_one_restart(words: str) -> None:
     policy = FailurePolicy(0, can_replay=True)
     taken = TaskFailure("chief:0", "raised", traceback=words)
-    first = policy.decide("script", taken, 0, 0)
+    first = policy.decide(FailureKind.SCRIPT, taken, 0, 0)
     assert first.restart and first.new_ports and "new ports" in first.why
-    assert not policy.decide("script", taken, 0, 1).restart
+    assert not policy.decide(FailureKind.SCRIPT, taken, 0, 1).restart
     # and it is not taken from the others
-    assert FailurePolicy(1, can_replay=True).decide("script", taken, 0, 1).restart
+    assert FailurePolicy(1, can_replay=True).decide(FailureKind.SCRIPT, taken, 0, 1).restart

@@ -7,7 +7,7 @@ from typing import Dict
 import pytest
 
 from akrunner.engines import doctor
-from akrunner.engines.report import TaskRecord
+from akrunner.engines.supervision.states import TaskState
 from akrunner.spec import TaskSpec
 
 CHIEF, ONE, TWO = TaskSpec("chief", 0), TaskSpec("worker", 0), TaskSpec("worker", 1)
@@ -42,11 +42,8 @@ IN_JOIN = (
 )
 
 
-def records(**states: str) -> Dict[TaskSpec, TaskRecord]:
-    found = {task: TaskRecord() for task in (CHIEF, ONE, TWO)}
-    for task, state in zip(found, states.values(), strict=True):
-        found[task].state = state
-    return found
+def records(**states: str) -> Dict[TaskSpec, TaskState]:
+    return {task: TaskState(state) for task, state in zip((CHIEF, ONE, TWO), states.values(), strict=True)}
 
 
 def test_sessions_with_who_is_gone() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.report import Failed
+from akrunner.engines.supervision.states import Failed
 from akrunner.errors import ReadError
 
 
@@ -23,13 +24,17 @@ from akrunner.errors import ReadError
     ],
 )  # fmt: skip
 def test_a_disk_on_which_rows_wait_is_not_the_scripts_fault(what: str, kind: str, words: str) -> None:
-    failed = report.with_full_disks(Failed("script", what, 1, "Traceback"), {})
-    assert failed.kind == kind and failed.what.startswith(words) and failed.traceback == ("" if kind == "read" else "Traceback")
-    assert report._ERRORS["read"] is ReadError
+    failed = report.with_full_disks(Failed(FailureKind.SCRIPT, what, 1, "Traceback"), {})
+    assert (
+        failed.kind is FailureKind(kind)
+        and failed.what.startswith(words)
+        and failed.traceback == ("" if kind == "read" else "Traceback")
+    )
+    assert report._ERRORS[FailureKind.READ] is ReadError
 
 
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "_free", lambda path: 0)
     what = "raised OSError in main(): cannot spool a table's rows: No space left on device: '/x'"
-    told = report.with_full_disks(Failed("script", what, 1), {str(tmp_path): "TMPDIR, or work_dir="}).what
+    told = report.with_full_disks(Failed(FailureKind.SCRIPT, what, 1), {str(tmp_path): "TMPDIR, or work_dir="}).what
     assert told.startswith("cannot spool a table's rows: No space left") and told.endswith("(TMPDIR, or work_dir=)")

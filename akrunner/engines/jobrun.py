@@ -1,0 +1,50 @@
+"""What the attempts of a job share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional
+
+from akrunner.engines.base import Observer, RowSink, RowSource
+from akrunner.engines.patience import Patience
+from akrunner.engines.tables import JobTables
+from akrunner.engines.workdir import WorkDir
+from akrunner.launch.guard import Guard
+from akrunner.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """A job while it runs, attempt after attempt.
+
+    Attributes:
+        job: what is to run.
+        source, sink, observer, cancel: as of `Engine.run`.
+        work: the job's directory; guard: who removes it, and ends the tasks, if this process dies.
+        patience: when Ctrl-C is heard.
+        tables: those that the tasks ask for, None: the job has none.
+        warnings: so far; more are added.
+        began: when the job did, by `time.monotonic`.
+    """
+
+    job: JobSpec
+    source: RowSource
+    sink: Optional[RowSink]
+    observer: Optional[Observer]
+    cancel: Optional[threading.Event]
+    work: WorkDir
+    guard: Guard
+    patience: Patience
+    tables: Optional[JobTables] = None
+    warnings: List[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def disks(self) -> Dict[str, str]:
+        """What tasks write to -> the parameter that says where."""
+        places = {self.work.path: "TMPDIR, or work_dir="}
+        if self.job.checkpoint_dir is not None:
+            places[self.job.checkpoint_dir] = "checkpoint_dir="
+        return places

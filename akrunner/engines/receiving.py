@@ -1,0 +1,164 @@
+"""Takes what tasks say.
+
+::
+
+    rows        -> decoded -> sink, and counted
+    reports     -> kept; event files for TensorBoard
+    the others  -> what it means for the attempt (`akrunner.engines.supervision.events`)
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from akrunner import codec
+from akrunner.cluster.failure import FailureKind
+from akrunner.engines import report
+from akrunner.engines.base import AnswerSink
+from akrunner.engines.columns import OutputColumns
+from akrunner.engines.group import TaskGroup
+from akrunner.engines.jobrun import JobRun
+from akrunner.engines.supervision import events as on
+from akrunner.engines.supervision.states import Failed, LastWord, State
+from akrunner.engines.tensorboard import EventFiles
+from akrunner.errors import DataError, JobError, ProtocolError, WriteError
+from akrunner.foreign import underway
+from akrunner.launch.session import Event, EventKind
+from akrunner.spec import TaskSpec
+
+#: what went wrong with a table's rows, by the exception's type; what is none of these is a fault of ours
+_TABLE_KINDS = {
+    "InputLostError": FailureKind.LOST,
+    "DataError": FailureKind.OUTPUT,
+    "ProtocolError": FailureKind.BROKEN,
+    "WireError": FailureKind.BROKEN,
+}
+_TABLE_WORDS = {FailureKind.OUTPUT: "wrote a ", FailureKind.BROKEN: "broke the protocol: "}
+
+
+class Receiver:
+    """Takes what the tasks of a group say.
+
+    Attributes:
+        reports: everything the tasks reported; metrics: the newest of each task, by its name.
+    """
+
+    def __init__(self, run: JobRun, group: TaskGroup) -> None:
+        """Raises: ConfigError: the directory for TensorBoard cannot be made."""
+        self.reports: List[Dict[str, Any]] = []
+        self.metrics: Dict[str, Mapping[str, float]] = {}
+        self._run = run
+        self._group = group
+        self._columns = OutputColumns(run.job)
+        self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
+        self._take: Dict[EventKind, Callable[[Event, State], Optional[on.Event]]] = {
+            EventKind.OPENED: lambda event, state: on.Opened(event.task),
+            EventKind.READY: self._ready,
+            EventKind.ENTERED: lambda event, state: on.Entered(event.task),
+            EventKind.SERVING: lambda event, state: on.Serving(event.task),
+            EventKind.OUTPUT: self._output,
+            EventKind.PASSED: self._passed,
+            EventKind.REFUSED: self._refused,
+            EventKind.REPORT: self._report,
+            EventKind.CLOSED: self._closed,
+            EventKind.ENDED: lambda event, state: on.PipeEnded(event.task),
+            EventKind.BROKEN: lambda event, state: _broken(event.task, event.error),
+            EventKind.TABLE: self._table,
+        }
+
+    def take(self, event: Event, state: State) -> Optional[on.Event]:
+        """Take something a task said.
+
+        Args:
+            state: the attempt before it.
+        Returns:
+            what it means for the attempt, None: nothing.
+        Raises:
+            WriteError, and what else a sink raises: the rows cannot be stored. JobError: a fault of ours.
+        """
+        return self._take[event.kind](event, state)
+
+    @property
+    def warnings(self) -> List[str]:
+        """What is told at the end of the columns of the rows they wrote."""
+        return self._columns.warnings
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+        if self._board is not None:
+            self._board.close()
+
+    def _ready(self, event: Event, state: State) -> on.Event:
+        sent = self._group.sessions[event.task].rows_sent
+        return on.Ready(event.task, event.data["rows"], sent, event.data["waited_ns"])
+
+    def _output(self, event: Event, state: State) -> Optional[on.Event]:
+        assert event.frame is not None
+        try:
+            schema = self._columns.of(event.task, event.frame)
+            if schema is None:
+                return None
+            batch = codec.decode_frame(schema, event.frame, state.tasks[event.task].rows_out)
+        except DataError as e:
+            return self._refused_row(event.task, str(e))
+        except ProtocolError as e:
+            return _broken(event.task, e)
+        if self._run.sink is not None:
+            with underway(WriteError, "output"):
+                self._run.sink.write(event.task, batch)
+        return on.Wrote(event.task, batch.num_rows, len(event.frame.payload))
+
+    def _passed(self, event: Event, state: State) -> on.Event:
+        """Rows it has written went on without us."""
+        if "lost" in event.data:
+            raise WriteError(event.data["lost"])
+        if "error" in event.data:
+            return self._refused_row(event.task, event.data["error"])
+        if "broken" in event.data:
+            return _broken(event.task, event.data["broken"])
+        return on.Wrote(event.task, event.data["rows"], event.data["bytes"])
+
+    def _table(self, event: Event, state: State) -> on.Event:
+        """What it wrote to a table cannot be kept, or rows were lost on their way."""
+        what = event.data["what"]
+        if event.data["type"] == "WriteError":
+            raise WriteError(f"[{event.task.name}] {what}")
+        kind = _TABLE_KINDS.get(event.data["type"])
+        if kind is None:
+            raise JobError(f"the job could not go on: {what}; a fault in akrunner itself")
+        return _failed(event.task, kind, _TABLE_WORDS.get(kind, "") + what)
+
+    def _refused_row(self, task: TaskSpec, why: str) -> on.Event:
+        return _failed(task, FailureKind.OUTPUT, self._columns.refused(why))
+
+    def _refused(self, event: Event, state: State) -> None:
+        if isinstance(self._run.sink, AnswerSink):
+            self._run.sink.refused(event.task, event.data)
+
+    def _report(self, event: Event, state: State) -> None:
+        name, data = event.task.name, event.data
+        if data["metrics"]:
+            self.metrics[name] = data["metrics"]
+        else:
+            self.metrics.pop(name, None)
+        if self._board is not None:
+            self._board.write(name, data["metrics"], data["step"], data["time_ns"])
+        self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
+
+    def _closed(self, event: Event, state: State) -> on.Event:
+        body = event.data
+        failed = None
+        if not body["ok"]:
+            failed = report.with_full_disks(report.of_record(body["failure"], self._run.job.schema), self._run.disks)
+        conversation = self._group.conversations.get(event.task)
+        unfinished = conversation.unfinished() if conversation is not None else []
+        return on.Closed(event.task, LastWord.of(body), body["rows"], body["rows_read"], failed, (*unfinished, "")[0])
+
+
+def _failed(task: TaskSpec, kind: FailureKind, what: str) -> on.TaskFailed:
+    return on.TaskFailed(task, Failed(kind, what, time.time_ns()))
+
+
+def _broken(task: TaskSpec, why: object) -> on.TaskFailed:
+    return _failed(task, FailureKind.BROKEN, f"broke the protocol: {why}")
