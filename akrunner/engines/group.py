@@ -107,7 +107,10 @@ class TaskGroup:
         """What a thread of the host has ended with; None while all is well."""
         if self.feeder.error is not None:
             return self.feeder.error
-        return next((session.error for session in self.sessions.values() if session.error is not None), None)
+        for session in self.sessions.values():
+            if session.error is not None:
+                return session.error
+        return None
 
     @property
     def bytes_sent(self) -> int:

@@ -45,10 +45,10 @@ def step(state: State, event: on.Event, at: Moment) -> Step:
     """
     if state.verdict is not None:
         return state, ()
-    state, actions = _ON[type(event)](state, event, at)
     if type(event) is on.Wrote:
-        # nothing else follows from rows; they come often
-        return state, actions
+        # nothing else follows from rows, and they come often
+        return state.with_rows(event.task, event.rows, event.bytes), ()
+    state, actions = _ON[type(event)](state, event, at)
     state, more = _advanced(state, at)
     return state, (*actions, *more)
 
@@ -93,12 +93,6 @@ def _entered(state: State, event: on.Entered, at: Moment) -> Step:
 
 def _serving(state: State, event: on.Serving, at: Moment) -> Step:
     return _moved(state, event.task, TaskState.SERVING), ()
-
-
-def _wrote(state: State, event: on.Wrote, at: Moment) -> Step:
-    record = state.tasks[event.task]
-    record = replace(record, rows_out=record.rows_out + event.rows, bytes_out=record.bytes_out + event.bytes)
-    return state.having(event.task, record), ()
 
 
 def _closed(state: State, event: on.Closed, at: Moment) -> Step:
@@ -344,7 +338,6 @@ _ON: Dict[type, Callable[[State, Any, Moment], Step]] = {
     on.Ready: _ready,
     on.Entered: _entered,
     on.Serving: _serving,
-    on.Wrote: _wrote,
     on.Closed: _closed,
     on.TaskFailed: _task_failed,
     on.PipeEnded: _pipe_ended,
