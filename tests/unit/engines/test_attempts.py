@@ -1,0 +1,194 @@
+"""Attempt after attempt: what is started again and what is not, what is committed, what is kept. Nothing is started."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, List, Optional
+
+import pytest
+
+from akrunner.cluster.failure import FailureKind
+from akrunner.engines import attempts
+from akrunner.engines.base import Outcome
+from akrunner.engines.jobrun import JobRun
+from akrunner.engines.supervisor import AttemptFailed
+from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, TaskDiedError, TaskFailure
+from akrunner.schema import Schema
+from akrunner.spec import JobSpec, ScriptSpec, SupervisionSpec
+
+FAILURE = TaskFailure("chief:0", "ended in main(): SIGKILL")
+TAKEN = TaskFailure("chief:0", "raised", traceback="OSError: [Errno 98] Address already in use")
+
+
+class Work:
+    """A job's directory that is none. Attributes: did: what was done to it; ends: what the record says."""
+
+    path, keep = "/work", False
+
+    def __init__(self) -> None:
+        self.did: List[str] = []
+        self.ends: List[Any] = []
+
+    def create(self, job: Any) -> None:
+        self.did.append("create")
+
+    def restart(self, job: Any, attempt: int) -> None:
+        self.did.append(f"restart {attempt}")
+
+    def close(self) -> None:
+        self.did.append("close")
+
+    def close_failed(self) -> str:
+        self.did.append("close_failed")
+        return "/kept"
+
+    def save_end(self, kept: str, end: Any) -> None:
+        self.ends.append((kept, end))
+
+
+class Sink:
+    """Attributes: did: what was done to it."""
+
+    def __init__(self) -> None:
+        self.did: List[str] = []
+
+    def write(self, task: Any, batch: Any) -> None: ...
+
+    def restart(self) -> None:
+        self.did.append("restart")
+
+    def commit_with(self, store: Any, commit: Any) -> None:
+        self.did.append("commit_with")
+        commit(["mine"])
+
+
+class Tables:
+    """A job's tables, one of them written. Attributes: did: what was done to them."""
+
+    has_outputs = True
+    spec = types.SimpleNamespace(store="store")
+
+    def __init__(self) -> None:
+        self.did: List[Any] = []
+
+    def restart(self) -> None:
+        self.did.append("restart")
+
+    def commit(self, more: Any = ()) -> None:
+        self.did.append(("commit", list(more)))
+
+    def told(self) -> Any:
+        return {"t": {"rows_read": 1, "rows_written": 0}}
+
+
+def outcome() -> Any:
+    return Outcome((), types.SimpleNamespace(tables={}), None)  # type: ignore[arg-type]
+
+
+class Attempt:
+    """One attempt, which ends as the test says."""
+
+    ends: List[Any] = []
+    numbers: List[int] = []
+
+    def __init__(self, run: JobRun, launcher: Any, attempt: int) -> None:
+        self.numbers.append(attempt)
+
+    def run(self) -> Any:
+        end = self.ends.pop(0)
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    def inputs(self) -> Any:
+        return {}
+
+
+def failed(kind: FailureKind = FailureKind.DIED, root: TaskFailure = FAILURE) -> AttemptFailed:
+    return AttemptFailed(kind, root, lambda kept: TaskDiedError("it died", failure=root, work_dir=kept))
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a job whose attempts end so. Returns: what it gave, the run."""
+    monkeypatch.setattr(attempts, "Supervisor", Attempt)
+    monkeypatch.setattr(Attempt, "numbers", [])
+
+    def go(*ends: Any, max_restarts: int = 1, tables: Optional[Tables] = None, replayable: bool = True) -> Any:
+        Attempt.ends = list(ends)
+        spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=max_restarts))
+        source: Any = types.SimpleNamespace(replayable=replayable)
+        work, guard, patience = Work(), types.SimpleNamespace(), types.SimpleNamespace()
+        run = JobRun(spec, source, Sink(), None, None, work, guard, patience, tables)  # type: ignore[arg-type]
+        all_of_them = attempts._Attempts(run, lambda work, guard: None)  # type: ignore[arg-type, return-value]
+        try:
+            return all_of_them.run(), run
+        except BaseException as e:
+            return e, run
+
+    return go
+
+
+def test_the_first_succeeds(job: Any) -> None:
+    done, run = job(outcome())
+    assert isinstance(done, Outcome) and run.work.did == ["create", "close"] and run.sink.did == [] and run.work.ends == []
+
+
+def test_one_more_with_nothing_of_the_first(job: Any) -> None:
+    tables = Tables()
+    done, run = job(failed(), outcome(), tables=tables)
+    assert isinstance(done, Outcome) and Attempt.numbers == [0, 1]
+    assert run.work.did == ["create", "restart 0", "close"]
+    assert run.sink.did == ["restart", "commit_with"] and tables.did == ["restart", ("commit", ["mine"])]
+    assert run.warnings == ["[chief:0] ended in main(): SIGKILL; everything was started again (1 of 1)"]
+
+
+def test_no_more_than_were_allowed(job: Any) -> None:
+    error, run = job(failed(), failed())
+    assert isinstance(error, TaskDiedError) and error.work_dir == "/kept" and len(error.warnings) == 1
+    assert run.work.did[-1] == "close_failed" and run.work.ends[0][0] == "/kept" and run.work.ends[0][1]["state"] == "failed"
+    assert isinstance(error.__cause__, type(None)) and error.__suppress_context__
+
+
+def test_a_port_that_was_taken_does_not_count(job: Any) -> None:
+    done, _ = job(failed(FailureKind.SCRIPT, TAKEN), failed(), outcome())
+    assert isinstance(done, Outcome) and Attempt.numbers == [0, 1, 2]
+    error, _ = job(failed(FailureKind.OUTPUT), max_restarts=5)
+    assert isinstance(error, TaskDiedError), "the same rows would be refused again"
+
+
+def test_rows_that_come_once(job: Any) -> None:
+    error, _ = job(failed(FailureKind.SCRIPT, TAKEN), max_restarts=0, replayable=False)
+    assert isinstance(error, TaskDiedError)
+    spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=1))
+    with pytest.raises(ConfigError, match="max_restarts: the source can be read only once"):
+        spec.check_restarts(False, "the source")
+    spec.check_restarts(True, "the source")
+
+
+def test_tables_are_committed_once_with_the_sink(job: Any) -> None:
+    tables = Tables()
+    done, run = job(outcome(), tables=tables)
+    assert run.sink.did == ["commit_with"] and tables.did == [("commit", ["mine"])]
+    assert done.stats.tables == {"t": {"rows_read": 1, "rows_written": 0}}
+    tables.has_outputs, tables.did = False, []
+    _, run = job(outcome(), tables=tables)
+    assert run.sink.did == [] and tables.did == [("commit", [])]
+
+
+def test_what_no_task_is_to_blame_for(job: Any) -> None:
+    cancelled, run = job(JobCancelledError("the job was stopped by its caller"))
+    assert isinstance(cancelled, JobCancelledError) and run.work.ends[0][1]["error"] == "JobCancelledError"
+    unread, _ = job(ReadError("the disk is gone"))
+    assert isinstance(unread, ReadError) and unread.work_dir == "/kept"
+    fault, run = job(ZeroDivisionError("injected"))
+    assert isinstance(fault, JobError) and "a fault in akrunner itself" in str(fault)
+    assert isinstance(fault.__cause__, ZeroDivisionError) and run.work.ends[0][1]["error"] == "JobError"
+    wrong, run = job(ConfigError("no"))
+    assert isinstance(wrong, ConfigError) and run.work.ends[0][1]["error"] == "ConfigError"
+
+
+def test_a_signal_is_a_job_that_was_stopped(job: Any) -> None:
+    error, run = job(KeyboardInterrupt())
+    assert isinstance(error, KeyboardInterrupt) and run.work.ends[0][1]["state"] == "stopped"
+    assert run.work.did == ["create", "close_failed"]
