@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Protocol, Tuple, TypeVar, Union
 
 import pyarrow as pa
 
 from akrunner import codec, leftovers
 from akrunner.checks import check_flag, check_path, shown
-from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
+from akrunner.engines.base import Engine, Observer, Stats, TaskResult
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
@@ -225,9 +225,20 @@ def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> Ro
         raise WriteError(str(e)) from None
 
 
-def committed(sink: Union[OutputSink, FirstBatchSink], run: Callable[[], Outcome]) -> Outcome:
+class Ended(Protocol):
+    """A job that has ended well. Attributes: only_asked: its script was asked for its help, and has done nothing else."""
+
+    @property
+    def only_asked(self) -> bool: ...
+
+
+Job = TypeVar("Job", bound=Ended)
+
+
+def committed(sink: Union[OutputSink, FirstBatchSink], run: Callable[[], Job]) -> Job:
     """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
 
+    Returns: what `run` returns, once the job has ended.
     Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
     """
     try:

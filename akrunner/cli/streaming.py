@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Dict, List, Optional
 
 import akrunner
-from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
+from akrunner.api import LineWriter, check_stream_apart, check_stream_output, committed, stream_sink
 from akrunner.cli import lines, show
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
@@ -137,16 +137,17 @@ def _committed(job: "akrunner.StreamJob", output: Output, screen: show.Screen) -
     assert output.path is not None
     sink = stream_sink(output.path, job.schema, output.overwrite)
     rows = 0
-    try:
+
+    def written() -> "akrunner.StreamJob":
+        nonlocal rows
         for batch in job:
             sink.write_rows(batch)
             rows += batch.num_rows
-        if job.only_asked:
-            sink.abort()
-        else:
-            sink.commit()
+        return job
+
+    try:
+        committed(sink, written)
     except BaseException:
-        sink.abort()
         screen.note(
             f"{output.path} was not written: it comes when the stream has ended well, and {rows:,} rows were thrown away "
             "(--output-live writes them as they come)"
