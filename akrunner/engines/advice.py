@@ -178,7 +178,9 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "busy_map", share, 0.0, f"{node.where} is called on {record['cores']} cores at once, and they do not keep up",
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
-    if node.kind in likely.FILES and not any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL):
+    if node.kind in likely.FILES and not any(
+        parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL
+    ):
         return Advice(
             "one_source", share, 0.0, f"{node.where} reads its files one after another",
             f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {_TUNED}); of one large file make several (akrunner pack)",
