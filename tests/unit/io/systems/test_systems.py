@@ -1,0 +1,43 @@
+"""URLs of systems, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.io import systems
+from akrunner.io.systems.base import Url, quoted
+
+
+@pytest.mark.parametrize("url", ["postgresql://h/d?table=t", "postgres://h/d", "SQLite:///f.db", "duckdb:////a/b.duckdb"])
+def test_what_is_a_system(url: str) -> None:
+    assert systems.is_system(url) and hasattr(systems.system_of(url), "open")
+
+
+@pytest.mark.parametrize("given", ["a.parquet", "s3://b/a.csv", "odps://p/tables/t", None, 3, ["sqlite:///f.db"]])
+def test_what_is_none(given: object) -> None:
+    assert not systems.is_system(given)
+
+
+def test_one_table_is_one_input() -> None:
+    assert systems.one_system(["sqlite:///f.db"], None) == "sqlite:///f.db"
+    assert systems.one_system("a.csv", "csv") is None
+    with pytest.raises(SourceError, match="there are 2 inputs; .*UNION ALL"):
+        systems.one_system(["sqlite:///f.db", "sqlite:///g.db"], None)
+    with pytest.raises(SourceError, match="input_format= .* is for files"):
+        systems.one_system("sqlite:///f.db", "csv")
+    with pytest.raises(SinkError, match="output_format= .* is for files"):
+        systems.check_no_format("sqlite:///f.db?table=t", "csv")
+
+
+def test_a_url_in_parts_shows_no_password() -> None:
+    url = Url.parse("postgresql://me:s3cret@h/d?table=a%20b&password_file=x")
+    assert (url.base, url.table) == ("postgresql://me:s3cret@h/d", "a b") and "s3cret" not in url.shown
+    url.check(["table", "password_file"])
+    with pytest.raises(ConfigError, match="there is no option 'password_file' here .*did you mean 'passfile'") as caught:
+        url.check(["table"], ["passfile"])
+    assert "s3cret" not in str(caught.value)
+    for wrong, words in (("sqlite:///f?table=", "table= is empty"), ("sqlite:///f?table=a&table=b", "stands there twice")):
+        with pytest.raises(ConfigError, match=words):
+            _ = Url.parse(wrong).table
+    assert quoted('a"b') == '"a""b"'
