@@ -185,6 +185,14 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "one_source", share, 0.0, f"{node.where} reads its files one after another",
             f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {_TUNED}); of one large file make several (akrunner pack)",
         )  # fmt: skip
+    if node.kind in ("Batch", "PaddedBatch"):
+        return Advice(
+            "node",
+            share,
+            0.0,
+            f"{node.where} puts rows together",
+            "give it fewer and larger pieces: rows that come in batches already, and `rebatch` or none",
+        )
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
 
 
@@ -303,7 +311,7 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
         return []
     looked, serves = bool(record["nodes"]), blame.cache_of(record)
     some = blame.blamed(record) if looked else [likely.repeated(record)]
-    slow = next((node for node in some if node is not None and node.kind in ("Map", "Generator", *_SOURCES)), None)
+    slow = _worth_keeping([node for node in some if node is not None and node.kind in ("Map", "Generator", *_SOURCES)], record)
     # what is in memory is as quick again
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or _behind(slow, serves, record):
         return []
@@ -329,6 +337,17 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
         repeat = "" if record.get("keeps", True) else f"; then `.repeat(n)`, and {_ONE_LOOP}"
         change = f"`.cache()` behind it{instead}, before shuffle and repeat, if what it makes is not random and fits into memory{repeat}"
     return [Advice("cache", share, share * (1 - 1 / times) * _PROMISED, what, change, "" if looked else unseen.look(record))]
+
+
+def _worth_keeping(slow: List[Blamed], record: Mapping[str, Any]) -> Optional[Blamed]:
+    """What a cache would spare in later passes: of the nodes that are waited for, one that is known to do much; else what decodes, which may have worked in
+    threads of its own while the look was at those that draw from it."""
+    known = next((node for node in slow if likely.repeats(node.facts)), None)
+    decoding = likely.repeated(record)
+    python = any(node.kind == "Generator" or node.facts.get("python") for node in slow)
+    if known is None and not python and decoding is not None and decoding.facts.get("decodes") and not decoding.ours:
+        return replace(decoding, share=decoding.share * _PROMISED)
+    return known or (slow[0] if slow else None)
 
 
 def _at(node: Mapping[str, Any]) -> str:

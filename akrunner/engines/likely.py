@@ -64,10 +64,15 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     return None
 
 
+def repeats(facts: Mapping[str, Any]) -> bool:
+    """Whether a node does what is worth keeping from one pass to the next."""
+    return any(facts.get(what) for what in _REPEATED)
+
+
 def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
     """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
     chain = blame.chain_of(record)
-    works = [one for one in chain[: blame.cache_of(record)] if any(one.get(what) for what in _REPEATED)]
+    works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
     return _blamed(works[0], record) if works else None
 
 

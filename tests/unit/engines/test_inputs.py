@@ -751,3 +751,14 @@ def test_pandas_in_the_loop_is_no_computing() -> None:
     )
     assert bound({"chief:0": busy}, 0.0, 11.0) == "unknown"
     assert bound({"chief:0": {**busy, "lines": []}}, 0.0, 11.0) == "compute"
+
+
+def test_what_decodes_in_threads_of_its_own_is_kept_though_a_look_met_the_batches() -> None:
+    """Of 12 passes over images a look saw `Batch` only, and once a map behind it that does nothing."""
+    chain = [node("Prefetch", 33), node("Map", 32, ops=1), node("Batch", 31), node("ParallelMap", 30, decodes=True, reads=True)]
+    for seen in (
+        {"Root::Prefetch": (7.0, 20), "Root::Prefetch::ParallelMapV2::BatchV2": (6.9, 20)},
+        {"Root::Prefetch": (7.0, 20), "Root::Prefetch::ParallelMapV2": (6.9, 20)},
+    ):
+        told = [one for one in advised(record(seen, chain, passes=12)) if one.rule == "cache"]
+        assert told and "train.py:30 does the same again in every pass" in told[0].what and told[0].saves > 0.1
