@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from importlib import metadata
 from typing import List, Mapping, Optional, Sequence, Tuple
 
@@ -44,6 +45,8 @@ _MODULES = {
     "polars": "frames of polars",
     "deltalake": "Delta tables",
     "pyiceberg": "Iceberg tables",
+    "adbc_driver_postgresql": "tables of PostgreSQL",
+    "adbc_driver_sqlite": "tables of SQLite",
     "PIL": "pack --resize",
 }
 #: where docker's service is; it says what it was given, if it cannot reach that
@@ -151,7 +154,9 @@ def tools() -> List[Line]:
     there: List[Tuple[str, str]] = []
     absent: List[Tuple[str, str]] = []
     for name, purpose in _PROGRAMS.items():
-        (there if shutil.which(name) else absent).append((name, purpose))
+        # those of akrunner's own environment, too, which need not be on PATH
+        beside = os.access(os.path.join(os.path.dirname(sys.executable), name), os.X_OK)
+        (there if shutil.which(name) or beside else absent).append((name, purpose))
     for name, purpose in _MODULES.items():
         (there if importlib.util.find_spec(name) is not None else absent).append((name, purpose))
     lines = [Line("tools", OK, ", ".join(name for name, _ in there) or "none of those that some jobs use")]

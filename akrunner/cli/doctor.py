@@ -13,6 +13,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup
 from akrunner.cli import given
+from akrunner.cli.detached import MASTER
 from akrunner.cli.guarded import EXIT_FAILED, emit
 from akrunner.foreign import redacted
 from akrunner.options import named
@@ -39,11 +40,14 @@ _STYLES = {OK: "green", LOOK: "yellow", BROKEN: "red"}
 def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     as_json = words["as_json"]
     options = given.options("doctor", words)
-    # as a job of the command line has it, if nothing is said
-    usual = os.environ.get(named("python_env").variable) if words["work_dir"] is None else None
+    if words["work_dir"] is None:
+        # as a job of the command line has it, if nothing is said
+        options["python_env"] = options["python_env"] or os.environ.get(named("python_env").variable)
+        options["flink_master"] = options["flink_master"] or os.environ.get(MASTER) or None
+    options["python_env"] = options["python_env"] or None
     waiting = Console(stderr=True, quiet=as_json)
     with waiting.status("looking"):
-        found = akrunner.doctor(words["work_dir"], **{**options, "python_env": options["python_env"] or usual or None})
+        found = akrunner.doctor(words["work_dir"], **options)
     code = 0 if found.ok else EXIT_FAILED
     if as_json:
         emit({"ok": found.ok, "exit_code": code, **found.asdict()})

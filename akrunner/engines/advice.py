@@ -401,7 +401,7 @@ def _of_saving(record: Mapping[str, Any]) -> List[Advice]:
     changes = {
         "checkpoint": "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
         "report": "report every hundredth step",
-        "output": "write batches (output_writer.write_batch), not rows",
+        "output": "write more rows at a time (output_writer.write_batch)",
     }
     found, seconds = [], whole(record)
     for what, change in changes.items():
