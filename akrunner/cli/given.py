@@ -65,6 +65,11 @@ def help_of(name: str) -> str:
     return next(one.help for one in OPTIONS if one.name == name)
 
 
+FLINK_HOST = "Address of this machine that TaskManagers reach. Default: found out."
+FLINK_PORT = "TaskManagers connect to this port, and for rows to the next. Default: two free ones."
+FLINK_NO_TLS = "No certificates, everything between the machines in clear text: for a network you trust."
+
+
 def _common(
     env_file: List[str] = typer.Option(
         [],
@@ -96,6 +101,9 @@ def _common(
         help="Read and write files in this process, also those the TaskManagers could: rows are dealt one by one then.",
         rich_help_panel=CLUSTER,
     ),
+    flink_host: Optional[str] = typer.Option(None, help=FLINK_HOST, rich_help_panel=CLUSTER),
+    flink_port: Optional[int] = typer.Option(None, help=FLINK_PORT, rich_help_panel=CLUSTER),
+    flink_no_tls: bool = typer.Option(False, "--flink-no-tls", help=FLINK_NO_TLS, rich_help_panel=CLUSTER),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
     help_all: bool = typer.Option(False, ALL, help="Show every option, in groups, and exit."),
@@ -213,14 +221,7 @@ def options(verb: str, words: Mapping[str, Any], params_file: Optional[str] = No
     if "defaults" in made:
         made["defaults"] = values.valued(made["defaults"], "--default") or None
     made["env"] = values.environment(made["env"], words["env_file"])
-    made["engine"] = engines.chosen(
-        made["engine"],
-        words["flink_master"],
-        words["flink_python"],
-        words["flink_worker_python"],
-        words["flink_option"],
-        words["flink_files_here"],
-    )
+    made["engine"] = engines.chosen(made["engine"], words)
     return made
 
 

@@ -123,6 +123,9 @@ def pai(
     flink_option: List[str] = typer.Option(
         [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
     ),
+    flink_host: Optional[str] = typer.Option(None, help=given.FLINK_HOST, rich_help_panel=_CLUSTER),
+    flink_port: Optional[int] = typer.Option(None, help=given.FLINK_PORT, rich_help_panel=_CLUSTER),
+    flink_no_tls: bool = typer.Option(False, "--flink-no-tls", help=given.FLINK_NO_TLS, rich_help_panel=_CLUSTER),
     work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs and files in."),
     debug: bool = typer.Option(False, "--debug", help=given.help_of("debug")),
     max_restarts: Optional[int] = typer.Option(
@@ -141,6 +144,15 @@ def pai(
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
+    flink = {
+        "flink_master": flink_master,
+        "flink_python": flink_python,
+        "flink_worker_python": flink_worker_python,
+        "flink_option": flink_option,
+        "flink_host": flink_host,
+        "flink_port": flink_port,
+        "flink_no_tls": flink_no_tls,
+    }
     options: Dict[str, Any] = dict(
         variables=values.pairs(var, "--var"),
         project=project,
@@ -167,7 +179,7 @@ def pai(
         advertised_host=advertised_host,
         work_dir=work_dir,
         debug=debug,
-        engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
+        engine=engines.chosen(engine, flink),
     )
     from akrunner.pai_mode import scripts
 

@@ -20,9 +20,9 @@ from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.flink.attached import Attached
-from akrunner.engines.flink.client import Client
-from akrunner.engines.flink.feed import Pairs
+from akrunner.engines.flink.client import Client, Submitter
 from akrunner.engines.flink.files import SharedFiles
+from akrunner.engines.flink.issue import check_libraries, issued
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.launcher import FlinkLauncher
 from akrunner.engines.flink.rest import Address, Rest
@@ -30,6 +30,7 @@ from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
+from akrunner.io.pairing import Pairing
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.asking import ask
 from akrunner.launch.guard import Guard
@@ -37,6 +38,7 @@ from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
 _LOOPBACK = "127.0.0.1"
 _SLOTS_SECONDS = 3.0
+_LAST_PORT = 65535
 
 
 class FlinkEngine:
@@ -50,6 +52,9 @@ class FlinkEngine:
         python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
         parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
         host: address of this machine that TaskManagers reach; None: found out.
+        port: TaskManagers connect to it, and to the one behind it for rows (a detached job's: on the machine of its host); None: two free ones.
+        tls: both ends prove themselves with certificates of the job's own, and nothing travels in clear text. False: for a network you trust;
+            both still show that they know the job's token.
         slot_timeout: seconds all subtasks may take to come.
         files_there: let the TaskManagers read large tables of files that all of them have under the same path (blocks in turn, shares
             even to within one row), and write the files of an output directory. False: this process does, row by row.
@@ -70,6 +75,8 @@ class FlinkEngine:
         python_executable: Optional[str] = None,
         parallelism: Optional[int] = None,
         host: Optional[str] = None,
+        port: Optional[int] = None,
+        tls: bool = True,
         slot_timeout: float = 120.0,
         files_there: bool = True,
         java_operators: bool = True,
@@ -82,6 +89,9 @@ class FlinkEngine:
         python = check_path("python", python) if python is not None else None
         python_executable = check_path("python_executable", python_executable) if python_executable is not None else None
         parallelism = check_count("parallelism", parallelism, 1) if parallelism is not None else None
+        # rows have the next one
+        port = check_count("port", port, 1, _LAST_PORT - 1) if port is not None else None
+        check_flag("tls", tls)
         check_flag("files_there", files_there)
         check_flag("java_operators", java_operators)
         slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
@@ -92,13 +102,15 @@ class FlinkEngine:
         self.python_executable = python_executable or self.python
         self.parallelism = parallelism
         self.host = host
+        self.port = port
+        self.tls = tls
         self.slot_timeout = slot_timeout
         self.files_there = files_there
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
         self._given: Dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
         self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
-        self._given["java_operators"] = java_operators
+        self._given.update(java_operators=java_operators, port=port, tls=tls)
         self._keeps = False
         #: jobs under way
         self._running = 0
@@ -169,7 +181,7 @@ class FlinkEngine:
         observer: Optional[Observer],
         restarts: int = 0,
         schema: Optional[pa.Schema] = None,
-        pairs: Optional[Pairs] = None,
+        pairs: Optional[Pairing] = None,
     ) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
@@ -214,7 +226,7 @@ class FlinkEngine:
             with contextlib.suppress(ClusterError):
                 # a program may be built before its cluster is there
                 self._check_version(Rest(address))
-        subtasks = Subtasks(graph, self.host or reachable_host(address), len(job.cluster.tasks), {"name": "akrunner"}, address)
+        subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.fed))
         rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
         resources = self._resources(job)
 
@@ -275,8 +287,15 @@ class FlinkEngine:
         if taken is None:
             client = self._live_client()
             order = {"python": self.python_executable, "options": self.options, "name": name}
-            taken = Subtasks(client, self.host or reachable_host(self._address), count, order, self._address)
+            taken = self._subtasks_of(client, count, order, self._address)
         return taken
+
+    def _subtasks_of(
+        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Optional[Address], fed: int = 0
+    ) -> Subtasks:
+        """A Flink job, with keys of its own. Args: as of `Subtasks`."""
+        host = self.host or reachable_host(cluster)
+        return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back.
@@ -289,9 +308,8 @@ class FlinkEngine:
             the subtasks, one for each task.
         """
         address = Address.of(table.master) if table.master != "local" else None
-        host = self.host or reachable_host(address)
         submitter = table.submitter(job, self.options, self._in_java(table))
-        return Subtasks(submitter, host, len(job.cluster.tasks), {"name": name}, address)
+        return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.fed))
 
     def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
@@ -312,7 +330,10 @@ class FlinkEngine:
         client = self._live_client()
         try:
             order = {"python": self.python_executable, "options": self.options, "name": name}
-            submitted = client.submit({**order, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
+            keys = issued(self.tls)
+            host = {"keys": dataclasses.asdict(keys.host), "port": self.port}
+            secrets = {"host": host, "agents": dataclasses.asdict(keys.agents)}
+            submitted = client.submit({**order, **secrets, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
             submitted.known.wait()
             if not submitted.id:
                 raise StartError(f"Flink did not take the job: {submitted.failed}")
@@ -391,6 +412,7 @@ class FlinkEngine:
             ConfigError: something is not there.
         """
         self._check_resources(job)
+        check_libraries(self.tls)
         if table is not None:
             table.check(job.mode)
             if table.master != "local":
