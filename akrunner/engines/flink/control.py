@@ -1,7 +1,9 @@
-"""What both ends of the service in `control.proto` agree on besides its messages. Standard library only."""
+"""What both ends of the service in `control.proto` agree on besides its messages. Standard library; gRPC when it is asked for."""
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any, List, Tuple
 
 from akrunner.engines.flink.connections import SILENCE_SECONDS
@@ -13,6 +15,22 @@ METHOD = "/akrunner.flink.Control/Attend"
 NONCE, PROOF = "akrunner-nonce", "akrunner-proof"
 AGENT_END, HOST_END = "agent", "host"
 _PING_SECONDS = 5
+_VERBOSITY = "GRPC_VERBOSITY"
+
+
+def library() -> Any:
+    """gRPC, made not to tell the terminal of every stranger's handshake: it looks at its variable when it is imported."""
+    if "grpc" in sys.modules or _VERBOSITY in os.environ:
+        import grpc
+
+        return grpc
+    os.environ[_VERBOSITY] = "ERROR"
+    try:
+        import grpc
+
+        return grpc
+    finally:
+        os.environ.pop(_VERBOSITY, None)
 
 
 def keepalive() -> List[Tuple[str, Any]]:

@@ -7,10 +7,8 @@ import dataclasses
 import functools
 import importlib.util
 import os
-import socket
 import sys
 import threading
-import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
@@ -28,16 +26,14 @@ from akrunner.engines.flink.launcher import FlinkLauncher
 from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
+from akrunner.engines.flink.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.pairing import Pairing
 from akrunner.io.sinks import PartsSink
-from akrunner.launch.asking import ask
 from akrunner.launch.guard import Guard
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
-_LOOPBACK = "127.0.0.1"
-_SLOTS_SECONDS = 3.0
 _LAST_PORT = 65535
 
 
@@ -418,7 +414,7 @@ class FlinkEngine:
             if table.master != "local":
                 cluster = Rest(table.master)
                 self._check_version(cluster)
-                _check_slots(cluster, table.slots(job))
+                check_slots(cluster, table.slots(job))
             return
         count = len(job.cluster.tasks)
         kept = self._take_kept(count)
@@ -435,75 +431,15 @@ class FlinkEngine:
         if self._address is not None:
             cluster = Rest(self._address)
             self._check_version(cluster)
-            _check_slots(cluster, count)
+            check_slots(cluster, count)
 
     def _check_version(self, cluster: Rest) -> None:
-        """Raises: ConfigError: the cluster's Flink is of another version than what submits to it, which Flink says in riddles."""
-        there = cluster.version()
         if self._version is None:
             self._version = pyflink_version(self.python)
-        if there and _minor(there) != _minor(self._version):
-            raise ConfigError(
-                f"the cluster at {cluster.master} is Flink {there}, {self.python} has PyFlink {self._version}: name an interpreter with "
-                f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, --flink-master)"
-            )
+        check_version(cluster, self.python, self._version)
 
     def _check_resources(self, job: JobSpec) -> None:
         if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
             raise ConfigError(
                 "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
             )
-
-
-def reachable_host(cluster: Optional[Address]) -> str:
-    """This machine's address, as a cluster sees it; None: the local one."""
-    if cluster is None:
-        return _LOOPBACK
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # no packet is sent: it only chooses the way
-            probe.connect((cluster.host, cluster.port))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return _LOOPBACK
-
-
-def _check_slots(cluster: Rest, needed: int) -> None:
-    """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
-    deadline = time.monotonic() + _SLOTS_SECONDS
-    while (free := cluster.free_slots()) < needed:
-        if time.monotonic() > deadline:
-            raise ConfigError(
-                f"the job needs {needed} task slots, {free} free at {cluster.master}: start another TaskManager, or turn down "
-                "num_workers= or num_ps="
-            )
-        time.sleep(0.2)
-
-
-_VERSION = """
-import importlib.metadata, importlib.util, sys
-if importlib.util.find_spec("pyflink") is None: sys.exit(3)
-try: print(importlib.metadata.version("apache-flink"))
-except importlib.metadata.PackageNotFoundError:
-    from pyflink.version import __version__
-    print(__version__)
-"""
-
-
-def pyflink_version(python: str) -> str:
-    """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
-    try:
-        done = ask([python, "-c", _VERSION], 60)
-    except OSError as e:
-        raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
-    if done.code:
-        raise ConfigError(
-            f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
-            "FlinkEngine(python=...), --flink-python"
-        )
-    return done.out.strip()
-
-
-def _minor(version: str) -> str:
-    """ "2.3" of "2.3.0": within it, what submits and what runs understand each other."""
-    return ".".join(version.split(".")[:2])

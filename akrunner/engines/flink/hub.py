@@ -9,8 +9,6 @@ import threading
 from concurrent import futures
 from typing import Any, Callable, Dict, Iterator, Optional
 
-import grpc
-
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.control import (
@@ -21,12 +19,14 @@ from akrunner.engines.flink.control import (
     PROOF,
     VERSION,
     keepalive,
+    library,
 )
 from akrunner.engines.flink.greeter import HELLO_SECONDS, Greeter
 from akrunner.engines.flink.keys import AGENTS, Door, Keys
 from akrunner.engines.flink.places import Place
 from akrunner.errors import ConfigError
 
+grpc: Any = library()
 #: connections to the service beside the agents' own: of strangers, until `HELLO_SECONDS` are over
 _STRANGERS = 1024
 #: bytes of what an agent says

@@ -14,7 +14,7 @@ from typing import Any, Iterator, Optional, Type
 
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import CONNECT_SECONDS
-from akrunner.engines.flink.control import AGENT_END, HOST_END, METHOD, NONCE, PROOF, VERSION, keepalive
+from akrunner.engines.flink.control import AGENT_END, HOST_END, METHOD, NONCE, PROOF, VERSION, keepalive, library
 from akrunner.engines.flink.keys import HOST, Door, nonce
 
 #: bytes of what the host says: a task's environment, and every block it reads
@@ -55,12 +55,10 @@ class Line:
     """
 
     def __init__(self, door: Door, **who: Any) -> None:
-        import grpc
-
         from akrunner.engines.flink import control_pb2
 
         self._pb: Any = control_pb2
-        self._grpc: Any = grpc
+        self._grpc: Any = library()
         self._door = door
         self._out: "queue.Queue[Any]" = queue.Queue(_WAITING)
         self._words: "queue.Queue[Any]" = queue.Queue()

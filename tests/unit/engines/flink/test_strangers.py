@@ -195,9 +195,10 @@ def test_another_version_is_told(tls: bool, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("tls", [True, False])
 def test_who_has_taken_over_the_port_gets_nothing(tls: bool) -> None:
     """Another of akrunner's hosts, even: what an agent runs comes from its own alone."""
-    with listening(issued(tls)) as (_, door):
+    port = two_free_ports()
+    with listening(issued(tls), port) as (_, door):
         pass
-    with listening(issued(tls), door.port) as (taken, _), pytest.raises(JobFailed, match="who answers at 127.0.0.1:") as caught:
+    with listening(issued(tls), port) as (taken, _), pytest.raises(JobFailed, match="who answers at 127.0.0.1:") as caught:
         Line(door, place="p")
     assert caught.value.final and "PRIVATE KEY" not in str(caught.value) and door.keys.token not in str(caught.value)
     nobody_came(taken)
@@ -304,17 +305,39 @@ def test_a_host_that_goes_is_missed() -> None:
 
 
 def test_ports_are_the_ones_that_were_asked_for() -> None:
-    with listening(issued()) as (hub, _):
-        pass
-    with listening(issued(), hub.port) as (again, door):
-        assert (again.port, again.rows) == (door.port, door.rows) == (hub.port, hub.port + 1)
-        with pytest.raises(ConfigError, match=f"cannot listen on port {hub.port} of 127.0.0.1"):
-            Hub("127.0.0.1", issued().host, hub.port)
-        a_real_one_comes(again, door)
-    with socket.create_server(("127.0.0.1", hub.port + 1)), pytest.raises(ConfigError, match=f"port {hub.port + 1} of"):
-        Hub("127.0.0.1", issued().host, hub.port)
+    port = two_free_ports()
+    with listening(issued(), port) as (hub, door):
+        assert (hub.port, hub.rows) == (door.port, door.rows) == (port, port + 1)
+        with pytest.raises(ConfigError, match=f"cannot listen on port {port} of 127.0.0.1"):
+            Hub("127.0.0.1", issued().host, port)
+        a_real_one_comes(hub, door)
+    port = two_free_ports()
+    with socket.create_server(("127.0.0.1", port + 1)), pytest.raises(ConfigError, match=f"port {port + 1} of"):
+        Hub("127.0.0.1", issued().host, port)
     with pytest.raises(ConfigError, match=r"host=, port= .* cannot listen on 192.0.2.1"):
         Hub("192.0.2.1", issued().host)
+
+
+def two_free_ports() -> int:
+    """The first of them."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as one, contextlib.suppress(OSError):
+            port = int(one.getsockname()[1])
+            with socket.create_server(("127.0.0.1", port + 1)):
+                return port
+
+
+def test_strangers_are_no_news_for_the_terminal() -> None:
+    program = (
+        "import socket, os\nfrom akrunner.engines.flink.hub import Hub\nfrom akrunner.engines.flink.issue import issued\n"
+        "hub = Hub('127.0.0.1', issued().host)\n"
+        "with socket.create_connection(('127.0.0.1', hub.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
+        "    one.settimeout(20)\n    one.recv(100)\n"
+        "hub.close()\nassert 'GRPC_VERBOSITY' not in os.environ"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_keys_show_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
