@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
-from typing import Any, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 
@@ -18,19 +18,24 @@ _PING_SECONDS = 5
 _VERBOSITY = "GRPC_VERBOSITY"
 
 
-def library() -> Any:
-    """gRPC, made not to tell the terminal of every stranger's handshake: it looks at its variable when it is imported."""
-    if "grpc" in sys.modules or _VERBOSITY in os.environ:
-        import grpc
-
-        return grpc
-    os.environ[_VERBOSITY] = "ERROR"
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """gRPC does not tell the terminal of every stranger's handshake. It looks at its variable when it is imported, or at its first server."""
+    if _VERBOSITY in os.environ:
+        yield
+        return
+    os.environ[_VERBOSITY] = "NONE"
     try:
-        import grpc
-
-        return grpc
+        yield
     finally:
         os.environ.pop(_VERBOSITY, None)
+
+
+def library() -> Any:
+    """gRPC."""
+    with quiet():
+        import grpc
+    return grpc
 
 
 def keepalive() -> List[Tuple[str, Any]]:

@@ -20,6 +20,7 @@ from akrunner.engines.flink.control import (
     VERSION,
     keepalive,
     library,
+    quiet,
 )
 from akrunner.engines.flink.greeter import HELLO_SECONDS, Greeter
 from akrunner.engines.flink.keys import AGENTS, Door, Keys
@@ -66,7 +67,8 @@ class Hub:
             ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),
             *keepalive(),
         ]
-        self._server = grpc.server(_Threads(self._died), options=options, maximum_concurrent_rpcs=most)
+        with quiet():
+            self._server = grpc.server(_Threads(self._died), options=options, maximum_concurrent_rpcs=most)
         self._server.add_generic_rpc_handlers((_Service(keys, self._attend),))
         self.port = self._listening(host, port or 0)
         try:
