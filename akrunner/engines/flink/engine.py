@@ -9,7 +9,7 @@ import importlib.util
 import os
 import sys
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
@@ -17,14 +17,10 @@ from akrunner.checks import check_count, check_flag, check_host, check_path, che
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
-from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.client import Client, Submitter
-from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.issue import check_libraries, issued
 from akrunner.engines.flink.java import java_home
-from akrunner.engines.flink.launcher import FlinkLauncher
 from akrunner.engines.flink.rest import Address, Rest
-from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.flink.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.engines.workdir import WorkDir
@@ -33,6 +29,13 @@ from akrunner.io.pairing import Pairing
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.guard import Guard
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
+
+if TYPE_CHECKING:
+    # they need gRPC, which whoever only asks for a job's state may lack
+    from akrunner.engines.flink.attached import Attached
+    from akrunner.engines.flink.files import SharedFiles
+    from akrunner.engines.flink.launcher import FlinkLauncher
+    from akrunner.engines.flink.subtasks import Subtasks
 
 _LAST_PORT = 65535
 
@@ -152,6 +155,8 @@ class FlinkEngine:
         resources = self._resources(job)
         files, parts = self._files(job, source), self._parts(sink)
 
+        from akrunner.engines.flink.launcher import FlinkLauncher
+
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
             return FlinkLauncher(self, job, work, resources, table, None, files, parts)
 
@@ -162,6 +167,8 @@ class FlinkEngine:
         """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
         if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
+        from akrunner.engines.flink.files import SharedFiles
+
         return SharedFiles.of(source, len(job.cluster.fed))
 
     def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
@@ -194,6 +201,10 @@ class FlinkEngine:
             ConfigError: it cannot be run that way.
         """
         check_count("max_restarts", restarts, 0)
+        check_libraries(self.tls)
+        from akrunner.engines.flink.attached import Attached
+        from akrunner.engines.flink.launcher import FlinkLauncher
+
         source.check(job.mode)
         in_java = self._in_java(source)
         again = job.mode == "stream" and source.has_checkpoints
@@ -290,6 +301,8 @@ class FlinkEngine:
         self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Optional[Address], fed: int = 0
     ) -> Subtasks:
         """A Flink job, with keys of its own. Args: as of `Subtasks`."""
+        from akrunner.engines.flink.subtasks import Subtasks
+
         host = self.host or reachable_host(cluster)
         return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
 

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import queue
@@ -26,6 +25,7 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.errors import DataError, ProtocolError, ReadError
 from akrunner.io import formats
@@ -45,26 +45,6 @@ _TELL_SECONDS = 0.2
 _WORDS = 1 << 16
 
 Say = Callable[..., None]
-
-
-def schema_bytes(schema: pa.Schema) -> bytes:
-    """An Arrow schema, as Arrow serializes it."""
-    return bytes(schema.serialize())
-
-
-def schema_from(data: bytes) -> pa.Schema:
-    """Of `schema_bytes`."""
-    return pa.ipc.read_schema(pa.py_buffer(data))
-
-
-def schema_text(schema: pa.Schema) -> str:
-    """The same as text, for JSON."""
-    return base64.b64encode(schema_bytes(schema)).decode()
-
-
-def schema_of(text: str) -> pa.Schema:
-    """Of `schema_text`."""
-    return schema_from(base64.b64decode(text))
 
 
 def pairs_word(pairing: Pairing) -> "pb.Pairs":

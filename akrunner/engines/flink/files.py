@@ -11,7 +11,7 @@ from typing import Any, List, Optional, Tuple
 import pyarrow as pa
 
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.feed import schema_bytes
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io import formats
 from akrunner.io.table import TableSource
 

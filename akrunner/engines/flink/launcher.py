@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.feed import pairs_word, schema_bytes
+from akrunner.engines.flink.feed import pairs_word
 from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.places import Place
 from akrunner.engines.flink.remote import RemoteProcess
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.engines.workdir import WorkDir

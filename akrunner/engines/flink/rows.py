@@ -24,8 +24,9 @@ from pyflink.table.types import BinaryType, DataType, TimestampType, VarBinaryTy
 from pyflink.table.udf import udf, udtf
 
 from akrunner.engines.flink.cells import packed, unpacked
-from akrunner.engines.flink.feed import as_bytes, schema_bytes, schema_from
+from akrunner.engines.flink.feed import as_bytes
 from akrunner.engines.flink.function import END, FINAL, HELLO, ROWS, TICK, FedSubtask
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 
 _MAX_PARALLELISM = 128
 #: a row, or two bytes of the number of a subtask, come behind it

@@ -12,7 +12,8 @@ from google.protobuf.json_format import MessageToDict
 
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.feed import Feed, Written, as_bytes, schema_bytes, schema_from
+from akrunner.engines.flink.feed import Feed, Written, as_bytes
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.schema import Schema
 from akrunner.wire import frames, messages
 

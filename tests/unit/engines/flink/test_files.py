@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.feed import FileFeed, schema_bytes
+from akrunner.engines.flink.feed import FileFeed
 from akrunner.engines.flink.files import BLOCKS_EACH, Part, SharedFiles, dealt
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io.formats import lines
 from akrunner.io.sources import open_source
 

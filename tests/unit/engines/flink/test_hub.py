@@ -20,13 +20,14 @@ from akrunner.engines.flink import agent, threads
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.client import Client, Submission
 from akrunner.engines.flink.connections import opened
-from akrunner.engines.flink.feed import Feed, schema_bytes
+from akrunner.engines.flink.feed import Feed
 from akrunner.engines.flink.greeter import Greeter
 from akrunner.engines.flink.issue import issued
 from akrunner.engines.flink.keys import Door
 from akrunner.engines.flink.line import Line
 from akrunner.engines.flink.places import BadWord, Place
 from akrunner.engines.flink.remote import RemoteProcess
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.errors import JobCancelledError, JobError, StartError
 from akrunner.wire import frames

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -367,6 +368,20 @@ def test_libraries_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ConfigError, match=r"pip install 'akrunner\[cluster\]'"):
         issue.check_libraries()
     issue.check_libraries(tls=False)
+
+
+def test_who_only_asks_for_a_jobs_state_needs_none_of_them() -> None:
+    program = (
+        "import sys; sys.modules['cryptography'] = sys.modules['grpc'] = sys.modules['google.protobuf'] = None\n"
+        "import akrunner, akrunner.detached.jobs\nfrom akrunner.engines.flink import FlinkEngine\n"
+        "open('s.py', 'w').write('def main(c): pass')\n"
+        "try: akrunner.run('s.py', {'a': [1]}, engine=FlinkEngine('127.0.0.1:1'))\n"
+        "except akrunner.ConfigError as e: assert 'akrunner[cluster]' in str(e), e\n"
+        "else: raise SystemExit(3)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=folder)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_agents_python_needs_no_cryptography() -> None:
