@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         ProtocolError,
         PythonEnvError,
         ReadError,
-        RendezvousError,
         SchemaError,
         ScriptError,
         ScriptFailedError,
@@ -83,7 +82,7 @@ _HOMES = {
 }
 _ERRORS = (
     "AkrunnerError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
-    "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError",
+    "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError",
     "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "StatementError", "TaskDiedError", "TaskFailure",
     "UserFilesError", "WriteError",
 )  # fmt: skip
@@ -111,7 +110,6 @@ __all__ = [
     "ProtocolError",
     "PythonEnvError",
     "ReadError",
-    "RendezvousError",
     "Result",
     "Schema",
     "SchemaError",

@@ -24,7 +24,6 @@
     │   ├── WriteError                what the scripts wrote could not be stored: a full disk, a bucket that refuses
     │   │   └── StatementError        a statement of a file cannot be run, and those before it have changed something
     │   ├── JobManagerLostError       the JobManager of the Flink cluster went away while the job ran
-    │   ├── RendezvousError           the tasks of a cluster did not find each other; names who is missing
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
     └── JobCancelledError             stopped by the caller
@@ -230,10 +229,6 @@ class StatementError(WriteError):
 
 class JobManagerLostError(JobError):
     """The JobManager of the Flink cluster went away while the job ran: it was killed, or its REST service does not answer."""
-
-
-class RendezvousError(JobError):
-    """The tasks of a cluster did not find each other: some are missing, one is unknown, a token is wrong."""
 
 
 class JobStalledError(JobError):

@@ -21,7 +21,7 @@ from bench.measuring import Row, ratio_row
 from bench.pack import pack
 from bench.predicting import predict
 from bench.reading import reading
-from bench.starts import rendezvous, start, warm
+from bench.starts import agents, start, warm
 from bench.streams import soak, stream
 
 MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
@@ -36,7 +36,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "columns": columns,
     "reading": lambda: reading(ratio_row),
     "predict": predict,
-    "rendezvous": rendezvous,
+    "agents": agents,
     "pack": pack,
     "asked": asked,
     "doctor": doctor,

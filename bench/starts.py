@@ -113,37 +113,33 @@ def warm() -> List[Row]:
     ]
 
 
-def rendezvous() -> List[Row]:
-    """A thousand tasks find each other; one falls silent."""
-    from akrunner.cluster.rendezvous import RendezvousClient, RendezvousServer
+def agents() -> List[Row]:
+    """A hundred agents come to a host on Flink, one after the other, as certificates and handshakes have it."""
+    from akrunner.engines.flink.hub import Hub
+    from akrunner.engines.flink.issue import issued
+    from akrunner.engines.flink.line import Line
 
-    tasks, limit = [f"worker:{i}" for i in range(1000)], 3.0
-    with RendezvousServer(tasks, "token", heartbeat_limit=limit) as server:
-        clients = [RendezvousClient(f"127.0.0.1:{server.port}", "token", task) for task in tasks]
-        began = time.perf_counter()
-        for outcome in [one.registering("h", i) for i, one in enumerate(clients)]:
-            assert len(outcome()) == len(tasks)
-        took = time.perf_counter() - began
-        signs = time.perf_counter()
-        for one in clients[:-1]:
-            one.beat()
-        each = (time.perf_counter() - signs) / (len(clients) - 1)
-        # since it registered
-        silent = began + took
-        while not server.failed:
-            for one in clients[:-1]:
-                one.beat()
-        lost = time.perf_counter() - silent
-        for one in clients:
-            one.close()
+    count, took = 100, {}
+    for tls in (True, False):
+        keys = issued(tls)
+        hub = Hub("127.0.0.1", keys.host, agents=count)
+        try:
+            began = time.perf_counter()
+            lines = [Line(hub.door("127.0.0.1", keys.agents), place=str(number)) for number in range(count)]
+            for _ in lines:
+                hub.arrived.get(timeout=60)
+            took[tls] = time.perf_counter() - began
+        finally:
+            hub.close()
+        for line in lines:
+            line.__exit__(None, None, None)
     return [
-        ("rendezvous of 1,000 tasks", f"{took:.2f} s", f"a sign of life from each: {1000 * each:.2f} s", "", "< 5 s", took < 5),
         (
-            "one of 1,000 falls silent, until it is named",
-            f"{lost:.1f} s",
-            f"its limit: {limit:g} s",
-            f"{lost - limit:+.1f} s",
-            "<= +2 s",
-            lost <= limit + 2,
-        ),
+            f"{count} agents come to a host on Flink, TLS",
+            f"{took[True]:.2f} s",
+            f"without TLS: {took[False]:.2f} s",
+            f"{took[True] / took[False]:.1f} x",
+            "< 5 s",
+            took[True] < 5,
+        )
     ]

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 import akrunner
 from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
 from akrunner.engines.registry import engine_of
 
+#: flags that are only for Flink, as a command line has them
+FLAGS = {
+    "flink_master": "--flink-master", "flink_python": "--flink-python", "flink_worker_python": "--flink-worker-python",
+    "flink_option": "--flink-option", "flink_files_here": "--flink-files-here", "flink_host": "--flink-host", "flink_port": "--flink-port",
+    "flink_no_tls": "--flink-no-tls",
+}  # fmt: skip
 
-def chosen(
-    name: str, master: Optional[str], python: Optional[str], worker_python: Optional[str], options: List[str], files_here: bool
-) -> Any:
-    """The engine. Raises: ConfigError: what is only for another one was given."""
+
+def chosen(name: str, words: Mapping[str, Any]) -> Any:
+    """The engine. Args: words: of the command line, by the names in `FLAGS`. Raises: ConfigError: what is only for another one was given."""
     if name == "flink":
         from akrunner.engines.flink import FlinkEngine
 
         return FlinkEngine(
-            master or os.environ.get(detached.MASTER) or "local",
-            python=python,
-            python_executable=worker_python,
-            options=pairs(options, "--flink-option"),
-            files_there=not files_here,
+            words["flink_master"] or os.environ.get(detached.MASTER) or "local",
+            python=words["flink_python"],
+            python_executable=words["flink_worker_python"],
+            options=pairs(words["flink_option"], "--flink-option"),
+            files_there=not words.get("flink_files_here"),
+            host=words["flink_host"],
+            port=words["flink_port"],
+            tls=not words["flink_no_tls"],
         )
-    if master not in (None, "local") or python or worker_python or options or files_here:
-        raise akrunner.ConfigError(
-            "--flink-master, --flink-python, --flink-worker-python, --flink-option and --flink-files-here need --engine flink"
-        )
+    if words["flink_master"] not in (None, "local") or any(words.get(flag) for flag in FLAGS if flag != "flink_master"):
+        *most, last = FLAGS.values()
+        raise akrunner.ConfigError(f"{', '.join(most)} and {last} need --engine flink")
     return name
 
 

@@ -170,14 +170,7 @@ def options(verb: str, words: Mapping[str, Any]) -> Dict[str, Any]:
     if "engine" in made:
         from akrunner.cli import engines
 
-        made["engine"] = engines.chosen(
-            made["engine"],
-            words["flink_master"],
-            words["flink_python"],
-            words["flink_worker_python"],
-            words["flink_option"],
-            words.get("flink_files_here", False),
-        )
+        made["engine"] = engines.chosen(made["engine"], words)
     return made
 
 

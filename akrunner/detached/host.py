@@ -2,14 +2,15 @@
 
 ::
 
-    stdin    nothing; its end: the subtask has gone, so everything ends
-    stdout   lines of JSON: {"addresses": ..., "port": ..., "token": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
+    stdin    a line of JSON: {"keys": ..., "port": ...}; its end: the subtask has gone, so everything ends
+    stdout   lines of JSON: {"addresses": ..., "port": ..., "rows": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import socket
 import sys
@@ -59,7 +60,8 @@ class Lines:
 
 def main(folder: str) -> int:
     lines = Lines()
-    threading.Thread(target=_end_with_the_subtask, name="akrunner-end", daemon=True).start()
+    secrets: "queue.Queue[bytes]" = queue.Queue()
+    threading.Thread(target=_end_with_the_subtask, args=(secrets,), name="akrunner-end", daemon=True).start()
     # as Ctrl-C: every task is ended on the way out
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -71,7 +73,7 @@ def main(folder: str) -> int:
     with open("order.json") as f:
         order = json.load(f)
     try:
-        lines.say(log=_run(order, lines))
+        lines.say(log=_run(order, lines, secrets))
     except AkrunnerError as e:
         lines.say(failed=_named(f"{type(e).__name__}: {e}", order))
         return 1
@@ -82,16 +84,18 @@ def main(folder: str) -> int:
     return 0
 
 
-def _run(order: Dict[str, Any], lines: Lines) -> str:
-    """The job. Returns: its closing line."""
+def _run(order: Dict[str, Any], lines: Lines, secrets: "queue.Queue[bytes]") -> str:
+    """The job. Args: secrets: what was written to stdin. Returns: its closing line."""
     from akrunner import verbs
-    from akrunner.engines.flink.feed import schema_from
     from akrunner.engines.flink.hosted import HostedEngine
+    from akrunner.engines.flink.schemas import schema_of
     from akrunner.serving.verbs import predict
 
-    given = {**order["arguments"], "engine": HostedEngine(lines.say, order["files_there"]), "observer": lines}
+    told = json.loads(secrets.get())
+    engine = HostedEngine(lines.say, order["files_there"], told["keys"], told["port"])
+    given = {**order["arguments"], "engine": engine, "observer": lines}
     for name in ("output_schema", "input_schema"):
-        given[name] = schema_from(given[name]) if given[name] is not None else None
+        given[name] = schema_of(given[name]) if given[name] is not None else None
     if order["mode"] == "predict":
         result = predict(os.path.abspath("model"), order["source"], **given)
     else:
@@ -118,10 +122,14 @@ def _lacking(error: ImportError) -> str:
     )
 
 
-def _end_with_the_subtask() -> None:
+def _end_with_the_subtask(secrets: "queue.Queue[bytes]") -> None:
     # a buffered reader would be locked at the interpreter's end
-    while os.read(0, 1 << 12):
-        pass
+    said = b""
+    while data := os.read(0, 1 << 12):
+        line, end, rest = (said + data).partition(b"\n")
+        said = rest if end else line
+        if end:
+            secrets.put(line)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_END_SECONDS)
     os._exit(1)

@@ -24,6 +24,7 @@ except ImportError:  # beside a Flink subtask, whose Python has what Flink bring
 
 from akrunner.launch import procfs
 from akrunner.launch.pipes import Pipes
+from akrunner.wire import frames
 from akrunner.wire.ending import HOST, MARK, started
 
 _KILL_WAIT = 5.0
@@ -83,17 +84,23 @@ class TaskProcess(Protocol):
     """A worker process, on whichever machine.
 
     Attributes:
-        pid: there. input_fd: what it reads is written here; output_fd: what it writes is read here.
+        pid: there.
         exit: set once it has ended.
         sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
     """
 
     pid: int
-    input_fd: int
-    output_fd: int
     exit: Optional[Exit]
     sampled_rss: int
     sampled_cpu: float
+
+    def writer(self) -> frames.FrameWriter:
+        """What it reads is written there; the caller's to close."""
+        ...
+
+    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+        """What it writes is read there; the caller's to close. Args: as of `FrameReader`."""
+        ...
 
     def sample(self) -> None:
         """Look how much memory and processor time it has used; called now and then by whoever watches it."""
@@ -180,6 +187,14 @@ class LocalProcess(abc.ABC):
             for fd in (self.input_fd, self.output_fd, self.log_fd):
                 os.close(fd)
             raise
+
+    def writer(self) -> frames.FrameWriter:
+        """Frames it reads."""
+        return frames.FrameWriter(self.input_fd)
+
+    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+        """Frames it writes. Args: as of `FrameReader`."""
+        return frames.FrameReader(self.output_fd, kinds, most)
 
     @abc.abstractmethod
     def _awaited(self) -> Exit:

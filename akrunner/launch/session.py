@@ -111,11 +111,12 @@ class TaskSession:
         self._events = events
         self._failed: Optional[BaseException] = None
         self._deaf = threading.Event()
+        self._closed = threading.Event()
         self._greeted = threading.Event()
-        self.writer = frames.FrameWriter(self.process.input_fd)
+        self.writer = self.process.writer()
         self.tables = asked(self.writer) if asked is not None else None
         self._said: Set[int] = set()
-        self._reader = frames.FrameReader(self.process.output_fd, frames.FROM_WORKER, _most(context))
+        self._reader = self.process.reader(frames.FROM_WORKER, _most(context))
         self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
         self._thread.start()
 
@@ -171,6 +172,8 @@ class TaskSession:
         self.log.join(seconds)
         self._thread.join(seconds)
         self.writer.close()
+        # a reader that still waits closes it when it wakes
+        self._closed.set()
         if not self._thread.is_alive():
             self._reader.close()
 
@@ -198,6 +201,9 @@ class TaskSession:
         except BaseException as e:
             # the supervisor sees it, and what the task does then is of no interest any more
             self._failed = e
+        finally:
+            if self._closed.is_set():
+                self._reader.close()
 
     def _attend(self) -> None:
         try:

@@ -8,18 +8,18 @@ anything starts.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-import numpy as np
 import pyarrow as pa
 
-from akrunner.arrays import decoded, integers_of, truths_of
 from akrunner.checks import check_names
-from akrunner.column_types import DTYPES, TIMES, family_of
-from akrunner.errors import ConfigError, DataError, ModelError
-from akrunner.schema import Field, Schema, is_list, nearest, to_floats
+from akrunner.column_types import DTYPES
+from akrunner.errors import ConfigError, ModelError
+from akrunner.io.pairing import Fed, Pairing
+from akrunner.schema import Field, Schema, nearest
 from akrunner.signature import Signature, TensorSpec
 from akrunner.wire.features import BYTES, FLOAT, KINDS
 
@@ -102,23 +102,19 @@ class Plan:
         ]
         return {"inputs": inputs, "outputs": [{"column": column, "name": name} for column, name in self.outputs]}
 
-    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """What travels for a batch of the table.
+    @functools.cached_property
+    def pairing(self) -> Pairing:
+        """What each batch goes through."""
+        inputs = tuple(Fed(one.spec.name, one.spec.dtype, one.columns, one.travels) for one in self.inputs)
+        return Pairing(inputs, self.feed.arrow, tuple(self.output_schema.names), self.result)
 
-        Raises: DataError: a null, or a number that does not fit what the model takes; names row and column.
-        """
-        arrays = []
-        for one in self.inputs:
-            for column, travels in zip(one.columns, one.travels):
-                target = self.feed.arrow.field(travels).type
-                arrays.append(_cast(batch.column(column), target, column, one.spec, first_row))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.feed.arrow)
+    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """As `Pairing.fed`."""
+        return self.pairing.fed(batch, first_row)
 
     def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
-        """The result: kept columns of a batch of the table, and the outputs for its rows."""
-        names = set(self.output_schema.names)
-        arrays = [outputs.column(f.name) if f.name in names else batch.column(f.name) for f in self.result]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.result)
+        """As `Pairing.joined`."""
+        return self.pairing.joined(batch, outputs)
 
 
 def _column_of(table: pa.Schema, name: str, parameter: str) -> str:
@@ -264,54 +260,6 @@ def _travels_as(spec: TensorSpec, field: Field) -> pa.DataType:
     if not field.is_list:
         return target
     return pa.list_(target) if field.shape is None else pa.list_(target, math.prod(field.shape))
-
-
-def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, first_row: int) -> pa.Array:
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
-    array = decoded(array)
-    flat_type = target.value_type if is_list(target) else target
-    floating = pa.types.is_floating(flat_type)
-    if array.null_count and (is_list(target) or not floating):
-        row = first_row + int(np.flatnonzero(truths_of(array.is_null()))[0])
-        raise DataError(
-            f"row {row}, column {name!r}: is null, which input {spec.name!r} of the model cannot take; give "
-            f"defaults={{{name!r}: ...}} (--default {name}=...), or leave the row out with select=",
-            row=row,
-            column=name,
-        )
-    if family_of(array.type) in TIMES:
-        array = integers_of(array)
-    if array.type == target:
-        return array
-    if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):
-        array = array.cast(pa.large_string())
-    try:
-        return _as_input(array, target)
-    except pa.ArrowInvalid as e:
-        row = first_row + _first_misfit(array, target)
-        raise DataError(
-            f"row {row}, column {name!r}: does not fit {spec.dtype}, which input {spec.name!r} takes: {e}", row=row, column=name
-        ) from None
-
-
-def _as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """A double rounded to the model's float is what everybody expects; one that becomes infinite, or an integer cut, is not."""
-    floating = pa.types.is_floating(target.value_type if is_list(target) else target)
-    return to_floats(array, target) if floating else array.cast(target)
-
-
-def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
-    low, high = 0, len(array)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            _as_input(array.slice(low, middle - low), target)
-            low = middle
-        except pa.ArrowInvalid:
-            high = middle
-    return low
 
 
 def _match_outputs(

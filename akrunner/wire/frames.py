@@ -16,7 +16,7 @@ import os
 import struct
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 # host -> worker
 CONTEXT = 1
@@ -170,7 +170,7 @@ class FrameWriter:
         with self._lock:
             started = time.monotonic_ns()
             while pending:
-                written = os.writev(self.fd, pending[:64])
+                written = self._put(pending)
                 while pending and written >= len(pending[0]):
                     written -= len(pending.pop(0))
                 if written:
@@ -181,12 +181,19 @@ class FrameWriter:
     def write_json(self, kind: int, value: Any, count: int = 0) -> None:
         self.write(kind, json.dumps(value).encode("utf-8"), count)
 
+    def _put(self, pending: List[memoryview]) -> int:
+        """Write some of it; returns how many bytes. Another kind of connection has its own."""
+        return os.writev(self.fd, pending[:64])
+
+    def _end(self, fd: int) -> None:
+        os.close(fd)
+
     def close(self) -> None:
         """Close the descriptor; closing twice is fine."""
         with self._lock:
             fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            self._end(fd)
 
 
 class FrameReader:
@@ -252,7 +259,7 @@ class FrameReader:
         at = 0
         started = time.monotonic_ns()
         while at < len(view):
-            got = os.readv(self.fd, [view[at:]])
+            got = self._get(view[at:])
             if got == 0:
                 if at == 0 and may_end:
                     return False
@@ -261,8 +268,15 @@ class FrameReader:
         self.starved_ns += time.monotonic_ns() - started
         return True
 
+    def _get(self, view: memoryview) -> int:
+        """Fill some of it; returns how many bytes, 0 at the end. Another kind of connection has its own."""
+        return os.readv(self.fd, [view])
+
+    def _end(self, fd: int) -> None:
+        os.close(fd)
+
     def close(self) -> None:
         """Close the descriptor; closing twice is fine."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            self._end(fd)

@@ -23,7 +23,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
-from akrunner.engines.flink.hub import RemoteProcess
+from akrunner.engines.flink.remote import RemoteProcess
 from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink

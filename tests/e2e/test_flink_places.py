@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -25,10 +26,11 @@ from tests.unit.engines.flink.test_rest import answering, saying
 pytestmark = pytest.mark.slow
 
 AGENT = """
-import sys
+import json, sys
 from akrunner.engines.flink import agent
+from akrunner.engines.flink.keys import Door
 try:
-    agent.work((sys.argv[1], int(sys.argv[2])), sys.argv[3], job="abc")
+    agent.work(Door.of(json.loads(sys.stdin.readline())), job="abc")
 except (agent.SubmitterGone, agent.JobFailed, OSError):
     pass
 """
@@ -58,9 +60,12 @@ class Machines:
         self.submitted += 1
         job = self.job = Submission()
         job.id = "abc"
-        host, port = order["address"]
         for _ in range(order["subtasks"]):
-            self.agents.append(subprocess.Popen([sys.executable, "-c", AGENT, host, str(port), order["token"]]))
+            agent = subprocess.Popen([sys.executable, "-c", AGENT], stdin=subprocess.PIPE)
+            self.agents.append(agent)
+            assert agent.stdin is not None
+            with agent.stdin as told:
+                told.write(json.dumps(order["door"]).encode() + b"\n")
         self._ending = threading.Thread(target=self._until_ended, args=(job,))
         self._ending.start()
         return job

@@ -91,7 +91,7 @@ def errors() -> Any:
         return e.missing
     except (akrunner.TaskDiedError, akrunner.StartError, akrunner.JobStalledError, akrunner.JobTimeoutError) as e:
         return str(e)
-    except (akrunner.InputLostError, akrunner.JobManagerLostError, akrunner.JobCancelledError, akrunner.RendezvousError) as e:
+    except (akrunner.InputLostError, akrunner.JobManagerLostError, akrunner.JobCancelledError) as e:
         return e.args
     except (akrunner.ReadError, akrunner.WriteError, akrunner.OutputError, akrunner.ProtocolError, akrunner.JobError) as e:
         return e.args

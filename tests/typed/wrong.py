@@ -98,4 +98,3 @@ def errors(failure: akrunner.TaskFailure, data: akrunner.DataError, cluster: akr
     e21: akrunner.JobCancelledError = akrunner.AkrunnerError("")  # JobCancelledError
     e22: akrunner.JobManagerLostError = akrunner.AkrunnerError("")  # JobManagerLostError
     e23: akrunner.InputLostError = akrunner.AkrunnerError("")  # InputLostError
-    e24: akrunner.RendezvousError = akrunner.AkrunnerError("")  # RendezvousError

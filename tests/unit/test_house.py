@@ -248,7 +248,8 @@ MAY: Dict[str, Set[str]] = {
 #: package -> the rooms that may import it
 ONLY_IN = {
     "pyflink": {"engines/flink"},
-    "grpc": {"cluster/rendezvous", "engines/flink"},
+    "grpc": {"engines/flink"},
+    "cryptography": {"engines/flink/issue"},
     "PIL": {"packing/pictures"},
     "duckdb": {"io", "alink", "tables"},
     "sqlglot": {"tables"},

@@ -2,12 +2,12 @@
 
 ::
 
-    submitter (this process)                                   Flink
+    host (this process, if it is not detached)                 Flink
     Supervisor (akrunner.engines.supervisor), feeder, sink     one job, one subtask a task, all at once
-    Hub  <--- control, data, log: TCP, with the job's token -->  agent in each subtask: the worker process, its pipes
-    submit (a process with PyFlink and Java) --- job graph --->  JobManager
+    Hub  <--- words (gRPC) and rows (sockets), mutual TLS --->  agent in each subtask: the worker process, its pipes
+    submit (a process with PyFlink and Java) --- job graph -->  JobManager
 
-Rows go from the submitter to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.
+Rows go from the host to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,40 +1,39 @@
-"""Beside a subtask: a task's process, on the machine Flink has put it, and its pipes as connections to the submitter.
+"""Beside a subtask: a task's process, on the machine Flink has put it, and its pipes as connections to the host.
 
 ::
 
-    submitter (Hub)                        agent, in the Python worker of a subtask
-    control  lines of JSON   <---------->  who and where it is; start, signals, stop; samples, the exit
-    data     bytes           <---------->  the two pipes of the task's process, as they are
-    log      bytes           <-----------  what it prints
+    host (Hub)                             agent, in the Python worker of a subtask
+    service  words           <---------->  who and where it is; start, signals, stop; samples, what it prints, the exit (`control.proto`)
+    in       package, bytes  ----------->  the task's files; the pipe the task's process reads, as it is
+    out      bytes           <-----------  the pipe it writes
     give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
 
-Standard library only, and Python's own interpreter of Flink: nothing of akrunner's host half is imported but process, guard, ports and
-archives.
-No thread dies without a word: the submitter is told its traceback, and the job fails with it.
+Standard library, what PyFlink brings (gRPC and protobuf), and Python's own interpreter of Flink: nothing of akrunner's host half is imported
+but process, guard, ports and archives.
+No thread dies without a word: the host is told its traceback, and the job fails with it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
-import select
 import shutil
 import socket
-import struct
 import tarfile
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
 
 from akrunner import leftovers
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import THREADS
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.connections import Lines, shut, tune
+from akrunner.engines.flink.connections import SocketReader, SocketWriter, exactly, opened, pump_in, pump_out, shut
 from akrunner.engines.flink.folders import TaskFolder
+from akrunner.engines.flink.keys import Door
+from akrunner.engines.flink.line import JobFailed, Line, SubmitterGone
 from akrunner.errors import ConfigError, JobError, PythonEnvError
 from akrunner.launch import archives
 from akrunner.launch.guard import Guard
@@ -49,57 +48,40 @@ _STOPPED_SECONDS = 20.0
 _SAMPLE_SECONDS = 0.3
 _LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
-_LENGTH = struct.Struct("<Q")
-#: bytes of a line the submitter says: a task's environment, and every block it reads
-_LINE_LIMIT = 256 << 20
+_LOG_CHUNK = 64 << 10
+_LENGTH_BYTES = 8
+
+__all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
 
 
-class SubmitterGone(Exception):
-    """The connection to the submitter has ended before the submitter said so."""
+def work(door: Door, feed: "Optional[Feed]" = None, **who: Any) -> None:
+    """Be a place for tasks until the host says that it is over.
 
-
-class JobFailed(Exception):
-    """The job has failed, in the submitter's words. Attributes: final: it would fail again."""
-
-    def __init__(self, words: str, final: bool = False) -> None:
-        super().__init__(words)
-        self.final = final
-
-
-def work(address: Tuple[str, int], token: str, feed: "Optional[Feed]" = None, **who: Any) -> None:
-    """Be a place for tasks until the submitter says that it is over.
-
-    Args: feed: where the task's rows come from, None: from the submitter; who: what `akrunner.engines.flink.hub.Place` knows of it.
-    Raises: JobFailed: it said so, or is not there; SubmitterGone, OSError: it went away.
+    Args: feed: where the task's rows come from, None: from the host; who: what `Register` says of it.
+    Raises: JobFailed: it said so, or is not there, or is somebody else; SubmitterGone, OSError: it went away.
     """
-    _Agent(address, token, feed, who).run()
+    _Agent(door, feed).run(who)
 
 
 class _Agent:
-    def __init__(self, address: Tuple[str, int], token: str, feed: "Optional[Feed]", who: Dict[str, Any]) -> None:
-        self._address = address
-        self._token = token
+    def __init__(self, door: Door, feed: "Optional[Feed]") -> None:
+        from akrunner.engines.flink import control_pb2
+
+        self._pb: Any = control_pb2
+        self._door = door
         self._feed = feed
-        self._who = who
         self._place = uuid.uuid4().hex
-        self._lock = threading.Lock()
         self._process: Optional[ChildProcess] = None
         self._pumps: "list[threading.Thread]" = []
+        self._logged: Optional[threading.Thread] = None
         self._open: "list[socket.socket]" = []
         self._reads: "Optional[Feed]" = None
         self._broken: Optional[BaseException] = None
 
-    def run(self) -> None:
+    def run(self, who: "dict[str, Any]") -> None:
         leftovers.keep_awake(_STOPPED_SECONDS)
         watch_java(self._broke)
-        try:
-            self._control = self._connect("control")
-            self._lines = Lines(self._control, _LINE_LIMIT)
-        except OSError as e:
-            # started again, perhaps, after whoever submitted it has ended
-            host, port = self._address
-            raise JobFailed(f"what submitted this job does not answer at {host}:{port}: {e.strerror or e}", True) from e
-        with self._control:
+        with Line(self._door, place=self._place, fed=self._feed is not None, **who) as self._line:
             try:
                 self._work()
             except (JobFailed, SubmitterGone, OSError):
@@ -110,44 +92,50 @@ class _Agent:
 
     def _work(self) -> None:
         while True:
-            told = self._hear()
-            if "leave" in told:
-                if told.get("error"):
-                    raise JobFailed(told["error"], told["final"])
+            told = self._line.hear()
+            kind = told.WhichOneof("word")
+            if kind == "leave":
+                if told.leave.HasField("error"):
+                    raise JobFailed(told.leave.error, told.leave.final)
                 return
-            if "end" in told:
-                continue  # of a task that could not be started
-            self._one(told)
-            self._say(over=True)
+            if kind == "ask":
+                self._one(told.ask)
+                self._line.say(over=self._pb.Nothing())
+            # else: of a task that could not be started
 
     def _broke(self, name: str, error: BaseException) -> None:
-        """A thread of this end has died: the submitter is told why, and the task goes."""
+        """A thread of this end has died: the host is told why, and the task goes."""
         if self._broken is None:
             self._broken = error
             where = f"beside the task on {socket.gethostname()}"
-            with contextlib.suppress(OSError):
-                self._say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
+            with contextlib.suppress(OSError, SubmitterGone, AttributeError):
+                self._line.say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
 
-    def _one(self, told: Dict[str, Any]) -> None:
-        """One task, from its address to the last of its processes and files."""
+    def _failed(self, words: str, kind: str = "") -> None:
+        self._line.say(failed=self._pb.Failed(kind=kind, words=words))
+
+    def _one(self, asked: Any) -> None:
+        """One task, from its address to the last of its processes and files. Args: asked: an `Ask`."""
         began = time.time()
         mark = uuid.uuid4().hex
-        self._process, self._pumps, self._open, self._reads = None, [], [], None
+        self._process, self._pumps, self._logged, self._open, self._reads = None, [], None, [], None
         with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
             guard.watch_mark(mark)
             hold: Optional[PortHold] = None
             try:
-                python = self._interpreter(told["python"])
-                hold = self._ports(told["bind_host"]) if python is not None else None
+                python = self._interpreter(asked.python)
+                hold = self._ports(asked.bind_host) if python is not None else None
                 if hold is None or python is None:
                     return
-                here = told["advertised_host"] or self._control.getsockname()[0]
-                self._say(
-                    address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
-                    sees=_sees(told["files"]), writes=told["output"] is not None and os.access(told["output"], os.W_OK),
+                here = asked.advertised_host or self._line.address
+                self._line.say(
+                    settled=self._pb.Settled(
+                        address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
+                        sees=_sees(asked.files), writes=asked.HasField("output") and os.access(asked.output, os.W_OK),
+                    )
                 )  # fmt: skip
-                order = self._hear()
-                if "end" not in order and self._start({**order, "python": python}, folder, mark, guard):
+                told = self._line.hear()
+                if told.WhichOneof("word") == "order" and self._start(told.order, python, folder, mark, guard):
                     self._attend(folder, guard)
             finally:
                 for feed in (self._feed, self._reads):
@@ -165,7 +153,7 @@ class _Agent:
         try:
             return PortHold(1, bind_host)
         except ConfigError as e:
-            self._say(failed=f"{e} (on {socket.gethostname()})", kind="ConfigError")
+            self._failed(f"{e} (on {socket.gethostname()})", "ConfigError")
             return None
 
     def _interpreter(self, python_env: str) -> Optional[str]:
@@ -176,7 +164,7 @@ class _Agent:
         try:
             return environments.there(python_env)
         except PythonEnvError as e:
-            self._say(failed=f"{e} (on {socket.gethostname()})", kind="PythonEnvError")
+            self._failed(f"{e} (on {socket.gethostname()})", "PythonEnvError")
             return None
 
     def _close(self) -> None:
@@ -193,122 +181,103 @@ class _Agent:
             os.close(self._process.output_fd)
             os.close(self._process.log_fd)
 
-    # -- the connections
-
-    def _connect(self, channel: str) -> socket.socket:
-        made = socket.create_connection(self._address, timeout=30)
-        made.settimeout(None)
-        tune(made)
-        hello = {
-            "token": self._token,
-            "place": self._place,
-            "channel": channel,
-            "who": {"fed": self._feed is not None, **self._who},
-        }
-        made.sendall(json.dumps(hello).encode() + b"\n")
+    def _connect(self, kind: int) -> socket.socket:
+        made = opened(self._door, self._place, kind)
+        self._open.append(made)
         return made
-
-    def _say(self, **body: Any) -> None:
-        with self._lock:
-            self._control.sendall(json.dumps(body).encode() + b"\n")
-
-    def _hear(self) -> Dict[str, Any]:
-        """The next line. Raises: SubmitterGone, BadLine."""
-        word = self._lines.hear()
-        if word is None:
-            raise SubmitterGone("the submitter has gone")
-        return word
 
     # -- the process
 
-    def _start(self, order: Dict[str, Any], folder: str, mark: str, guard: Guard) -> bool:
-        """Whether there is a process now; why there is none was said."""
-        data = self._connect("data")
-        # the pumps have their numbers only
-        self._open.append(data)
-        (size,) = _LENGTH.unpack(_exactly(data, _LENGTH.size))
+    def _start(self, order: Any, python: str, folder: str, mark: str, guard: Guard) -> bool:
+        """Whether there is a process now; why there is none was said. Args: order: an `Order`."""
+        rows_in = self._connect(self._pb.Opening.IN)
+        size = int.from_bytes(exactly(rows_in, _LENGTH_BYTES), "little")
         package = os.path.join(folder, "package.tar")
         if size > shutil.disk_usage(folder).free:
-            self._say(failed=f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
+            self._failed(f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
             return False
-        _save(data, size, package)
+        _save(rows_in, size, package)
         try:
             archives.unpack(
                 package, folder, Blame("user_files", JobError, "the task's directory"), shown="what the submitter has sent"
             )
         except JobError as e:
-            self._say(failed=f"{e} (on {socket.gethostname()})")
+            self._failed(f"{e} (on {socket.gethostname()})")
             return False
         os.unlink(package)
-        for name in order["directories"]:
+        for name in order.directories:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
         # a machine's cores are shared by the tasks it has, unless somebody has said otherwise
-        thread_limits = {name: str(order["threads"]) for name in THREADS if name not in os.environ}
-        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order["env"]}
-        python = order["python"]
+        thread_limits = {name: str(order.threads) for name in THREADS if name not in os.environ}
+        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order.env}
         try:
             every = worker_environment(env, mark, folder)
             process = worker_process(python, os.path.join(folder, "bundle.zip"), every, os.path.join(folder, "work"))
         except OSError as e:
-            self._say(failed=f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
+            self._failed(f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
             return False
         self._process = process
         guard.watch(process.pid)
-        log = self._connect("log")
-        self._open.append(log)
-        self._say(started=process.pid)
-        passing = self._passing(order["output"])
+        self._line.say(started=self._pb.Started(pid=process.pid))
+        rows_out = self._connect(self._pb.Opening.OUT)
+        passing = self._passing(order)
         if passing is not None:
-            out = self._started("out", passing, process.output_fd, os.dup(data.fileno()), order["output"])
+            out = self._started("out", passing, process.output_fd, SocketWriter(rows_out), order.output)
         else:
-            out = self._started("out", _pump, process.output_fd, data.fileno())
-        self._pumps += [out, self._started("log", _pump, process.log_fd, log.fileno())]
-        self._pumps.append(self._started("close-out", _close_out, *self._pumps, data, log))
+            out = self._started("out", pump_out, process.output_fd, rows_out)
+        self._logged = self._started("log", self._log, process.log_fd)
+        self._pumps += [out, self._logged, self._started("close-out", _close_out, out, rows_out)]
         feed = self._feed
-        if order["files"] is not None:
+        if order.HasField("files"):
             from akrunner.engines.flink.feed import FileFeed
 
             feed = self._reads = FileFeed()
         if feed is not None:
-            self._pumps += feed.start(os.dup(data.fileno()), process.input_fd, order, self._say, self._broke)
+            self._pumps += feed.start(SocketReader(rows_in), process.input_fd, order, self._line.say, self._broke)
         else:
-            fed = self._started("in", _pump, data.fileno(), process.input_fd)
+            fed = self._started("in", pump_in, rows_in, process.input_fd)
             self._pumps += [fed, self._started("close-in", _close_in, fed, process.input_fd)]
         return True
 
     def _started(self, name: str, target: Callable[..., None], *given: Any) -> threading.Thread:
         return threads.started(name, self._broke, target, *given)
 
-    def _passing(self, output: Optional[Dict[str, str]]) -> Optional[Callable[..., None]]:
-        """Who takes the rows the task writes; None: the submitter, as of a task beside a PyFlink table's that has no rows of it."""
-        if output is None:
+    def _log(self, source: int) -> None:
+        """What the process prints, to its end."""
+        with contextlib.suppress(OSError, SubmitterGone):
+            while data := _read(source):
+                self._line.say(log=self._pb.Log(data=data))
+            self._line.say(log=self._pb.Log(last=True))
+
+    def _passing(self, order: Any) -> Optional[Callable[..., None]]:
+        """Who takes the rows the task writes; None: the host, as of a task beside a PyFlink table's that has no rows of it."""
+        if not order.HasField("output"):
             return None
-        if "part" not in output:
+        if not order.output.part:
             return self._feed.pass_on if self._feed is not None else None
         from akrunner.engines.flink.feed import pass_to_part
 
         return pass_to_part
 
     def _attend(self, folder: str, guard: Guard) -> None:
-        """Do as the submitter says, and tell how the process is, until the submitter says that it is over."""
+        """Do as the host says, and tell how the process is, until the host says that it is over."""
         process = self._process
-        assert process is not None
+        assert process is not None and self._logged is not None
         told = False
         sampled = 0.0
         while True:
             if self._broken is not None:
                 raise SubmitterGone("a thread beside the task failed") from self._broken
-            readable = self._lines.waiting or select.select([self._control], [], [], 0.05)[0]
-            if readable:
-                word = self._hear()
-                if "end" in word:
-                    return
-                if "signal" in word:
-                    process.signal(word["signal"])
-                if "group" in word:
-                    process.terminate() if word["group"] == "terminate" else process.kill()
-                if "give" in word:
-                    self._give(folder, word["give"])
+            word = self._line.heard(0.05)
+            kind = word.WhichOneof("word") if word is not None else None
+            if kind == "end":
+                return
+            if kind == "signal":
+                process.signal(word.signal)
+            if kind == "group":
+                process.terminate() if word.group == self._pb.TERMINATE else process.kill()
+            if kind == "give":
+                self._give(folder, word.give.names)
             now = time.monotonic()
             if now - sampled > _SAMPLE_SECONDS:
                 sampled = now
@@ -317,22 +286,24 @@ class _Agent:
                     logging.warning("akrunner: %s", replaced)
                 if not told:
                     process.sample()
-                    self._say(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
+                    self._line.say(
+                        sample=self._pb.Sample(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
+                    )
             ended = process.exit
             if ended is not None and not told:
                 # its last words come first; but a daemon it has left may hold the log for ever
-                self._pumps[1].join(_LOG_SECONDS)
+                self._logged.join(_LOG_SECONDS)
                 told = True
-                self._say(
-                    exit={
-                        "code": ended.code, "signal": ended.signal, "peak_rss": ended.peak_rss, "cpu_seconds": ended.cpu_seconds,
-                        "time_ns": ended.time_ns,
-                    }
+                self._line.say(
+                    exit=self._pb.Exit(
+                        code=ended.code, signal=ended.signal, peak_rss=ended.peak_rss, cpu_seconds=ended.cpu_seconds,
+                        time_ns=ended.time_ns,
+                    )
                 )  # fmt: skip
 
-    def _give(self, folder: str, names: "list[str]") -> None:
+    def _give(self, folder: str, names: Any) -> None:
         """Files and directories of the task, as a tar."""
-        with self._connect("give") as connection, connection.makefile("wb") as out:
+        with opened(self._door, self._place, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
             with tarfile.open(fileobj=out, mode="w|") as archive:
                 for name in names:
                     path = os.path.join(folder, name)
@@ -340,10 +311,10 @@ class _Agent:
                         archive.add(path, name)
 
 
-def _sees(files: "list[Tuple[str, int]]") -> bool:
-    """Whether this machine has the submitter's files, under the same names."""
+def _sees(files: Any) -> bool:
+    """Whether this machine has the host's files, under the same names."""
     try:
-        return all(os.path.getsize(path) == size for path, size in files)
+        return all(os.path.getsize(file.path) == file.bytes for file in files)
     except OSError:
         return False
 
@@ -352,14 +323,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        got = connection.recv(size - len(data))
-        if not got:
-            raise SubmitterGone("the submitter has gone")
-        data += got
-    return bytes(data)
+def _read(source: int) -> bytes:
+    return os.read(source, _LOG_CHUNK)
 
 
 def _save(connection: socket.socket, size: int, path: str) -> None:
@@ -372,26 +337,10 @@ def _save(connection: socket.socket, size: int, path: str) -> None:
             size -= len(got)
 
 
-def _pump(source: int, target: int) -> None:
-    """Bytes from one descriptor to another, until either ends."""
-    try:
-        while True:
-            data = os.read(source, _CHUNK)
-            if not data:
-                return
-            view = memoryview(data)
-            while len(view):
-                view = view[os.write(target, view) :]
-    except OSError:
-        return
-
-
-def _close_out(out: threading.Thread, logged: threading.Thread, data: socket.socket, log: socket.socket) -> None:
-    """What the process writes has ended: so do the connections it went over."""
+def _close_out(out: threading.Thread, connection: socket.socket) -> None:
+    """What the process writes has ended: so does the connection it went over."""
     out.join()
-    shut(data, socket.SHUT_WR)
-    logged.join()
-    shut(log, socket.SHUT_RDWR)
+    shut(connection, socket.SHUT_WR)
 
 
 def _close_in(fed: threading.Thread, input_fd: int) -> None:

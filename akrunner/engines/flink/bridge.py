@@ -212,9 +212,8 @@ def _places(
         configuration.setString(key, value)
     if package not in configuration.getString("python.files", ""):
         environment.add_python_file(package)
-    address: Tuple[str, int] = (order["address"][0], order["address"][1])
     fed = len(job.cluster.fed)
-    subtask = FedSubtask(address, order["token"], goes_on)
+    subtask = FedSubtask(order["door"], goes_on)
     if in_java:
         out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(fed)
     else:
@@ -222,7 +221,7 @@ def _places(
     others = order["subtasks"] - fed
     if others:
         numbers = environment.from_collection(list(range(others)), type_info=Types.INT()).set_parallelism(1)
-        beside = numbers.rebalance().process(Subtask(address, order["token"]), output_type=_BYTES)
+        beside = numbers.rebalance().process(Subtask(order["door"]), output_type=_BYTES)
         # a slot of their own: each is a task with a process
         beside = beside.name("akrunner, tasks without rows").set_parallelism(others).slot_sharing_group("akrunner-others")
         out = out.union(beside)

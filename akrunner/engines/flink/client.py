@@ -43,7 +43,7 @@ class Submitter(Protocol):
     """Submits jobs of ours to Flink."""
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        """Args: order: subtasks, address, token and what else the submitter takes."""
+        """Args: order: subtasks, door (of the host, as `Door.carried` gives it) and what else the submitter takes."""
         ...
 
     def cancel(self, job: Submission) -> None:

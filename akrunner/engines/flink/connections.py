@@ -1,16 +1,31 @@
-"""What both ends do to a connection of theirs, and the lines they say to each other. Standard library only: an agent's Python has
-nothing else."""
+"""Connections to a host's port of rows: how an agent makes one, what both ends do to it, and frames over it.
+
+Standard library and protobuf: an agent's Python has nothing else.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import socket
-from typing import Any, Dict, Optional
+import ssl
+import struct
+from typing import Any, List, Mapping, Optional
+
+from akrunner.engines.flink.keys import HOST, Door, nonce
+from akrunner.wire import frames
 
 #: a machine that does not answer for so long has gone
 SILENCE_SECONDS = 20
+#: one that is asked may take
+CONNECT_SECONDS = 30.0
 _PROBE_SECONDS = 5
-_CHUNK = 1 << 16
+_CHUNK = 1 << 20
+#: parts of a frame shorter than that go in one record with what is behind them
+_SMALL = 1 << 14
+LENGTH = struct.Struct("<H")
+#: bytes of an `Opening`
+OPENING_LIMIT = 1024
+AGENT_END, HOST_END = "agent's rows", "host's rows"
 
 
 def tune(connection: socket.socket) -> None:
@@ -38,52 +53,118 @@ def shut(connection: socket.socket, how: int) -> None:
         pass
 
 
-class BadLine(ValueError):
-    """What came is no line of the protocol: too long, no JSON, no object."""
+def proved(door: Door, seconds: float) -> socket.socket:
+    """A connection to the port of rows of a host that has shown its certificate, if there are any.
 
-
-class Lines:
-    """The lines of JSON objects that come over a connection, one after the other.
-
-    Args: limit: bytes of a line. Attributes: waiting: whether a whole line has come already, so that the connection itself may be silent.
+    Raises: OSError: nobody is there, or somebody else.
     """
-
-    def __init__(self, connection: socket.socket, limit: int) -> None:
-        self._connection = connection
-        self._limit = limit
-        self._come = bytearray()
-
-    @property
-    def waiting(self) -> bool:
-        return b"\n" in self._come
-
-    def hear(self, seconds: Optional[float] = None) -> Optional[Dict[str, Any]]:
-        """The next line, None when the connection has ended.
-
-        Args: seconds: wait so long for a piece of it, None: for ever.
-        Raises: OSError: the connection broke, or was silent for so long; BadLine.
-        """
-        self._connection.settimeout(seconds)
-        searched = 0
-        while (end := self._come.find(b"\n", searched)) < 0:
-            searched = len(self._come)
-            if searched > self._limit:
-                raise BadLine(f"a line of more than {self._limit} bytes")
-            got = self._connection.recv(_CHUNK)
-            if not got:
-                return None
-            self._come += got
-        line = bytes(self._come[:end])
-        del self._come[: end + 1]
-        return word_of(line)
+    made = socket.create_connection((door.host, door.rows), timeout=seconds)
+    if not door.keys.tls:
+        return made
+    # what it wraps is its own from then on, and closed if that fails
+    return door.keys.context(server=False).wrap_socket(made, server_hostname=HOST)
 
 
-def word_of(line: bytes) -> Dict[str, Any]:
-    """A line as an object. Raises: BadLine."""
+def opened(door: Door, place: str, kind: Any) -> socket.socket:
+    """One of a place's connections, whose host has shown that it knows the token, too. Args: kind: of `Opening`. Raises: OSError."""
+    from akrunner.engines.flink import control_pb2 as pb
+
+    made = proved(door, CONNECT_SECONDS)
     try:
-        word = json.loads(line)
-    except (ValueError, RecursionError):
-        raise BadLine(f"no JSON: {line[:80]!r}") from None
-    if not isinstance(word, dict):
-        raise BadLine(f"no JSON object: {line[:80]!r}")
-    return word
+        said = nonce()
+        proof = door.keys.proof(AGENT_END, place, str(kind), said)
+        opening = pb.Opening(place=place, kind=kind, nonce=said, proof=proof).SerializeToString()
+        made.sendall(LENGTH.pack(len(opening)) + opening)
+        (size,) = LENGTH.unpack(exactly(made, LENGTH.size))
+        try:
+            answer = pb.Opened.FromString(exactly(made, min(size, OPENING_LIMIT)))
+        except Exception:
+            raise ConnectionError("what answers is no host of akrunner's") from None
+        if not door.keys.proves(answer.proof, HOST_END, said):
+            raise ConnectionError("who answers does not know the job's token")
+        made.settimeout(None)
+        tune(made)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def exactly(connection: socket.socket, size: int) -> bytes:
+    """So many bytes. Raises: ConnectionError: it has ended before."""
+    data = bytearray()
+    while len(data) < size:
+        got = connection.recv(size - len(data))
+        if not got:
+            raise ConnectionError("the connection has ended")
+        data += got
+    return bytes(data)
+
+
+class SocketWriter(frames.FrameWriter):
+    """Frames to a connection that nobody else uses, and that it owns: two threads must not use one of TLS at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection.fileno())
+        self._connection = connection
+        self._in_records = isinstance(connection, ssl.SSLSocket)
+
+    def _put(self, pending: List[memoryview]) -> int:
+        try:
+            if not self._in_records:
+                return self._connection.sendmsg(pending[:64])
+            if len(pending) == 1 or len(pending[0]) >= _SMALL:
+                return self._connection.send(pending[0])
+            together = bytearray()
+            for part in pending:
+                if len(together) >= _SMALL:
+                    break
+                together += part[: _SMALL - len(together)]
+            self._connection.sendall(together)
+            return len(together)
+        except ssl.SSLError as e:
+            raise BrokenPipeError(f"the connection has ended: {e.reason}") from None
+
+    def _end(self, fd: int) -> None:
+        self._connection.close()
+
+
+class SocketReader(frames.FrameReader):
+    """Frames from such a connection."""
+
+    def __init__(
+        self, connection: socket.socket, kinds: Mapping[int, int] = frames.EITHER_WAY, most: Optional[frames.Most] = None
+    ) -> None:
+        super().__init__(connection.fileno(), kinds, most)
+        self._connection = connection
+
+    def _get(self, view: memoryview) -> int:
+        try:
+            return self._connection.recv_into(view)
+        except ssl.SSLError as e:
+            raise ConnectionResetError(f"the connection has ended: {e.reason}") from None
+
+    def _end(self, fd: int) -> None:
+        self._connection.close()
+
+
+def pump_out(source: int, connection: socket.socket) -> None:
+    """Bytes from a descriptor to a connection, until either ends."""
+    try:
+        while data := os.read(source, _CHUNK):
+            connection.sendall(data)
+    except OSError:
+        return
+
+
+def pump_in(connection: socket.socket, target: int) -> None:
+    """Bytes from a connection to a descriptor, until either ends."""
+    buffer = bytearray(_CHUNK)
+    whole = memoryview(buffer)
+    try:
+        while got := connection.recv_into(whole):
+            view: Any = whole[:got]
+            while len(view):
+                view = view[os.write(target, view) :]
+    except OSError:
+        return

@@ -7,11 +7,9 @@ import dataclasses
 import functools
 import importlib.util
 import os
-import socket
 import sys
 import threading
-import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
@@ -19,24 +17,27 @@ from akrunner.checks import check_count, check_flag, check_host, check_path, che
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
-from akrunner.engines.flink.attached import Attached
-from akrunner.engines.flink.client import Client
-from akrunner.engines.flink.feed import Pairs
-from akrunner.engines.flink.files import SharedFiles
+from akrunner.engines.flink.client import Client, Submitter
+from akrunner.engines.flink.issue import check_libraries, issued
 from akrunner.engines.flink.java import java_home
-from akrunner.engines.flink.launcher import FlinkLauncher
 from akrunner.engines.flink.rest import Address, Rest
-from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
+from akrunner.engines.flink.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
+from akrunner.io.pairing import Pairing
 from akrunner.io.sinks import PartsSink
-from akrunner.launch.asking import ask
 from akrunner.launch.guard import Guard
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
-_LOOPBACK = "127.0.0.1"
-_SLOTS_SECONDS = 3.0
+if TYPE_CHECKING:
+    # they need gRPC, which whoever only asks for a job's state may lack
+    from akrunner.engines.flink.attached import Attached
+    from akrunner.engines.flink.files import SharedFiles
+    from akrunner.engines.flink.launcher import FlinkLauncher
+    from akrunner.engines.flink.subtasks import Subtasks
+
+_LAST_PORT = 65535
 
 
 class FlinkEngine:
@@ -50,6 +51,9 @@ class FlinkEngine:
         python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
         parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
         host: address of this machine that TaskManagers reach; None: found out.
+        port: TaskManagers connect to it, and to the one behind it for rows (a detached job's: on the machine of its host); None: two free ones.
+        tls: both ends prove themselves with certificates of the job's own, and nothing travels in clear text. False: for a network you trust;
+            both still show that they know the job's token.
         slot_timeout: seconds all subtasks may take to come.
         files_there: let the TaskManagers read large tables of files that all of them have under the same path (blocks in turn, shares
             even to within one row), and write the files of an output directory. False: this process does, row by row.
@@ -70,6 +74,8 @@ class FlinkEngine:
         python_executable: Optional[str] = None,
         parallelism: Optional[int] = None,
         host: Optional[str] = None,
+        port: Optional[int] = None,
+        tls: bool = True,
         slot_timeout: float = 120.0,
         files_there: bool = True,
         java_operators: bool = True,
@@ -82,6 +88,9 @@ class FlinkEngine:
         python = check_path("python", python) if python is not None else None
         python_executable = check_path("python_executable", python_executable) if python_executable is not None else None
         parallelism = check_count("parallelism", parallelism, 1) if parallelism is not None else None
+        # rows have the next one
+        port = check_count("port", port, 1, _LAST_PORT - 1) if port is not None else None
+        check_flag("tls", tls)
         check_flag("files_there", files_there)
         check_flag("java_operators", java_operators)
         slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
@@ -92,13 +101,15 @@ class FlinkEngine:
         self.python_executable = python_executable or self.python
         self.parallelism = parallelism
         self.host = host
+        self.port = port
+        self.tls = tls
         self.slot_timeout = slot_timeout
         self.files_there = files_there
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
         self._given: Dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
         self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
-        self._given["java_operators"] = java_operators
+        self._given.update(java_operators=java_operators, port=port, tls=tls)
         self._keeps = False
         #: jobs under way
         self._running = 0
@@ -144,6 +155,8 @@ class FlinkEngine:
         resources = self._resources(job)
         files, parts = self._files(job, source), self._parts(sink)
 
+        from akrunner.engines.flink.launcher import FlinkLauncher
+
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
             return FlinkLauncher(self, job, work, resources, table, None, files, parts)
 
@@ -154,6 +167,8 @@ class FlinkEngine:
         """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
         if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
+        from akrunner.engines.flink.files import SharedFiles
+
         return SharedFiles.of(source, len(job.cluster.fed))
 
     def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
@@ -169,7 +184,7 @@ class FlinkEngine:
         observer: Optional[Observer],
         restarts: int = 0,
         schema: Optional[pa.Schema] = None,
-        pairs: Optional[Pairs] = None,
+        pairs: Optional[Pairing] = None,
     ) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
@@ -186,6 +201,10 @@ class FlinkEngine:
             ConfigError: it cannot be run that way.
         """
         check_count("max_restarts", restarts, 0)
+        check_libraries(self.tls)
+        from akrunner.engines.flink.attached import Attached
+        from akrunner.engines.flink.launcher import FlinkLauncher
+
         source.check(job.mode)
         in_java = self._in_java(source)
         again = job.mode == "stream" and source.has_checkpoints
@@ -214,7 +233,7 @@ class FlinkEngine:
             with contextlib.suppress(ClusterError):
                 # a program may be built before its cluster is there
                 self._check_version(Rest(address))
-        subtasks = Subtasks(graph, self.host or reachable_host(address), len(job.cluster.tasks), {"name": "akrunner"}, address)
+        subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.fed))
         rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
         resources = self._resources(job)
 
@@ -275,8 +294,17 @@ class FlinkEngine:
         if taken is None:
             client = self._live_client()
             order = {"python": self.python_executable, "options": self.options, "name": name}
-            taken = Subtasks(client, self.host or reachable_host(self._address), count, order, self._address)
+            taken = self._subtasks_of(client, count, order, self._address)
         return taken
+
+    def _subtasks_of(
+        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Optional[Address], fed: int = 0
+    ) -> Subtasks:
+        """A Flink job, with keys of its own. Args: as of `Subtasks`."""
+        from akrunner.engines.flink.subtasks import Subtasks
+
+        host = self.host or reachable_host(cluster)
+        return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back.
@@ -289,9 +317,8 @@ class FlinkEngine:
             the subtasks, one for each task.
         """
         address = Address.of(table.master) if table.master != "local" else None
-        host = self.host or reachable_host(address)
         submitter = table.submitter(job, self.options, self._in_java(table))
-        return Subtasks(submitter, host, len(job.cluster.tasks), {"name": name}, address)
+        return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.fed))
 
     def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
@@ -312,7 +339,10 @@ class FlinkEngine:
         client = self._live_client()
         try:
             order = {"python": self.python_executable, "options": self.options, "name": name}
-            submitted = client.submit({**order, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
+            keys = issued(self.tls)
+            host = {"keys": dataclasses.asdict(keys.host), "port": self.port}
+            secrets = {"host": host, "agents": dataclasses.asdict(keys.agents)}
+            submitted = client.submit({**order, **secrets, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
             submitted.known.wait()
             if not submitted.id:
                 raise StartError(f"Flink did not take the job: {submitted.failed}")
@@ -391,12 +421,13 @@ class FlinkEngine:
             ConfigError: something is not there.
         """
         self._check_resources(job)
+        check_libraries(self.tls)
         if table is not None:
             table.check(job.mode)
             if table.master != "local":
                 cluster = Rest(table.master)
                 self._check_version(cluster)
-                _check_slots(cluster, table.slots(job))
+                check_slots(cluster, table.slots(job))
             return
         count = len(job.cluster.tasks)
         kept = self._take_kept(count)
@@ -413,75 +444,15 @@ class FlinkEngine:
         if self._address is not None:
             cluster = Rest(self._address)
             self._check_version(cluster)
-            _check_slots(cluster, count)
+            check_slots(cluster, count)
 
     def _check_version(self, cluster: Rest) -> None:
-        """Raises: ConfigError: the cluster's Flink is of another version than what submits to it, which Flink says in riddles."""
-        there = cluster.version()
         if self._version is None:
             self._version = pyflink_version(self.python)
-        if there and _minor(there) != _minor(self._version):
-            raise ConfigError(
-                f"the cluster at {cluster.master} is Flink {there}, {self.python} has PyFlink {self._version}: name an interpreter with "
-                f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, --flink-master)"
-            )
+        check_version(cluster, self.python, self._version)
 
     def _check_resources(self, job: JobSpec) -> None:
         if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
             raise ConfigError(
                 "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
             )
-
-
-def reachable_host(cluster: Optional[Address]) -> str:
-    """This machine's address, as a cluster sees it; None: the local one."""
-    if cluster is None:
-        return _LOOPBACK
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # no packet is sent: it only chooses the way
-            probe.connect((cluster.host, cluster.port))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return _LOOPBACK
-
-
-def _check_slots(cluster: Rest, needed: int) -> None:
-    """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
-    deadline = time.monotonic() + _SLOTS_SECONDS
-    while (free := cluster.free_slots()) < needed:
-        if time.monotonic() > deadline:
-            raise ConfigError(
-                f"the job needs {needed} task slots, {free} free at {cluster.master}: start another TaskManager, or turn down "
-                "num_workers= or num_ps="
-            )
-        time.sleep(0.2)
-
-
-_VERSION = """
-import importlib.metadata, importlib.util, sys
-if importlib.util.find_spec("pyflink") is None: sys.exit(3)
-try: print(importlib.metadata.version("apache-flink"))
-except importlib.metadata.PackageNotFoundError:
-    from pyflink.version import __version__
-    print(__version__)
-"""
-
-
-def pyflink_version(python: str) -> str:
-    """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
-    try:
-        done = ask([python, "-c", _VERSION], 60)
-    except OSError as e:
-        raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
-    if done.code:
-        raise ConfigError(
-            f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
-            "FlinkEngine(python=...), --flink-python"
-        )
-    return done.out.strip()
-
-
-def _minor(version: str) -> str:
-    """ "2.3" of "2.3.0": within it, what submits and what runs understand each other."""
-    return ".".join(version.split(".")[:2])

@@ -4,30 +4,32 @@
 
     subtask    put(Arrow bytes) -> a few waiting -> encode -> DATA or ROWS frames --+
     subtask    barrier(number) -> in its turn -> BARRIER frame -----------------------+
-    submitter  CONTEXT, END, START, STOP frames -> forwarded ----------------------> the task's pipe
+    host       CONTEXT, END, START, STOP frames -> forwarded ----------------------> the task's pipe
     subtask    taken() -> Arrow bytes <- a few waiting <- decode <- EXAMPLES or COLUMNS frames --+
     subtask    answered(number) <- ANSWERED, CLOSED frames <--------------------------+
-    submitter  all other frames, PASSED in place of those <---------------------------------------- the task's pipe
+    host       all other frames, PASSED in place of those <---------------------------------------- the task's pipe
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import pickle
+import json
 import queue
 import socket
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Protocol, Union
+from typing import Callable, Deque, Iterator, List, Optional, Union
 
 import pyarrow as pa
 
 from akrunner import codec
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.errors import DataError, ProtocolError, ReadError
 from akrunner.io import formats
+from akrunner.io.pairing import Fed, Pairing
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.partition import rechunk
 from akrunner.schema import Schema
@@ -45,27 +47,18 @@ _WORDS = 1 << 16
 Say = Callable[..., None]
 
 
-def schema_text(schema: pa.Schema) -> str:
-    """An Arrow schema as text."""
-    return base64.b64encode(schema.serialize()).decode()
+def pairs_word(pairing: Pairing) -> "pb.Pairs":
+    """What an agent is told of it."""
+    inputs = [pb.Pairs.Input(name=i.name, dtype=i.dtype, columns=i.columns, travels=i.travels) for i in pairing.inputs]
+    return pb.Pairs(
+        inputs=inputs, feed=schema_bytes(pairing.feed), outputs=pairing.outputs, result=schema_bytes(pairing.result)
+    )
 
 
-def schema_from(text: str) -> pa.Schema:
-    """Of `schema_text`."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
-
-
-class Pairs(Protocol):
-    """What is fed of a batch, and what becomes of it and of the one batch that answers it (`akrunner.serving.plan.Plan`)."""
-
-    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch: ...
-
-    def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch: ...
-
-
-def pairs_text(pairs: Pairs) -> str:
-    """As text."""
-    return base64.b64encode(pickle.dumps(pairs)).decode()
+def pairing_of(word: "pb.Pairs") -> Pairing:
+    """Of `pairs_word`."""
+    inputs = tuple(Fed(one.name, one.dtype, tuple(one.columns), tuple(one.travels)) for one in word.inputs)
+    return Pairing(inputs, schema_from(word.feed), tuple(word.outputs), schema_from(word.result))
 
 
 def as_bytes(batches: List[pa.RecordBatch]) -> bytes:
@@ -104,16 +97,16 @@ class Written:
             return taken
 
 
-def pass_to_part(source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
-    """What the task says, until it ends: rows to a file of the output's, the rest to the submitter. Args: as `pass_on`."""
-    part = PartFile(output["part"], output["format"], schema_from(output["rows"]))
-    pass_on(source_fd, target_fd, output, part.write, lambda went_well: part.close())
+def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: "pb.Output") -> None:
+    """What the task says, until it ends: rows to a file of the output's, the rest to the host. Args: as `pass_on`."""
+    part = PartFile(output.part, output.format, schema_from(output.rows))
+    pass_on(source_fd, writer, output, part.write, lambda went_well: part.close())
 
 
 def pass_on(
     source_fd: int,
-    target_fd: int,
-    output: Mapping[str, str],
+    writer: frames.FrameWriter,
+    output: "pb.Output",
     put: Callable[[pa.RecordBatch], None],
     finish: Callable[[bool], None],
     answered: Callable[[int], None] = lambda number: None,
@@ -121,15 +114,15 @@ def pass_on(
 ) -> None:
     """What the task says, until it ends: rows to where they go, all else to the submitter.
 
-    Args: source_fd: the task's pipe; target_fd: closed at the end; output: `schema` of what it writes, `rows`: of what is put; put: takes
-    rows; finish: called before the submitter hears that the task is done, with whether it went well; both raise PartError when the rows
+    Args: source_fd: the task's pipe; writer: to the host, closed at the end; output: schemas of what it writes and of what is put; put: takes
+    rows; finish: called before the host hears that the task is done, with whether it went well; both raise PartError when the rows
     cannot be kept; answered: called with a barrier's number once every row of before it is put; paired: makes of what the task wrote what is put.
     """
-    reader, writer = frames.FrameReader(source_fd, frames.FROM_WORKER), frames.FrameWriter(target_fd)
+    reader = frames.FrameReader(source_fd, frames.FROM_WORKER)
     rows = 0
     complete = True
     try:
-        schema, put_as = Schema.from_arrow(schema_from(output["schema"])), schema_from(output["rows"])
+        schema, put_as = Schema.from_arrow(schema_from(output.schema)), schema_from(output.rows)
         while True:
             frame = reader.read()
             if frame is None:
@@ -181,7 +174,7 @@ class Feed:
         self._answered = 0
         self._returned = False
         self._written = Written()
-        self._pairs: Optional[Pairs] = None
+        self._pairs: Optional[Pairing] = None
         self._unpaired: Deque[pa.RecordBatch] = deque()
         self._writer: Optional[frames.FrameWriter] = None
 
@@ -212,21 +205,19 @@ class Feed:
         """The task is over."""
         self._over.set()
 
-    def start(self, source_fd: int, target_fd: int, order: Dict[str, Any], say: Say, failed: Failed) -> List[threading.Thread]:
-        """Args: source_fd: what the submitter sends; target_fd: the task's pipe, closed at the end; order: as the launcher wrote it;
-        say: to the submitter; failed: told what one of the threads dies of."""
+    def start(
+        self, reader: frames.FrameReader, target_fd: int, order: "pb.Order", say: Say, failed: Failed
+    ) -> List[threading.Thread]:
+        """Args: reader: what the host sends; target_fd: the task's pipe, closed at the end; order: of the launcher; say: a `Said` to the host,
+        by name; failed: told what one of the threads dies of."""
         self._writer = frames.FrameWriter(target_fd)
-        if order.get("pairs") is not None:
-            # the submitter's own, over a connection that has shown the job's token
-            self._pairs = pickle.loads(base64.b64decode(order["pairs"]))
-        return [
-            started("in", failed, self._forward, frames.FrameReader(source_fd, frames.TO_WORKER)),
-            started("rows", failed, self._feed, order, say),
-        ]
+        if order.HasField("pairs"):
+            self._pairs = pairing_of(order.pairs)
+        return [started("in", failed, self._forward, reader), started("rows", failed, self._feed, order, say)]
 
-    def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
-        """What the task says, until it ends: rows to the subtask, the rest to the submitter. Args: as `pass_on`."""
-        pass_on(source_fd, target_fd, output, self._put_written, self._end, self._answer, self._paired)
+    def pass_on(self, source_fd: int, writer: frames.FrameWriter, output: "pb.Output") -> None:
+        """What the task says, until it ends: rows to the subtask, the rest to the host. Args: as `pass_on`."""
+        pass_on(source_fd, writer, output, self._put_written, self._end, self._answer, self._paired)
 
     def _put_written(self, batch: pa.RecordBatch) -> None:
         self._written.put(batch, self._over)
@@ -260,14 +251,14 @@ class Feed:
             # as with a pipe: nothing more comes for the process
             self._writer.close()
 
-    def _feed(self, order: Dict[str, Any], say: Say) -> None:
+    def _feed(self, order: "pb.Order", say: Say) -> None:
         assert self._writer is not None
-        stream = order["mode"] == "stream"
+        stream = order.mode == "stream"
         may_begin = self._started if stream else self._context
         while not may_begin.wait(_TICK):
             if self._over.is_set():
                 return
-        counts = {"fed": 0, "dropped": 0}
+        given = pb.Given()
         told = time.monotonic()
         try:
             for batch in self._chunks(order):
@@ -277,23 +268,25 @@ class Feed:
                     continue
                 if self._pairs is not None:
                     self._unpaired.append(batch)
-                    batch = self._pairs.fed(batch, counts["fed"])
-                payload = codec.encode_frame(batch, order["data_format"], stream, counts["fed"])
+                    batch = self._pairs.fed(batch, given.rows)
+                payload = codec.encode_frame(batch, order.data_format, stream, given.rows)
                 try:
                     self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)
-                    counts["fed"] += batch.num_rows
+                    given.rows += batch.num_rows
                 except OSError:
                     # it has gone, or has returned before the stream had ended
-                    counts["dropped"] += batch.num_rows
+                    given.dropped += batch.num_rows
                 if time.monotonic() - told > _TELL_SECONDS:
                     told = time.monotonic()
-                    say(**counts, bytes=self._writer.bytes, all=False)
+                    given.bytes = self._writer.bytes
+                    say(given=given)
             if not self._over.is_set():
-                say(**counts, bytes=self._writer.bytes, all=True)
+                given.bytes, given.finished = self._writer.bytes, True
+                say(given=given)
         except (DataError, ReadError, pa.ArrowException) as e:
-            say(refused=str(e)[:_WORDS], kind=type(e).__name__)
+            say(refused=pb.Refused(kind=type(e).__name__, words=str(e)[:_WORDS]))
 
-    def _chunks(self, order: Dict[str, Any]) -> Iterator[Union[pa.RecordBatch, int]]:
+    def _chunks(self, order: "pb.Order") -> Iterator[Union[pa.RecordBatch, int]]:
         while not self._over.is_set():
             try:
                 chunk = self._waiting.get(timeout=_TICK)
@@ -305,22 +298,22 @@ class Feed:
                 yield chunk
                 continue
             with pa.ipc.open_stream(chunk) as reader:
-                yield from rechunk(iter(reader), order["chunk_rows"], order["chunk_bytes"])
+                yield from rechunk(iter(reader), order.chunk_rows, order.chunk_bytes)
 
 
 class FileFeed(Feed):
     """Rows of files that this machine reads itself; see `akrunner.engines.flink.files`."""
 
-    def _chunks(self, order: Dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        form, schema = formats.named(order["files"]["format"]), schema_from(order["files"]["schema"])
-        for path, block, start, stop in order["files"]["parts"]:
+    def _chunks(self, order: "pb.Order") -> Iterator[pa.RecordBatch]:
+        form, schema = formats.named(order.files.format), schema_from(order.files.schema)
+        for part in order.files.parts:
             if self._over.is_set():
                 return
             try:
-                read = _between(form.rows(path, block, schema), start, stop)
-                yield from rechunk(read, order["chunk_rows"], order["chunk_bytes"])
+                read = _between(form.rows(part.path, json.loads(part.block), schema), part.start, part.stop)
+                yield from rechunk(read, order.chunk_rows, order.chunk_bytes)
             except (pa.ArrowException, OSError) as e:
-                raise ReadError(f"source: cannot read {path} on {socket.gethostname()}: {e}") from None
+                raise ReadError(f"source: cannot read {part.path} on {socket.gethostname()}: {e}") from None
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pyarrow as pa
 
-from akrunner.engines.flink.feed import schema_text
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io import formats
 from akrunner.io.table import TableSource
 
@@ -60,14 +62,14 @@ class SharedFiles:
         parts = _parts(self.source.files.format, self.source.files.paths, self.source.schema)
         return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
 
-    def order(self, share: int) -> Dict[str, Any]:
+    def order(self, share: int) -> "pb.Files":
         """What an agent is told."""
         assert self.source.files is not None and self.shares is not None
-        return {
-            "format": self.source.files.format,
-            "schema": schema_text(self.source.schema),
-            "parts": [[part.path, part.block, part.start, part.stop] for part in self.shares[share]],
-        }
+        parts = [
+            pb.Files.Part(path=part.path, block=json.dumps(part.block), start=part.start, stop=part.stop)
+            for part in self.shares[share]
+        ]
+        return pb.Files(format=self.source.files.format, schema=schema_bytes(self.source.schema), parts=parts)
 
 
 def dealt(parts: List[Part], tasks: int) -> List[List[Part]]:

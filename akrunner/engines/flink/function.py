@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 from pyflink.datastream import ProcessFunction, RuntimeContext
 
@@ -17,47 +17,65 @@ _HOST_SECONDS = 5.0
 
 
 class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for tasks whose rows come from the submitter, if any do: its only element keeps it for as long as they live."""
+    """A place for tasks whose rows come from the host, if any do: its only element keeps it for as long as they live.
 
-    def __init__(self, address: Tuple[str, int], token: str) -> None:
-        self._address = address
-        self._token = token
+    Args: door: of the host, as `Door.carried` gives it.
+    """
+
+    def __init__(self, door: Mapping[str, Any]) -> None:
+        self._door = door
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._attempt = runtime_context.get_attempt_number()
+        self._who = _who(runtime_context)
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         from akrunner.engines.flink import agent
+        from akrunner.engines.flink.keys import Door
 
-        agent.work(self._address, self._token, attempt=self._attempt)
+        agent.work(Door.of(self._door), **self._who)
         return iter(())
 
 
-class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end."""
+def _who(runtime_context: RuntimeContext) -> Dict[str, Any]:
+    return {"subtask": runtime_context.get_index_of_this_subtask(), "attempt": runtime_context.get_attempt_number()}
 
-    def __init__(self, count: int, tag: str) -> None:
+
+class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end.
+
+    Args: secrets: what the host is told by nothing but a pipe.
+    """
+
+    def __init__(self, count: int, tag: str, secrets: Mapping[str, Any]) -> None:
         self._count = count
         self._tag = tag
+        self._secrets = secrets
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
         from akrunner.engines.flink import hosting
 
         if value == hosting.START:
-            self._host = hosting.Host(self._tag)
+            self._host = hosting.Host(self._tag, self._secrets)
             yield from [self._host.told()] * self._count
         else:
             self._host.wait()
 
 
 class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for a task of a detached job; its only element says where the host is."""
+    """A place for a task of a detached job; its only element says where the host is. Args: keys: of the agents."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._keys = keys
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._who = _who(runtime_context)
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         from akrunner.engines.flink import agent, hosting
+        from akrunner.engines.flink.keys import Keys
 
         try:
-            agent.work(*hosting.reached(value))
+            agent.work(hosting.reached(value, Keys(**self._keys)), **self._who)
         except (agent.SubmitterGone, OSError):
             # the connection of a host that was killed ends, or is reset. The host's own subtask knows why, and is heard first then
             time.sleep(_HOST_SECONDS)
@@ -68,19 +86,15 @@ class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
     """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them.
 
-    Args: goes_on: what it gives goes through `ArrowUnpack.java` into the job's own sinks, so that its barriers count.
+    Args: door: as of `Subtask`; goes_on: what it gives goes through `ArrowUnpack.java` into the job's own sinks, so that its barriers count.
     """
 
-    def __init__(self, address: Tuple[str, int], token: str, goes_on: bool) -> None:
-        self._address = address
-        self._token = token
+    def __init__(self, door: Mapping[str, Any], goes_on: bool) -> None:
+        self._door = door
         self._goes_on = goes_on
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._who = {
-            "subtask": runtime_context.get_index_of_this_subtask(),
-            "attempt": runtime_context.get_attempt_number(),
-        }
+        self._who = _who(runtime_context)
         self._agent: Optional[threading.Thread] = None
         self._failed: Optional[BaseException] = None
         self._barrier = 0
@@ -129,9 +143,10 @@ class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
     def _work(self, job: str) -> None:
         from akrunner.engines.flink import agent
+        from akrunner.engines.flink.keys import Door
 
         try:
-            agent.work(self._address, self._token, self._feed, job=job, **self._who)
+            agent.work(Door.of(self._door), self._feed, job=job, **self._who)
         except BaseException as e:
             self._failed = e
         finally:

@@ -11,6 +11,8 @@ import psutil
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.flink.client import Submission
 from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.engines.flink.issue import JobKeys
+from akrunner.engines.flink.keys import Keys
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.spec import JobSpec
@@ -19,10 +21,13 @@ _EVERYWHERE = "0.0.0.0"
 
 
 class HostedEngine(FlinkEngine):
-    """Args: say: told, once, where places find this process: `addresses`, `port`, `token`, `machine`; files_there: as `FlinkEngine`."""
+    """Args: say: told, once, where places find this process: `addresses`, `port`, `rows`, `machine`; files_there, port: as `FlinkEngine`;
+    keys: of this end, as plain values."""
 
-    def __init__(self, say: Callable[..., None], files_there: bool) -> None:
-        super().__init__(files_there=files_there)
+    def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: Optional[int]) -> None:
+        super().__init__(files_there=files_there, port=port)
+        # the agents have theirs from whoever has submitted the job
+        self._keys = JobKeys(Keys(**keys), Keys(""))
         # not "local": its tasks are on machines that are not this one
         self.master = "hosted"
         self._say = say
@@ -35,7 +40,7 @@ class HostedEngine(FlinkEngine):
         observer: Optional[Observer],
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
-        self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {})
+        self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {}, self._keys, port=self.port)
         try:
             return super().run(job, source, sink, observer, cancel)
         finally:
@@ -43,7 +48,8 @@ class HostedEngine(FlinkEngine):
             self._subtasks.leave()
             self._subtasks.disconnect()
 
-    def _check(self, job: JobSpec, table: Optional[FlinkTable]) -> None:
+    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+        """The client has looked at all else."""
         self._check_resources(job)
 
     def take(self, count: int, name: str) -> Subtasks:
@@ -61,7 +67,7 @@ class _Told:
         self._say = say
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        told: Dict[str, Any] = {"addresses": addresses(), "port": order["address"][1], "token": order["token"]}
+        told: Dict[str, Any] = {"addresses": addresses(), "port": order["door"]["port"], "rows": order["door"]["rows"]}
         self._say(machine=socket.gethostname(), **told)
         return Submission()
 

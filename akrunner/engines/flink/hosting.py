@@ -4,22 +4,25 @@
 
     client, gone by then --- job graph, archive of the order --->  Flink job
     host subtask    starts the host process beside it; its lines go to the TaskManager's log
-    host process    Supervisor, feeder, sink, Hub <--- control, data, log ---> agents in the other subtasks
+    host process    Supervisor, feeder, sink, Hub <--- words, rows ---> agents in the other subtasks
 
-Standard library only, as `akrunner.engines.flink.agent`.
+Both ends have their keys from the client, by way of Flink's job; the host's come to it by its pipe. Imports no more than `akrunner.engines.flink.agent`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping
 
 from akrunner.engines.flink.agent import JobFailed, watch_java
+from akrunner.engines.flink.connections import proved
+from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.threads import trace_of
 
 #: the order's directory, as Flink unpacks it for its Python
@@ -34,9 +37,9 @@ _LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
 
 
 class Host:
-    """The host process: it ends with this one. Args: tag: marks its lines in the log."""
+    """The host process: it ends with this one. Args: tag: marks its lines in the log; secrets: for its pipe."""
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: str, secrets: Mapping[str, Any]) -> None:
         watch_java(self._unwatched)
         self._tag = tag
         self._logged = 0
@@ -52,6 +55,11 @@ class Host:
                 env=environ,
                 start_new_session=True,
             )
+        assert self._process.stdin is not None
+        # one that has died at once says why when it is heard
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(secrets).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _unwatched(self, name: str, error: BaseException) -> None:
         """Nobody would end the host with its TaskManager: it ends now."""
@@ -61,7 +69,7 @@ class Host:
     def told(self) -> str:
         """Where it is, for the places. Raises: JobFailed: it did not come to that."""
         word = self._hear()
-        while "token" not in word:
+        while "addresses" not in word:
             word = self._hear()
         return json.dumps(word)
 
@@ -96,15 +104,16 @@ class Host:
         raise JobFailed(marked(f"JobError: the job's host ended with exit code {code}: {last}"))
 
 
-def reached(told: str) -> Tuple[Tuple[str, int], str]:
-    """(address, token) of the host: the first of its addresses that answers from here. Raises: OSError: none does."""
+def reached(told: str, keys: Keys) -> Door:
+    """The host's: the first of its addresses at which it, and nobody else of that address, answers from here. Raises: OSError: none does."""
     word = json.loads(told)
     for address in word["addresses"]:
+        door = Door(address, int(word["port"]), int(word["rows"]), keys)
         try:
-            socket.create_connection((address, word["port"]), _CONNECT_SECONDS).close()
+            proved(door, _CONNECT_SECONDS).close()
         except OSError:
             continue
-        return (address, word["port"]), word["token"]
+        return door
     raise OSError(f"the job's host on {word['machine']} does not answer from {socket.gethostname()}: {word['addresses']}")
 
 

@@ -1,453 +1,202 @@
-"""The submitter's end of the connections to its agents (`akrunner.engines.flink.agent`)."""
+"""The host's end of the connections to its agents (`akrunner.engines.flink.agent`): the service they attend, and the port of rows."""
 
 from __future__ import annotations
 
-import dataclasses
-import errno
-import hmac
-import json
-import os
+import contextlib
 import queue
-import secrets
-import selectors
 import socket
-import struct
 import threading
-import time
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from concurrent import futures
+from typing import Any, Callable, Dict, Iterator, Optional
 
-from akrunner.engines.feeder import Given
+from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.connections import BadLine, Lines, shut, tune, word_of
-from akrunner.errors import ConfigError, DataError, JobError, PythonEnvError, ReadError, StartError
-from akrunner.launch import environments
-from akrunner.launch.process import Exit
+from akrunner.engines.flink.control import (
+    AGENT_END,
+    HOST_END,
+    METHOD,
+    NONCE,
+    PROOF,
+    VERSION,
+    keepalive,
+    library,
+    quiet,
+)
+from akrunner.engines.flink.greeter import HELLO_SECONDS, Greeter
+from akrunner.engines.flink.keys import AGENTS, Door, Keys
+from akrunner.engines.flink.places import Place
+from akrunner.errors import ConfigError
 
-_HELLO_LIMIT = 4096
-#: a connection may take to say whose it is
-_HELLO_SECONDS = 10.0
-#: connections that have not said so; the oldest goes when another comes
-_STRANGERS = 128
-_CHANNELS = ("data", "log", "give")
-#: an agent may take to say where its task can be
-_SETTLE_SECONDS = 30.0
-#: bytes of a line an agent says
-_LINE_LIMIT = 4 << 20
-_TICK = 0.1
-#: a packed environment is gigabytes, maybe from far away
-_UNPACK_SECONDS = 900.0
-_LENGTH = struct.Struct("<Q")
-#: what a word raises that lacks a field, or has something else in it: JSON of Python's knows Infinity
-_UNFIT = (KeyError, TypeError, ValueError, OverflowError)
-
-
-class Place:
-    """One subtask: where a task can be, one after the other.
-
-    Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
-    task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
-    whether Flink brings the task's rows to it; attempt: how often Flink had started it before; job: Flink's id of its job, where it
-    is known; sees, writes: whether it has the files, and the directory, it was asked for; broken: a fault of akrunner's own, at either
-    end, with its traceback; hub_broken: the same of the hub.
-    """
-
-    def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False, attempt: int = 0, job: str = "") -> None:
-        self._control = control
-        self.subtask = subtask
-        self.fed = fed
-        self.attempt = attempt
-        self.job = job
-        self.why: Callable[[], Optional[str]] = lambda: None
-        self.broken: Optional[str] = None
-        self.hub_broken: Callable[[], Optional[str]] = lambda: None
-        self._lines = Lines(control, _LINE_LIMIT)
-        self._channels: "Dict[str, queue.Queue[socket.socket]]" = {}
-        self._lock = threading.Lock()
-        self.address = ""
-        self.folder = ""
-        self.machine = ""
-        self.cores = 1
-        self.sees = self.writes = False
-        self.gone = threading.Event()
-        self.idle = threading.Event()
-        self.idle.set()
-        self.process: Optional[RemoteProcess] = None
-        self._patience = _SETTLE_SECONDS
-
-    def ask(
-        self,
-        python: str,
-        bind_host: str,
-        advertised_host: Optional[str],
-        files: "Sequence[Tuple[str, int]]" = (),
-        output: Optional[str] = None,
-    ) -> None:
-        """A task is to come: `settle` hears its address and folder.
-
-        Args: files: (path, bytes) it would read itself; output: directory it would write to itself.
-        """
-        self.idle.clear()
-        self.process = None
-        self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _SETTLE_SECONDS
-        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host, files=list(files), output=output)
-
-    def settle(self) -> None:
-        """Hear what `ask` asked for.
-
-        Raises: PythonEnvError, ConfigError: its machine has no such interpreter, or no such address; StartError: it has gone.
-        """
-        told = self.hear(self._patience)
-        if told is None:
-            self.gone.set()
-            self.idle.set()
-            raise StartError(self.broken or "a subtask has gone before its task was there")
-        if "failed" in told:
-            words = str(told["failed"])
-            raise PythonEnvError(words) if told.get("kind") == "PythonEnvError" else ConfigError(words)
-        try:
-            self.address, self.folder = str(told["address"]), str(told["folder"])
-            self.machine, self.cores = str(told["machine"]), int(told["cores"])
-            self.sees, self.writes = bool(told["sees"]), bool(told["writes"])
-        except _UNFIT as e:
-            raise StartError(f"a subtask broke the protocol: {e!r}") from None
-
-    def end(self) -> None:
-        """Its task is over: what is left of it goes, and `idle` is set then."""
-        if self.idle.is_set():
-            return
-        self.say(end=True)
-        if self.process is None:
-            # nobody listens yet
-            threads.started("place", self.died, self.until_over)
-
-    def died(self, name: str, error: BaseException) -> None:
-        """A thread of this end has: the place is of no use any more."""
-        self.broken = self.broken or f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}"
-        self.gone.set()
-        self.idle.set()
-        self.abandon()
-
-    def until_over(self, heed: Callable[[Dict[str, Any]], None] = lambda word: None) -> None:
-        """Listen until the agent says that the task is over, or is gone. Args: heed: its other words."""
-        while True:
-            word = self.hear()
-            try:
-                if word is not None and "over" not in word:
-                    heed(word)
-            except BadLine as e:
-                self.broken = f"the agent of subtask {self.subtask} broke the protocol: {e}"
-                word = None
-            if word is None:
-                self.gone.set()
-                self.idle.set()
-                # it may live, and not know that it is of no use any more
-                self.abandon()
-                return
-            if "over" in word:
-                break
-        with self._lock:
-            for connections in self._channels.values():
-                while not connections.empty():
-                    connections.get().close()
-        self.idle.set()
-
-    def say(self, **body: Any) -> None:
-        """Say a line to the agent; does nothing if the agent has gone."""
-        try:
-            with self._lock:
-                self._control.sendall(json.dumps(body).encode() + b"\n")
-        except OSError:
-            self.gone.set()
-
-    def hear(self, seconds: Optional[float] = None) -> Optional[Dict[str, Any]]:
-        """The next word, None when it has gone, or has said nothing for so long, or what is no word: `broken` says so."""
-        try:
-            word = self._lines.hear(seconds)
-        except BadLine as e:
-            self.broken = f"the agent of subtask {self.subtask} broke the protocol: {e}"
-            return None
-        except OSError as e:
-            # ETIMEDOUT is the system's, which has given up on a network that was cut
-            if isinstance(e, TimeoutError) and e.errno is None:
-                self.broken = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s"
-            return None
-        if word is not None and "broken" in word:
-            # what else it says may never come
-            self.broken = str(word["broken"])
-            return None
-        return word
-
-    def opened(self, name: str, seconds: float) -> socket.socket:
-        """The connection of a kind that the agent opens. Raises: OSError: it does not, in that time."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                return self.channel(name).get(timeout=_TICK)
-            except queue.Empty:
-                broken = self.broken or self.hub_broken()
-                if broken or self.gone.is_set():
-                    raise OSError(broken or f"the subtask at {self.address} has gone") from None
-                if time.monotonic() > deadline:
-                    raise OSError(f"the subtask at {self.address} does not answer") from None
-
-    def channel(self, name: str) -> "queue.Queue[socket.socket]":
-        """Connections the agent opens, of a kind."""
-        with self._lock:
-            return self._channels.setdefault(name, queue.Queue())
-
-    def abandon(self) -> None:
-        """Whoever listens to it hears that it has gone."""
-        shut(self._control, socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._control.close()
-        with self._lock:
-            for connections in self._channels.values():
-                while not connections.empty():
-                    connections.get().close()
+grpc: Any = library()
+#: connections to the service beside the agents' own: of strangers, until `HELLO_SECONDS` are over
+_STRANGERS = 1024
+#: bytes of what an agent says
+_MESSAGE_LIMIT = 4 << 20
+_METADATA_LIMIT = 8 << 10
+#: whoever was told to leave may take to be gone
+_LEAVE_SECONDS = 2.0
+_KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 
 class Hub:
-    """Listens for agents, and greets them in one thread; close it.
+    """Waits for agents; close it.
 
-    Args: host: address to listen on. Attributes: port; token: what agents must show; arrived: places, in the order they came; broken: what
-    its thread died of, None while it lives.
+    Args: host: address to listen on; keys: of this end; port: of the service, the rows have the next; None: free ones; agents: that are to
+    come. Attributes: port, rows: the ports; arrived: places, in the order they came; broken: what its thread died of, None while it lives.
+    Raises: ConfigError: it cannot listen there.
     """
 
-    def __init__(self, host: str) -> None:
-        self.token = secrets.token_hex(16)
+    def __init__(self, host: str, keys: Keys, port: Optional[int] = None, agents: int = 1) -> None:
         self.arrived: "queue.Queue[Place]" = queue.Queue()
         self.broken: Optional[str] = None
+        self._keys = keys
         self._places: Dict[str, Place] = {}
-        self._strangers: Dict[socket.socket, _Stranger] = {}
-        self._closed = False
-        self._listener = socket.create_server((host, 0), backlog=256)
-        self._listener.setblocking(False)
-        self.port = int(self._listener.getsockname()[1])
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._greeting = threads.started("hub", self._died, self._greet)
+        self._lock = threading.Lock()
+        # a job that Flink starts again has places of two attempts for a while
+        most = 2 * agents + 16
+        options = [
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
+            ("grpc.max_metadata_size", _METADATA_LIMIT),
+            ("grpc.max_concurrent_streams", 2),
+            ("grpc.max_allowed_incoming_connections", most + _STRANGERS),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HELLO_SECONDS)),
+            # who has shaken hands, and asks for nothing
+            ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),
+            *keepalive(),
+        ]
+        with quiet():
+            self._server = grpc.server(_Threads(self._died), options=options, maximum_concurrent_rpcs=most)
+        self._server.add_generic_rpc_handlers((_Service(keys, self._attend),))
+        self.port = self._listening(host, port or 0)
+        try:
+            self.greeter = Greeter(host, port + 1 if port else 0, keys, self._let_in, self._died)
+        except OSError as e:
+            self._server.stop(None)
+            raise _cannot_listen(host, port + 1 if port else 0, e) from None
+        self.rows = self.greeter.port
+        self._server.start()
+
+    def _listening(self, host: str, port: int) -> int:
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            # gRPC says of no address why it cannot have it
+            with socket.create_server((host, port)):
+                pass
+            if self._keys.tls:
+                chain = [(self._keys.key.encode(), self._keys.certificate.encode())]
+                shown = grpc.ssl_server_credentials(chain, self._keys.authority.encode(), require_client_auth=True)
+                return int(self._server.add_secure_port(where, shown))
+            return int(self._server.add_insecure_port(where))
+        except (OSError, RuntimeError) as e:
+            raise _cannot_listen(host, port, e) from None
+
+    def door(self, host: str, keys: Keys) -> Door:
+        """How agents come here. Args: host: this machine's address, as they know it; keys: theirs."""
+        return Door(host, self.port, self.rows, keys)
 
     def close(self) -> None:
-        self._closed = True
-        # what waits for strangers is not woken by closing what it listens on
-        shut(self._listener, socket.SHUT_RDWR)
-        self._greeting.join(5.0)
-        self._listener.close()
-        self._selector.close()
-        for stranger in list(self._strangers):
-            stranger.close()
+        """Hang up, behind what agents were told last."""
+        for place in list(self._places.values()):
+            place.close()
+        self._server.stop(_LEAVE_SECONDS).wait(2 * _LEAVE_SECONDS)
+        self.greeter.close()
+        # of those that came meanwhile
         for place in list(self._places.values()):
             place.close()
 
     def _died(self, name: str, error: BaseException) -> None:
         self.broken = f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}"
 
-    def _greet(self) -> None:
-        while not self._closed:
-            ready = [key.fileobj for key, _ in self._selector.select(_TICK)]
-            # first those who have said something: they make room
-            for connection in ready:
-                if isinstance(connection, socket.socket) and connection is not self._listener:
-                    self._hear(connection)
-            now = time.monotonic()
-            for connection in [one for one, stranger in self._strangers.items() if now > stranger.until]:
-                self._part(connection).close()
-            if self._listener in ready:
-                self._accept()
+    # -- the service
 
-    def _accept(self) -> None:
-        if len(self._strangers) >= _STRANGERS:
-            self._part(next(iter(self._strangers))).close()
+    def _attend(self, words: Iterator[Any], context: Any) -> Iterator[Any]:
+        """One agent's stream, in a thread of its own; what it says is heard in another."""
+        metadata = dict(context.invocation_metadata())
+        # it proves itself as well, before the agent takes anything from it
+        context.send_initial_metadata(((PROOF, self._keys.proof(HOST_END, metadata[NONCE])),))
+        place = self._registered(words, context)
+        yield pb.Told(welcome=pb.Welcome(version=VERSION))
+        place.hang_up = context.cancel
+        context.add_callback(place.close)
+        threads.started("place", place.died, place.listen, words)
+        self.arrived.put(place)
+        yield from place.told()
+
+    def _registered(self, words: Iterator[Any], context: Any) -> Place:
         try:
-            connection, _ = self._listener.accept()
-        except OSError as e:
-            if self._strangers and e.errno in (errno.EMFILE, errno.ENFILE):
-                self._part(next(iter(self._strangers))).close()
-            elif not self._closed and e.errno not in (errno.ECONNABORTED, errno.EAGAIN):
-                time.sleep(_TICK / 10)  # no room of the system's: it may come
-            return
-        connection.setblocking(False)
-        self._strangers[connection] = _Stranger(time.monotonic() + _HELLO_SECONDS)
-        self._selector.register(connection, selectors.EVENT_READ)
+            who = next(words).register
+        except Exception:
+            # it has gone, or says what is no message
+            context.abort(grpc.StatusCode.CANCELLED, "it has not said who it is")
+        if self._keys.tls and AGENTS.encode() not in context.auth_context().get("x509_subject_alternative_name", ()):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "this certificate is no agent's")
+        if who.version != VERSION:
+            words_of = f"the agent speaks version {who.version} of akrunner's protocol on Flink, its host version {VERSION}"
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, words_of)
+        place = Place(who.subtask, who.fed, who.attempt, who.job)
+        place.hub_broken = lambda: self.broken
+        with self._lock:
+            taken = not who.place or who.place in self._places
+            if not taken:
+                self._places[who.place] = place
+        if taken:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "an agent of this name has come already")
+        return place
 
-    def _part(self, connection: socket.socket) -> socket.socket:
-        self._selector.unregister(connection)
-        del self._strangers[connection]
-        return connection
+    # -- the port of rows
 
-    def _hear(self, connection: socket.socket) -> None:
-        """Some of its first line, and not a byte behind that: what follows is for whoever gets the connection."""
-        said = self._strangers[connection].said
-        try:
-            seen = connection.recv(_HELLO_LIMIT, socket.MSG_PEEK)
-            end = seen.find(b"\n") + 1
-            said += connection.recv(end or len(seen)) if seen else b""
-            if not end and (not seen or len(said) > _HELLO_LIMIT):
-                raise BadLine("no hello")
-            if end:
-                self._part(connection)
-                connection.setblocking(True)
-                self._let_in(connection, word_of(bytes(said)))
-        except BlockingIOError:
-            return
-        except (OSError, *_UNFIT):
-            if connection in self._strangers:
-                self._part(connection)
-            connection.close()
-
-    def _let_in(self, connection: socket.socket, hello: Dict[str, Any]) -> None:
-        """Whose it is, and which of its connections. Raises: `_UNFIT`: nobody's; without the token it is nobody."""
-        if not hmac.compare_digest(str(hello["token"]).encode(), self.token.encode()):
-            raise ValueError("a wrong token")
-        tune(connection)
-        name, channel = str(hello["place"]), hello["channel"]
-        if channel == "control":
-            if name in self._places:
-                raise ValueError("it has come already")
-            who = hello["who"]
-            if not isinstance(who, dict):
-                raise ValueError("nobody")
-            place = Place(
-                connection, int(who.get("subtask", 0)), bool(who["fed"]), int(who.get("attempt", 0)), str(who.get("job", ""))
-            )
-            place.hub_broken = lambda: self.broken
-            self._places[name] = place
-            self.arrived.put(place)
-        elif channel in _CHANNELS:
-            self._places[name].channel(channel).put(connection)
-        else:
-            raise ValueError("no such channel")
+    def _let_in(self, name: str, kind: int, connection: socket.socket) -> None:
+        place = self._places.get(name)
+        if place is None or kind not in _KINDS:
+            raise ValueError("nobody waits for it")
+        place.channel(kind).put(connection)
 
 
-@dataclasses.dataclass
-class _Stranger:
-    """Who has not said who it is. Attributes: until: when its time is over; said: so far."""
-
-    until: float
-    said: bytearray = dataclasses.field(default_factory=bytearray)
-
-
-def error_of(kind: str, words: str) -> Exception:
-    """What an agent could not do with a row."""
-    known = {DataError.__name__: DataError, ReadError.__name__: ReadError}
-    return known[kind](words) if kind in known else JobError(f"{kind}: {words}")
+def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    where = f"port {port} of {host}" if port else host
+    return ConfigError(
+        f"host=, port= (--flink-host, --flink-port): cannot listen on {where}: {why}; agents connect to port= and the one behind it, so two "
+        "jobs at a time need four ports"
+    )
 
 
-def _exit_of(told: Dict[str, Any]) -> Exit:
-    code, signal = (None if told[name] is None else int(told[name]) for name in ("code", "signal"))
-    return Exit(code, signal, int(told["peak_rss"]), float(told["cpu_seconds"]), int(told["time_ns"]))
+class _Service(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
+    """Finds the one method there is, for whoever has shown that it knows the token: strangers get no thread."""
 
-
-class RemoteProcess:
-    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`. Attributes: given: the rows Flink has brought it."""
-
-    def __init__(self, place: Place, package: str, order: Dict[str, Any], seconds: float) -> None:
-        """Have it started. Args: package: path of a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
-        self._place = place
-        self.exit: Optional[Exit] = None
-        self.sampled_rss = 0
-        self.sampled_cpu = 0.0
-        self._tree = 0.0
-        self.pid = 0
-        self.given = Given()
-        self._ended = threading.Event()
-        place.say(**order)
-        data = place.opened("data", seconds)
-        data.sendall(_LENGTH.pack(os.path.getsize(package)))
-        with open(package, "rb") as f:
-            data.sendfile(f)
-        self._until_started(place, seconds)
-        log = place.opened("log", seconds)
-        self._data = data.dup()
-        self.log_fd = log.detach()
-        self.output_fd = data.detach()
-        self.input_fd = os.dup(self.output_fd)
-        place.process = self
-        threads.started("place", self._died, self._listen)
-
-    def _until_started(self, place: Place, seconds: float) -> None:
-        while True:
-            word = place.hear(seconds)
-            if word is None:
-                place.gone.set()
-                place.idle.set()
-                raise OSError(place.broken or f"the subtask at {place.address} has gone")
-            if "failed" in word:
-                raise OSError(str(word["failed"]))
-            if "started" in word:
-                try:
-                    self.pid = int(word["started"])
-                except _UNFIT as e:
-                    raise OSError(f"the agent of subtask {place.subtask} broke the protocol: {e!r}") from None
-                return
-
-    def _listen(self) -> None:
-        self._place.until_over(self._heed)
-        if self.exit is None:
-            lost = f"lost: the TaskManager on {self._place.address.rpartition(':')[0]}, or its Python worker, has gone"
-            why = self._place.why()
-            lost += f"; Flink says: {why}" if why else ""
-            self._has_ended(Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost))
-        self._data.close()
-
-    def _died(self, name: str, error: BaseException) -> None:
-        self._place.died(name, error)
-        self._has_ended(
-            Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), "lost: nobody listens to it any more")
+    def __init__(self, keys: Keys, attend: Callable[[Iterator[Any], Any], Iterator[Any]]) -> None:
+        self._keys = keys
+        self._handler = grpc.stream_stream_rpc_method_handler(
+            attend, request_deserializer=pb.Said.FromString, response_serializer=pb.Told.SerializeToString
         )
-        self._data.close()
 
-    def _heed(self, word: Dict[str, Any]) -> None:
-        try:
-            self._take(word)
-        except _UNFIT as e:
-            raise BadLine(f"{e!r} in {str(word)[:200]}") from None
+    def service(self, handler_call_details: Any) -> Any:
+        metadata = dict(handler_call_details.invocation_metadata)
+        nonce, proof = (str(metadata.get(name, "")) for name in (NONCE, PROOF))
+        known = bool(nonce) and self._keys.proves(proof, AGENT_END, nonce)
+        return self._handler if known and handler_call_details.method == METHOD else None
 
-    def _take(self, word: Dict[str, Any]) -> None:
-        if "rss" in word:
-            self.sampled_rss, self.sampled_cpu, self._tree = int(word["rss"]), float(word["cpu"]), float(word["tree"])
-        if "fed" in word:
-            self.given = Given(int(word["fed"]), int(word["dropped"]), int(word["bytes"]), bool(word["all"]))
-        if "refused" in word:
-            self.given = dataclasses.replace(self.given, error=error_of(str(word["kind"]), str(word["refused"])))
-        if "exit" in word:
-            self._has_ended(_exit_of(word["exit"]))
 
-    def _has_ended(self, how: Exit) -> None:
-        self.exit = how
-        # as a pipe nobody reads: whoever still writes to it is told
-        shut(self._data, socket.SHUT_WR)
-        self._ended.set()
+class _Threads(futures.Executor):
+    """A daemon thread for each stream: those of the library's own pool would keep the interpreter from ending."""
 
-    def sample(self) -> None:
-        """The agent does."""
+    def __init__(self, died: threads.Failed) -> None:
+        self._died = died
 
-    def tree_cpu(self) -> float:
-        """Processor seconds of it and all it has started."""
-        return self._tree
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "futures.Future[Any]":
+        future: "futures.Future[Any]" = futures.Future()
 
-    def unread(self) -> int:
-        """Not known from here."""
-        return 0
+        def run() -> None:
+            with contextlib.suppress(futures.InvalidStateError):
+                try:
+                    result = fn(*args, **kwargs)
+                except BaseException as e:
+                    future.set_exception(e)
+                    raise
+                future.set_result(result)
 
-    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
-        """Its exit, None when it has not ended within that time."""
-        self._ended.wait(seconds)
-        return self.exit
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the process alone."""
-        self._place.say(signal=int(number))
-
-    def terminate(self) -> None:
-        """SIGTERM to the whole group."""
-        self._place.say(group="terminate")
-
-    def kill(self) -> None:
-        """SIGKILL to the whole group."""
-        self._place.say(group="kill")
-
-    def abandon(self) -> None:
-        """Its place counts as gone from now on."""
-        self._place.abandon()
+        threads.started("stream", self._died, run)
+        return future

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
-from akrunner.engines.flink.feed import pairs_text, schema_text
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.feed import pairs_word
 from akrunner.engines.flink.files import SharedFiles
-from akrunner.engines.flink.hub import Place, RemoteProcess
+from akrunner.engines.flink.places import Place
+from akrunner.engines.flink.remote import RemoteProcess
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.engines.workdir import WorkDir
@@ -116,19 +119,19 @@ class FlinkLauncher:
     def start(self, task: TaskSpec) -> RemoteProcess:
         job, place = self._job, self._places[task]
         beside = [other for other in self._places.values() if other.machine == place.machine]
-        order = {
-            "mode": job.mode,
-            "data_format": job.data_format,
-            "chunk_rows": job.chunk_rows,
-            "chunk_bytes": job.chunk_bytes,
-            "output": self._output(task),
-            "files": self._reads(task),
-            "pairs": pairs_text(self._table.pairs) if self._table is not None and self._table.pairs is not None else None,
-            "threads": max(1, place.cores // len(beside)),
-            "env": {**self._resources[task].env, **job.task_env},
-            "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
+        order = pb.Order(
+            mode=job.mode,
+            data_format=job.data_format,
+            chunk_rows=job.chunk_rows,
+            chunk_bytes=job.chunk_bytes,
+            output=self._output(task),
+            files=self._reads(task),
+            pairs=pairs_word(self._table.pairs) if self._table is not None and self._table.pairs is not None else None,
+            threads=max(1, place.cores // len(beside)),
+            env={**self._resources[task].env, **job.task_env},
+            directories=["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
             + (["latest_ckpt"] if job.save_latest_checkpoint else []),
-        }
+        )
         with self._explained():
             try:
                 return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
@@ -144,21 +147,21 @@ class FlinkLauncher:
             self._subtasks.explain()
             raise
 
-    def _reads(self, task: TaskSpec) -> Optional[Dict[str, Any]]:
+    def _reads(self, task: TaskSpec) -> "Optional[pb.Files]":
         """What the task's machine reads; None: nothing, its rows come another way."""
         if self._files is None or task not in self._job.cluster.fed:
             return None
         return self._files.order(self._job.cluster.fed.index(task))
 
-    def _output(self, task: TaskSpec) -> Optional[Dict[str, str]]:
+    def _output(self, task: TaskSpec) -> "Optional[pb.Output]":
         """What the agent makes of the rows the task writes; None: nothing, they come here."""
         if self._job.output_schema is None:
             return None
-        schema = schema_text(self._job.output_schema.arrow)
+        schema = schema_bytes(self._job.output_schema.arrow)
         if self._table is not None and self._table.output is not None:
-            return {"schema": schema, "rows": schema_text(self._table.output)}
+            return pb.Output(schema=schema, rows=schema_bytes(self._table.output))
         if self._parts is not None:
-            return {"schema": schema, "rows": schema, "part": self._parts.file_of(task), "format": self._parts.format}
+            return pb.Output(schema=schema, rows=schema, part=self._parts.file_of(task), format=self._parts.format)
         return None
 
     @property
@@ -229,9 +232,9 @@ class FlinkLauncher:
     def _fetch(self, task: TaskSpec, names: List[str]) -> None:
         """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
         place = self._places[task]
-        place.say(give=names)
+        place.tell(give=pb.Give(names=names))
         try:
-            with place.opened("give", _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
+            with place.opened(pb.Opening.GIVE, _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
                 blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
                 archives.unpack(stream, self._work.task_dir(task), blame, shown="what its TaskManager gives")
         except OSError as e:

@@ -11,7 +11,6 @@ Imports PyFlink: only for programs that have it.
 from __future__ import annotations
 
 import itertools
-import pickle
 import uuid
 from typing import Any, Iterator, List, Tuple
 
@@ -24,19 +23,21 @@ from pyflink.table.expressions import call, col
 from pyflink.table.types import BinaryType, DataType, TimestampType, VarBinaryType
 from pyflink.table.udf import udf, udtf
 
-from akrunner.engines.flink.feed import as_bytes, schema_from, schema_text
+from akrunner.engines.flink.cells import packed, unpacked
+from akrunner.engines.flink.feed import as_bytes
 from akrunner.engines.flink.function import END, FINAL, HELLO, ROWS, TICK, FedSubtask
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 
 _MAX_PARALLELISM = 128
-#: bytes; a pickled row has more
-_HELLO = 2
+#: a row, or two bytes of the number of a subtask, come behind it
+_ROW, _HELLO = b"\1", b"\0"
 #: of an event-time timer that fires when the input has ended
 _THE_END = 2**63 - 1
 
 
 class _AsBytes(ScalarFunction):  # type: ignore[misc, unused-ignore]
     def eval(self, *values: Any) -> bytes:
-        return pickle.dumps(values, pickle.HIGHEST_PROTOCOL)
+        return _ROW + packed(values)
 
 
 class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
@@ -59,24 +60,25 @@ class _Dealt:
 
     def __call__(self, value: Row) -> int:
         data = bytes(value[0])
-        return self._keys[int.from_bytes(data, "big") if len(data) == _HELLO else next(self._turn) % len(self._keys)]
+        return self._keys[int.from_bytes(data[1:], "big") if data[:1] == _HELLO else next(self._turn) % len(self._keys)]
 
 
 class FedRows(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
-    """`FedSubtask`, with pickled rows in place of what `ArrowPack.java` sends it; two bytes are a hello, to the subtask of this number.
+    """`FedSubtask`, with rows one by one (`Values` of `control.proto`) in place of what `ArrowPack.java` sends it, and hellos, each to the subtask of a
+    number.
 
-    Args: schema: of the rows, as text; chunk_rows: so many together; flush_millis: but none waits longer, 0: each does.
+    Args: schema: of the rows, serialized; chunk_rows: so many together; flush_millis: but none waits longer, 0: each does.
     """
 
-    def __init__(self, fed: FedSubtask, schema: str, chunk_rows: int, flush_millis: int) -> None:
+    def __init__(self, fed: FedSubtask, schema: bytes, chunk_rows: int, flush_millis: int) -> None:
         self._fed = fed
-        self._schema_text = schema
+        self._schema_bytes = schema
         self._chunk_rows = chunk_rows
         self._flush_millis = flush_millis
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._fed.open(runtime_context)
-        self._schema = schema_from(self._schema_text)
+        self._schema = schema_from(self._schema_bytes)
         self._rows: List[Tuple[Any, ...]] = []
         self._greeted = False
 
@@ -87,8 +89,8 @@ class FedRows(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
             self._tick_later(ctx)
             yield from self._fed.process_element((HELLO, b""), ctx)
         data = bytes(value[0])
-        if len(data) > _HELLO:
-            self._rows.append(pickle.loads(data))
+        if data[:1] == _ROW:
+            self._rows.append(unpacked(data[1:]))
         if len(self._rows) >= self._chunk_rows:
             yield from self._emit(ctx)
 
@@ -128,10 +130,10 @@ def fed(
     kinds = table.get_schema().get_field_data_types()
     columns = [_column(name, kind) for name, kind in zip(schema.names, kinds, strict=True)]
     packed = table.select(call(udf(_AsBytes(), result_type=DataTypes.BYTES()), *columns).alias("data"))
-    hellos = ", ".join(f"(CAST(X'{number:04x}' AS BYTES))" for number in range(parallelism))
+    hellos = ", ".join(f"(CAST(X'{_HELLO.hex()}{number:04x}' AS BYTES))" for number in range(parallelism))
     greeted = environment.sql_query(f"SELECT * FROM (VALUES {hellos}) AS T(data)").union_all(packed)
     rows = environment.to_data_stream(greeted).key_by(_Dealt(_keys(parallelism)), key_type=Types.INT())
-    function = FedRows(subtask, schema_text(schema), chunk_rows, flush_millis)
+    function = FedRows(subtask, schema_bytes(schema), chunk_rows, flush_millis)
     out = rows.process(function, output_type=Types.PRIMITIVE_ARRAY(Types.BYTE())).name("akrunner")
     return out.set_parallelism(parallelism).set_max_parallelism(_MAX_PARALLELISM)
 

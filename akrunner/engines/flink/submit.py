@@ -123,7 +123,7 @@ def submitted(order: Dict[str, Any]) -> Any:
     environment = _environment(order, {})
     places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
     # from one sender, so many elements over so many receivers: one each
-    running = places.rebalance().process(Subtask(tuple(order["address"]), order["token"]), output_type=Types.INT())
+    running = places.rebalance().process(Subtask(order["door"]), output_type=Types.INT())
     running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
     return environment.execute_async(order["name"])
 
@@ -140,8 +140,12 @@ def detached(order: Dict[str, Any]) -> Any:
     environment = _environment(order, {"python.fn-execution.bundle.size": "1"})
     environment.add_python_archive(order["archive"], FOLDER)
     steps = environment.from_collection([START, WAIT], type_info=Types.STRING()).set_parallelism(1)
-    host = steps.process(HostSubtask(count, order["tag"]), output_type=Types.STRING()).name("host").set_parallelism(1)
-    running = host.rebalance().process(HostedSubtask(), output_type=Types.INT())
+    host = (
+        steps.process(HostSubtask(count, order["tag"], order["host"]), output_type=Types.STRING())
+        .name("host")
+        .set_parallelism(1)
+    )
+    running = host.rebalance().process(HostedSubtask(order["agents"]), output_type=Types.INT())
     running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
     return environment.execute_async(order["name"])
 

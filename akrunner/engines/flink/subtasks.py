@@ -7,13 +7,18 @@ import queue
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
+from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.client import Submitter
-from akrunner.engines.flink.hub import Hub, Place
+from akrunner.engines.flink.hub import Hub
+from akrunner.engines.flink.issue import JobKeys
+from akrunner.engines.flink.places import Place
 from akrunner.engines.flink.rest import ENDED, Address, Rest
 from akrunner.engines.flink.watch import Watch
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
+#: of those that are missing
+_NAMED = 8
 _CANCELLED = ("CANCELLING", "CANCELED")
 #: the Flink job may take to end by itself
 _END_SECONDS = 5.0
@@ -29,25 +34,33 @@ class Subtasks:
     """A Flink job, from being submitted to its end; close it.
 
     Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides; master: of the
-    cluster whose JobManager is to be watched, None: none has a REST service of its own.
+    cluster whose JobManager is to be watched, None: none has a REST service of its own; keys: of the job; port: of the host's service, None: a
+    free one; fed: how many subtasks Flink brings rows.
     Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job; lost: its JobManager has gone.
     """
 
     def __init__(
-        self, client: Submitter, host: str, count: int, order: Mapping[str, Any], master: Optional[Address] = None
+        self,
+        client: Submitter,
+        host: str,
+        count: int,
+        order: Mapping[str, Any],
+        keys: JobKeys,
+        master: Optional[Address] = None,
+        port: Optional[int] = None,
+        fed: int = 0,
     ) -> None:
         self.client = client
         self.count = count
+        self._fed = fed
         self.places: List[Place] = []
         self.lost = False
         self._closing = False
         self._job = ""
         self._master = master
         self._watch: Optional[Watch] = None
-        self._hub = Hub(host)
-        wanted: Dict[str, Any] = {
-            **order, "subtasks": count, "address": [host, self._hub.port], "token": self._hub.token,
-        }  # fmt: skip
+        self._hub = Hub(host, keys.host, port, count)
+        wanted: Dict[str, Any] = {**order, "subtasks": count, "door": self._hub.door(host, keys.agents).carried()}
         try:
             self.submitted = client.submit(wanted)
         except BaseException:
@@ -146,9 +159,20 @@ class Subtasks:
             raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
         if time.monotonic() > deadline:
             raise StartError(
-                f"{len(self.places)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=); the Flink job is "
-                f"{self.submitted.state}: it may lack task slots"
+                f"{len(self.places)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: {self._missing()}; the Flink "
+                f"job is {self.submitted.state}: it may lack task slots"
             )
+
+    def _missing(self) -> str:
+        """Those that have not come, by Flink's numbers, which begin anew for those without rows beside ones that have some."""
+        come = {(place.fed, place.subtask) for place in self.places}
+        fed = [str(number) for number in range(self._fed) if (True, number) not in come]
+        others = [str(number) for number in range(self.count - self._fed) if (False, number) not in come]
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        parts = [", ".join(fed[:_NAMED]) + (f" and {len(fed) - _NAMED} more" if len(fed) > _NAMED else "")] if fed else []
+        if others:
+            parts.append(", ".join(others[:_NAMED]) + more + (" of those without rows" if self._fed else ""))
+        return ", ".join(parts)
 
     def clear(self) -> None:
         """Every task's process and directory gone, its place ready for another."""
@@ -172,7 +196,7 @@ class Subtasks:
         """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
         its restart strategy says."""
         for place in self.places:
-            place.say(leave=True, error=error, final=final)
+            place.tell(leave=pb.Leave(error=error, final=final))
 
     def any_gone(self) -> bool:
         """Whether a place has gone by itself, and with it the attempt."""

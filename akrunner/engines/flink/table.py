@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.client import Submission, write_package
-from akrunner.engines.flink.feed import Pairs
 from akrunner.engines.flink.threads import trace_of
 from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.io.pairing import Pairing
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec
 
@@ -35,7 +35,7 @@ class FlinkTable(TableSource):
 
     table: Any = None
     output: Optional[pa.Schema] = None
-    pairs: Optional[Pairs] = None
+    pairs: Optional[Pairing] = None
 
     @classmethod
     def of(cls, source: Any) -> "FlinkTable":

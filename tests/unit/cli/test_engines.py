@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import pickle
+from typing import Any, Dict, Optional
 
 import pytest
 
 import akrunner
-from akrunner.cli.engines import chosen
+from akrunner.cli.engines import FLAGS, chosen
+
+
+def given(**words: Any) -> Dict[str, Any]:
+    """What a command line has of Flink's."""
+    return {**dict.fromkeys(FLAGS), "flink_option": [], **words}
 
 
 @pytest.mark.parametrize(
@@ -25,11 +31,22 @@ def test_a_flag_wins_over_the_variable(
     monkeypatch.delenv("AKRUNNER_FLINK_MASTER", raising=False)
     if variable is not None:
         monkeypatch.setenv("AKRUNNER_FLINK_MASTER", variable)
-    assert chosen("flink", flag, None, None, [], False).master == master
+    assert chosen("flink", given(flink_master=flag)).master == master
     # it is no reason to leave this machine
-    assert chosen("local", None, None, None, [], False) == "local"
+    assert chosen("local", given()) == "local"
 
 
-def test_what_is_flinks_needs_flink() -> None:
-    with pytest.raises(akrunner.ConfigError, match="need --engine flink"):
-        chosen("local", "here:1", None, None, [], False)
+@pytest.mark.parametrize("flag", ["flink_master", "flink_host", "flink_port", "flink_no_tls", "flink_files_here"])
+def test_what_is_flinks_needs_flink(flag: str) -> None:
+    with pytest.raises(akrunner.ConfigError, match=f"{FLAGS[flag]}.* need --engine flink"):
+        chosen("local", given(**{flag: "here:1"}))
+
+
+def test_where_agents_connect_is_the_engines() -> None:
+    engine = chosen("flink", given(flink_host="10.0.0.7", flink_port=7000, flink_no_tls=True))
+    assert (engine.host, engine.port, engine.tls) == ("10.0.0.7", 7000, False)
+    assert (again := pickle.loads(pickle.dumps(engine))).port == 7000 and not again.tls
+    assert chosen("flink", given()).tls and chosen("flink", given()).port is None
+    for port in (0, 65535, "x"):
+        with pytest.raises(akrunner.ConfigError, match="port"):
+            chosen("flink", given(flink_port=port))

@@ -8,14 +8,17 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pyarrow as pa
 import pytest
+from google.protobuf.json_format import MessageToDict
 
 from akrunner import codec
-from akrunner.engines.flink.feed import Feed, Written, as_bytes, schema_from, schema_text
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.feed import Feed, Written, as_bytes
+from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.schema import Schema
 from akrunner.wire import frames, messages
 
 BATCH = pa.record_batch({"a": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
-ORDER = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
+ORDER: Dict[str, Any] = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
 
 
 class Ends:
@@ -35,7 +38,12 @@ class Ends:
         self.said.append({"broken": name, "error": repr(error)})
 
     def start(self, **order: Any) -> None:
-        self._threads = self.feed.start(*self._given, {**ORDER, **order}, lambda **body: self.said.append(body), self._failed)
+        source, target = self._given
+        reader = frames.FrameReader(source, frames.TO_WORKER)
+        self._threads = self.feed.start(reader, target, pb.Order(**{**ORDER, **order}), self._say, self._failed)
+
+    def _say(self, **word: Any) -> None:
+        self.said.append(MessageToDict(next(iter(word.values())), preserving_proto_field_name=True))
 
     def close(self) -> None:
         self.feed.close()
@@ -67,7 +75,7 @@ def test_rows_follow_the_context_and_are_counted(ends: Ends) -> None:
     ends.submitter.write_json(frames.END, {})
     assert frame_of(ends) == (frames.END, 0)
     ends._threads[1].join(60)
-    assert ends.said[-1] == {"fed": 3, "dropped": 0, "bytes": ends.said[-1]["bytes"], "all": True}
+    assert ends.said[-1] == {"rows": "3", "bytes": ends.said[-1]["bytes"], "finished": True}
 
 
 def test_a_streams_rows_wait_for_the_start(ends: Ends) -> None:
@@ -84,7 +92,7 @@ def test_a_value_that_cannot_cross_is_told(ends: Ends) -> None:
     ends.submitter.write_json(frames.CONTEXT, {})
     ends._threads[1].join(60)
     (said,) = ends.said
-    assert said["kind"] == "DataError" and said["refused"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
+    assert said["kind"] == "DataError" and said["words"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
 
 
 def test_a_barrier_has_its_place_among_the_rows(ends: Ends) -> None:
@@ -108,10 +116,10 @@ def test_rows_of_the_task_go_to_the_subtask_and_its_words_to_the_submitter() -> 
     feed, schema = Feed(), Schema.parse("a bigint, x double", "output_schema")
     (source, task), (submitter, target) = os.pipe(), os.pipe()
     narrow = pa.schema([("a", pa.int64()), ("x", pa.float64())])
-    output = {"schema": schema_text(schema.arrow), "rows": schema_text(narrow)}
-    assert schema_from(output["rows"]) == narrow
+    output = pb.Output(schema=schema_bytes(schema.arrow), rows=schema_bytes(narrow))
+    assert schema_from(output.rows) == narrow
     writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter)
-    passing = threading.Thread(target=feed.pass_on, args=(source, target, output))
+    passing = threading.Thread(target=feed.pass_on, args=(source, frames.FrameWriter(target), output))
     passing.start()
     writer.write_json(frames.OPENED, {})
     for _ in range(2):
@@ -136,9 +144,11 @@ def test_rows_of_the_task_go_to_the_subtask_and_its_words_to_the_submitter() -> 
 @pytest.mark.parametrize("word", ["answered", "returned", "failed"])
 def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) -> None:
     """Or when the script has returned; not when it has failed, nor after a row that could not be taken."""
-    feed, schema = Feed(), schema_text(Schema.parse("a bigint, x double", "output_schema").arrow)
+    feed, schema = Feed(), schema_bytes(Schema.parse("a bigint, x double", "output_schema").arrow)
     (source, task), (submitter, target) = os.pipe(), os.pipe()
-    passing = threading.Thread(target=feed.pass_on, args=(source, target, {"schema": schema, "rows": schema}))
+    passing = threading.Thread(
+        target=feed.pass_on, args=(source, frames.FrameWriter(target), pb.Output(schema=schema, rows=schema))
+    )
     passing.start()
     writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter)
     writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 3)
@@ -163,9 +173,11 @@ def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) 
 
 @pytest.mark.parametrize("rubbish", [b"hello, world! how are you", frames.HEADER.pack(frames.DATA, 0, 0, 1, 5) + b"hello"])
 def test_the_submitter_hears_of_a_task_that_breaks_the_protocol(rubbish: bytes) -> None:
-    feed, schema = Feed(), schema_text(Schema.parse("a bigint, x double", "output_schema").arrow)
+    feed, schema = Feed(), schema_bytes(Schema.parse("a bigint, x double", "output_schema").arrow)
     (source, task), (submitter, target) = os.pipe(), os.pipe()
-    passing = threading.Thread(target=feed.pass_on, args=(source, target, {"schema": schema, "rows": schema}))
+    passing = threading.Thread(
+        target=feed.pass_on, args=(source, frames.FrameWriter(target), pb.Output(schema=schema, rows=schema))
+    )
     passing.start()
     writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter, frames.FROM_WORKER)
     writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 4)

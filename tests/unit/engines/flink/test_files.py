@@ -15,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akrunner import codec
-from akrunner.engines.flink.feed import FileFeed, schema_text
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.feed import FileFeed
 from akrunner.engines.flink.files import BLOCKS_EACH, Part, SharedFiles, dealt
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io.formats import lines
 from akrunner.io.sources import open_source
 
@@ -69,7 +71,8 @@ def test_what_the_shares_read_is_the_table(tmp_path: Path, monkeypatch: pytest.M
     assert files is not None and files.sizes == tuple((str(path), path.stat().st_size) for path in paths)
     seen = []
     for share in range(3):
-        order = {"files": json.loads(json.dumps(files.order(share))), "chunk_rows": 4, "chunk_bytes": 1 << 20}
+        sent = pb.Order(files=files.order(share), chunk_rows=4, chunk_bytes=1 << 20).SerializeToString()
+        order = pb.Order.FromString(sent)
         rows = [row for batch in FileFeed()._chunks(order) for row in batch.to_pylist()]
         assert len(rows) in (66, 67)
         seen += rows
@@ -110,7 +113,8 @@ def test_what_the_submitter_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_that_has_gone_is_named(tmp_path: Path) -> None:
-    files = {"format": "parquet", "schema": schema_text(pa.schema([])), "parts": [[str(tmp_path / "gone.parquet"), 0, 0, 1]]}
-    order = {"files": files, "chunk_rows": 4, "chunk_bytes": 1 << 20}
+    gone = pb.Files.Part(path=str(tmp_path / "gone.parquet"), block="0", stop=1)
+    files = pb.Files(format="parquet", schema=schema_bytes(pa.schema([])), parts=[gone])
+    order = pb.Order(files=files, chunk_rows=4, chunk_bytes=1 << 20)
     with pytest.raises(Exception, match="cannot read .*gone.parquet on "):
         list(FileFeed()._chunks(order))

@@ -11,6 +11,7 @@ from typing import Any, List
 import pytest
 
 from akrunner.engines.flink import agent, hosting
+from akrunner.engines.flink.keys import Door, Keys
 
 
 @pytest.fixture
@@ -27,6 +28,12 @@ def function(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
+def hosted(function: Any) -> Any:
+    made = function.HostedSubtask({"token": "token"})
+    made.open(types.SimpleNamespace(get_index_of_this_subtask=lambda: 3, get_attempt_number=lambda: 0))
+    return made
+
+
 @pytest.mark.parametrize(
     ("error", "waits"),
     [
@@ -41,15 +48,17 @@ def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
 ) -> None:
     slept: List[float] = []
 
-    def lost(*given: object) -> None:
-        assert given == (("127.0.0.1", 1), "token")
+    door = Door("127.0.0.1", 1, 2, Keys("token"))
+
+    def lost(*given: object, **who: object) -> None:
+        assert given == (door,) and who == {"subtask": 3, "attempt": 0}
         raise error
 
-    monkeypatch.setattr(hosting, "reached", lambda told: (("127.0.0.1", 1), "token"))
+    monkeypatch.setattr(hosting, "reached", lambda told, keys: door if keys == Keys("token") else None)
     monkeypatch.setattr(agent, "work", lost)
     monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
     with pytest.raises(type(error)) as caught:
-        function.HostedSubtask().process_element("where it is", None)
+        hosted(function).process_element("where it is", None)
     assert caught.value is error
     assert slept == ([function._HOST_SECONDS] if waits else [])
 
@@ -57,11 +66,11 @@ def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
 def test_so_is_it_before_a_place_that_never_reaches_the_host(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: List[float] = []
 
-    def gone(told: str) -> None:
+    def gone(told: str, keys: Keys) -> None:
         raise OSError("the job's host does not answer")
 
     monkeypatch.setattr(hosting, "reached", gone)
     monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
     with pytest.raises(OSError, match="does not answer"):
-        function.HostedSubtask().process_element("where it was", None)
+        hosted(function).process_element("where it was", None)
     assert slept == [function._HOST_SECONDS]

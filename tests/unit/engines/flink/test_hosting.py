@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import pytest
 
 from akrunner.engines.flink.hosted import addresses
 from akrunner.engines.flink.hosting import marked, reached, unmarked
+from akrunner.engines.flink.hub import Hub
+from akrunner.engines.flink.issue import issued
+from akrunner.engines.flink.keys import Door
 
 
 def test_words_are_found_again_in_javas_exceptions() -> None:
@@ -21,14 +23,22 @@ def test_words_are_found_again_in_javas_exceptions() -> None:
     assert unmarked("java.lang.RuntimeException") is None
 
 
-def test_the_first_address_that_answers_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        # nobody listens on the first
-        told = {"addresses": ["127.0.0.99", "127.0.0.1"], "port": port, "token": "t", "machine": "m"}
-        assert reached(json.dumps(told)) == (("127.0.0.1", port), "t")
+@pytest.mark.parametrize("tls", [True, False])
+def test_the_first_address_that_answers_is_taken(tls: bool) -> None:
+    keys = issued(tls)
+    hub = Hub("127.0.0.1", keys.host)
+    # nobody listens on the first
+    told = {"addresses": ["127.0.0.99", "127.0.0.1"], "port": hub.port, "rows": hub.rows, "machine": "m"}
+    try:
+        assert reached(json.dumps(told), keys.agents) == Door("127.0.0.1", hub.port, hub.rows, keys.agents)
+        if tls:
+            # a machine that has the same address in another network
+            with pytest.raises(OSError, match="the job's host on m does not answer"):
+                reached(json.dumps(told), issued().agents)
+    finally:
+        hub.close()
     with pytest.raises(OSError, match="the job's host on m does not answer"):
-        reached(json.dumps(told))
+        reached(json.dumps(told), keys.agents)
 
 
 def test_addresses_other_machines_reach_come_first() -> None:

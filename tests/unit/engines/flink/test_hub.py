@@ -1,30 +1,36 @@
-"""The hub among strangers, and agents that say what they should not: a hub and an agent in one process, over real connections."""
+"""Agents that say what they should not, and what fails at either end: a hub and an agent in one process, over real connections."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import json
 import os
 import queue
-import socket
 import sys
 import tarfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Iterator
 
+import grpc
 import pyarrow as pa
 import pytest
 
-from akrunner.engines.flink import agent, hub, threads
+from akrunner.engines.flink import agent, threads
+from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.client import Client, Submission
-from akrunner.engines.flink.connections import BadLine, Lines
-from akrunner.engines.flink.feed import Feed, schema_text
-from akrunner.engines.flink.hub import Hub, Place, RemoteProcess
+from akrunner.engines.flink.connections import opened
+from akrunner.engines.flink.feed import Feed
+from akrunner.engines.flink.greeter import Greeter
+from akrunner.engines.flink.issue import issued
+from akrunner.engines.flink.keys import Door
+from akrunner.engines.flink.line import Line
+from akrunner.engines.flink.places import BadWord, Place
+from akrunner.engines.flink.remote import RemoteProcess
+from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.errors import JobCancelledError, JobError, StartError
+from akrunner.wire import frames
 
 PASSES = """
 import os, sys
@@ -50,141 +56,76 @@ class Nobody:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Hub]:
-    made = Hub("127.0.0.1")
-    try:
-        yield made
-    finally:
-        made.close()
-        assert not made._greeting.is_alive()
-
-
-def connected(made: Hub) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", made.port), timeout=10)
-
-
-def hello(made: Hub, place: str = "p", channel: str = "control", **who: Any) -> socket.socket:
-    connection = connected(made)
-    said = {"token": made.token, "place": place, "channel": channel, "who": {"fed": False, **who}}
-    connection.sendall(json.dumps(said).encode() + b"\n")
-    return connection
-
-
-def ended(connection: socket.socket) -> bool:
-    with contextlib.suppress(ConnectionError):
-        return connection.recv(1) == b""
-    return True
-
-
-@pytest.mark.parametrize(
-    "said",
-    [b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"\xff\n", b"[" * 4000 + b"\n", b"x" * 9000, b'{"token": 1}\n', b"\n",
-     b'{"token": "guessed", "place": "x", "channel": "control", "who": {"fed": false}}\n'],
-)  # fmt: skip
-def test_nobody_comes_in_without_the_token(said: bytes) -> None:
-    with listening() as made, connected(made) as stranger:
-        stranger.sendall(said)
-        assert ended(stranger) and made.arrived.empty() and made.broken is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"channel": "other"}, {"who": None}, {"who": {}}, {"who": {"fed": False, "attempt": "x"}}, {"who": []}, {"place": "nobody", "channel": "data"}],
-)  # fmt: skip
-def test_a_hello_is_checked_also_with_the_token(change: Dict[str, Any]) -> None:
-    with listening() as made, connected(made) as one:
-        said = {"token": made.token, "place": "p", "channel": "control", "who": {"fed": False}, **change}
-        one.sendall(json.dumps(said).encode() + b"\n")
-        assert ended(one) and made.arrived.empty() and made.broken is None
-
-
-def test_five_hundred_strangers_hold_up_nobody() -> None:
-    before = threading.active_count()
-    with listening() as made, contextlib.ExitStack() as open_ones:
-        for number in range(500):
-            stranger = open_ones.enter_context(connected(made))
-            with contextlib.suppress(OSError):
-                stranger.sendall(b"" if number % 2 else b'{"tok')
-        with hello(made, attempt=3) as one:
-            place = made.arrived.get(timeout=60)
-            assert place.attempt == 3
-            assert threading.active_count() == before + 1
-            assert len(made._strangers) <= hub._STRANGERS
-            place.say(leave=True)
-            assert b"leave" in one.recv(100)
-
-
-def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_HELLO_SECONDS", 0.2)
-    with listening() as made, connected(made) as silent, connected(made) as slow:
-        slow.sendall(b'{"token"')
-        assert ended(silent) and ended(slow) and made._strangers == {}
-
-
-def test_what_follows_a_hello_is_not_read_with_it() -> None:
-    with listening() as made, hello(made):
-        place = made.arrived.get(timeout=60)
-        with connected(made) as log:
-            said = {"token": made.token, "place": "p", "channel": "log"}
-            log.sendall(json.dumps(said).encode()[:10])
-            log.sendall(json.dumps(said).encode()[10:] + b"\nthe first line")
-            with place.opened("log", 10) as got:
-                assert got.recv(100) == b"the first line"
-
-
-def test_a_line_is_bounded() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        lines = Lines(ours, 100)
-        theirs.sendall(b'{"a": 1}\n{"b": 2}\n' + b"[" * 50 + b"\n7\n" + b"x" * 200)
-        assert lines.hear(5) == {"a": 1} and lines.waiting and lines.hear(5) == {"b": 2}
-        with pytest.raises(BadLine, match="no JSON"):
-            lines.hear(5)
-        with pytest.raises(BadLine, match="no JSON object"):
-            lines.hear(5)
-        with pytest.raises(BadLine, match="more than 100 bytes"):
-            lines.hear(5)
-        with pytest.raises(TimeoutError):
-            Lines(theirs, 100).hear(0.05)
-
-
-@contextlib.contextmanager
-def subtasks_of_one() -> Iterator["tuple[Subtasks, Nobody]"]:
+def subtasks_of_one(tls: bool = True) -> Iterator["tuple[Subtasks, Nobody]"]:
     nobody = Nobody()
-    made = Subtasks(nobody, "127.0.0.1", 1, {})
+    made = Subtasks(nobody, "127.0.0.1", 1, {}, issued(tls))
     try:
         yield made, nobody
     finally:
         made.close()
 
 
+def door_of(nobody: Nobody) -> Door:
+    return Door.of(nobody.order["door"])
+
+
+@pytest.mark.parametrize("tls", [True, False])
 @pytest.mark.parametrize(
     "word",
-    [b"nonsense\n", b'{"rss": "much"}\n', b'{"exit": {}}\n', b'{"exit": 7}\n', b"x" * (5 << 20), b'{"broken": "it says"}\n'],
-)
-def test_an_agent_that_breaks_the_protocol_fails_the_job(word: bytes, tmp_path: Path) -> None:
+    [
+        pb.Said(), pb.Said(register=pb.Register()), pb.Said(exit=pb.Exit(code=1, time_ns=-1, peak_rss=1)), pb.Said(broken="it says"),
+        pb.Said(log=pb.Log(data=b"x" * (5 << 20))),
+    ],
+)  # fmt: skip
+def test_an_agent_that_breaks_the_protocol_fails_the_job(word: Any, tls: bool, tmp_path: Path) -> None:
     package = tmp_path / "package.tar"
     package.write_bytes(b"")
-    with subtasks_of_one() as (made, _), hello(made._hub) as control:
+    with subtasks_of_one(tls) as (made, nobody), Line(door_of(nobody), place="p") as line:
         (place,) = made.come(10)
-        with hello(made._hub, channel="data"), hello(made._hub, channel="log"):
-            control.sendall(b'{"started": 1}\n')
-            process = RemoteProcess(place, str(package), {}, 10)
-            with contextlib.suppress(OSError):
-                control.sendall(word)
+        with opened(door_of(nobody), "p", pb.Opening.IN), opened(door_of(nobody), "p", pb.Opening.OUT):
+            line.say(started=pb.Started(pid=1))
+            process = RemoteProcess(place, str(package), pb.Order(), 10)
+            line._out.put(word)
             assert process.wait(60) is not None
-            with pytest.raises(JobError, match="the agent of subtask 0 broke the protocol|it says"):
-                made.check()
-            for descriptor in (process.log_fd, process.output_fd, process.input_fd):
-                os.close(descriptor)
+            closed(process)
+            if word.WhichOneof("word") == "exit":
+                assert process.exit.code == 1 and process.exit.signal is None  # type: ignore[union-attr]
+            elif word.WhichOneof("word") == "log":
+                # gRPC's own bound: the stream is cut
+                assert place.gone.wait(60)
+            else:
+                assert ("it says" if word.broken else "the agent of subtask 0 broke the protocol") in until_it_is_told(made)
+
+
+def test_answers_nobody_has_asked_for_are_bounded() -> None:
+    place = Place(4)
+    place.listen(iter([pb.Said(started=pb.Started(pid=1))] * 20))
+    assert place.broken is not None and "the agent of subtask 4 broke the protocol: it says started without end" in place.broken
+    assert place.gone.is_set()
+
+
+def test_what_a_task_says_that_makes_no_sense_is_the_agents() -> None:
+    class Picky:
+        def take(self, word: Any) -> None:
+            raise BadWord("no such row")
+
+        def over(self) -> None:
+            self.ended = True
+
+    place, task = Place(1), Picky()
+    place.heeds(task)
+    place.listen(iter([pb.Said(given=pb.Given(rows=-1))]))
+    assert task.ended and place.broken == "the agent of subtask 1 broke the protocol: no such row"
 
 
 def test_the_hubs_own_thread_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Hub) -> None:
+    def fails(self: Greeter) -> None:
         raise AttributeError("no such thing")
 
-    monkeypatch.setattr(Hub, "_accept", fails)
-    with subtasks_of_one() as (made, _), hello(made._hub):
+    monkeypatch.setattr(Greeter, "_accept", fails)
+    with subtasks_of_one() as (made, nobody):
+        with pytest.raises(OSError):
+            opened(door_of(nobody), "p", pb.Opening.IN)
         with pytest.raises(JobError, match="akrunner's own thread 'hub' failed:\n(.|\n)*AttributeError: no such thing"):
             made.come(30)
         with pytest.raises(JobError, match="akrunner's own thread 'hub' failed"):
@@ -199,13 +140,41 @@ def test_a_job_cancelled_by_somebody_else_is_cancelled() -> None:
 
 
 def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
-    with subtasks_of_one() as (made, _), hello(made._hub):
+    with subtasks_of_one() as (made, nobody), Line(door_of(nobody), place="p"):
         made.come(10)
         made.submitted.state = "RUNNING"
         assert made.can_be_used()
         made.submitted.state = "CANCELLING"
         assert not made.can_be_used()
         made.submitted.ended.set()
+
+
+def test_who_is_missing_is_named() -> None:
+    nobody = Nobody()
+    for fed, words in ((0, "missing: 0, 2, 3;"), (2, "missing: 0, 1, 0 of those without rows;")):
+        made = Subtasks(nobody, "127.0.0.1", 4, {}, issued(), fed=fed)
+        try:
+            with Line(door_of(nobody), place="p", subtask=1):
+                with pytest.raises(
+                    StartError, match=f"1 of 4 subtasks came within 0.5 s (.*){words} the Flink job is being submitted"
+                ):
+                    made.come(0.5)
+        finally:
+            made.close()
+
+
+def test_one_of_an_attempt_of_before_is_sent_away() -> None:
+    nobody = Nobody()
+    made = Subtasks(nobody, "127.0.0.1", 2, {}, issued())
+    try:
+        with Line(door_of(nobody), place="old", attempt=0) as old, Line(door_of(nobody), place="new", attempt=1):
+            with pytest.raises(StartError, match="1 of 2"):
+                made.come(1.0)
+            assert [place.attempt for place in made.places] == [1]
+            with pytest.raises(agent.SubmitterGone):
+                old.hear()
+    finally:
+        made.close()
 
 
 class Beside:
@@ -215,15 +184,12 @@ class Beside:
         self._made = made
         self._folder = folder
         self.ended: "queue.Queue[Any]" = queue.Queue()
-        address = nobody.order["address"]
-        self._thread = threading.Thread(
-            target=self._run, args=((address[0], address[1]), nobody.order["token"], given), name="beside", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(door_of(nobody), given), name="beside", daemon=True)
         self._thread.start()
 
-    def _run(self, address: Any, token: str, given: Any) -> None:
+    def _run(self, door: Door, given: Any) -> None:
         try:
-            self.ended.put(agent.work(address, token, given))
+            self.ended.put(agent.work(door, given))
         except BaseException as e:
             self.ended.put(e)
 
@@ -240,8 +206,7 @@ class Beside:
         with tarfile.open(package, "w") as archive:
             archive.add(bundle, "bundle.zip")
             archive.add(work, "work")
-        told = {"output": None, "files": None, "threads": 1, "env": {}, "directories": ["tmp"], **order}
-        return RemoteProcess(place, str(package), told, 20)
+        return RemoteProcess(place, str(package), pb.Order(threads=1, directories=["tmp"], **order), 20)
 
     def join(self) -> Any:
         self._thread.join(60)
@@ -250,8 +215,9 @@ class Beside:
 
 
 def closed(process: RemoteProcess) -> None:
-    for descriptor in (process.log_fd, process.output_fd, process.input_fd):
-        os.close(descriptor)
+    process._in.close()
+    process._out.close()
+    os.close(process.log_fd)
 
 
 def until_it_is_told(made: Subtasks) -> str:
@@ -280,7 +246,7 @@ def fails_in(thread: str, target: Any) -> Any:
 
 #: thread of the agent's -> what fails in it
 KINDS = {
-    "out": "_pump", "log": "_pump", "in": "_pump", "close-out": "_close_out", "close-in": "_close_in",
+    "out": "pump_out", "log": "_read", "in": "pump_in", "close-out": "_close_out", "close-in": "_close_in",
 }  # fmt: skip
 
 
@@ -294,13 +260,17 @@ def test_no_thread_beside_a_task_dies_without_a_word(
             monkeypatch.setattr(agent.ChildProcess, "sample", fails)
         else:
             monkeypatch.setattr(agent, KINDS[kind], fails_in(kind, getattr(agent, KINDS[kind])))
-        process = beside.start()
-        if kind.startswith("close"):
+        # told of it before it has everything, it has no process
+        process = None
+        with contextlib.suppress(OSError):
+            process = beside.start()
+        if kind.startswith("close") and process is not None:
             process.kill()
         told = until_it_is_told(made)
-        closed(process)
+        if process is not None:
+            closed(process)
         # it ends by itself: the task's process and directory go
-        assert isinstance(beside.join(), (agent.SubmitterGone, AttributeError))
+        assert isinstance(beside.join(), (agent.SubmitterGone, AttributeError, OSError))
     assert (
         f"akrunner's own thread {kind!r} beside the task" in told
         and "Traceback" in told
@@ -316,25 +286,33 @@ def test_no_thread_between_flink_and_a_task_does_either(
     kind: str, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Feed, FED[kind], fails_in(kind, getattr(Feed, FED[kind])))
-    schema = schema_text(pa.schema([("a", pa.int64())]))
-    order = {"mode": "stream", "data_format": "columns", "chunk_rows": 10, "chunk_bytes": 1000, "pairs": None}
+    schema = schema_bytes(pa.schema([("a", pa.int64())]))
+    order = {"mode": "stream", "data_format": "columns", "chunk_rows": 10, "chunk_bytes": 1000}
     with subtasks_of_one() as (made, nobody):
         given = Feed()
         beside = Beside(made, nobody, tmp_path, given)
         given._started.set()
-        process = beside.start(output={"schema": schema, "rows": schema}, **order)
+        process = None
+        with contextlib.suppress(OSError):
+            process = beside.start(output=pb.Output(schema=schema, rows=schema), **order)
         told = until_it_is_told(made)
-        closed(process)
+        if process is not None:
+            closed(process)
         assert isinstance(beside.join(), agent.SubmitterGone)
     assert f"akrunner's own thread '{kind}'" in told and "AttributeError: no such thing" in told
 
 
-def test_a_task_comes_and_goes(leaves_nothing: Path, tmp_path: Path) -> None:
-    with subtasks_of_one() as (made, nobody):
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_task_comes_and_goes(tls: bool, leaves_nothing: Path, tmp_path: Path) -> None:
+    with subtasks_of_one(tls) as (made, nobody):
         beside = Beside(made, nobody, tmp_path)
         process = beside.start()
-        os.write(process.input_fd, b"there and back")
-        assert os.read(process.output_fd, 100) == b"there and back"
+        writer, reader = process.writer(), process.reader(frames.EITHER_WAY, None)
+        long = [memoryview(bytes([number]) * size) for number, size in enumerate((10, 100_000, 3, 5_000_000))]
+        for payload in (b"there and back", long):
+            writer.write(frames.DATA, payload, 1)
+            frame = reader.read()
+            assert frame is not None and frame.payload == b"".join(payload if payload is long else [payload])
         said = b""
         while b"at work\n" not in said:
             said += (got := os.read(process.log_fd, 100))
@@ -361,11 +339,11 @@ def test_a_package_that_does_not_fit_or_is_none_is_refused(leaves_nothing: Path,
             (place,) = made.come(20)
             place.ask(sys.executable, "127.0.0.1", None)
             place.settle()
-            place.say(output=None, files=None, threads=1, env={}, directories=[])
-            with place.opened("data", 20) as data:
+            place.tell(order=pb.Order(threads=1))
+            with place.opened(pb.Opening.IN, 20) as data:
                 data.sendall(sent.to_bytes(8, "little") + b"0123456789")
-                said = place.hear(20)
-                assert said is not None and words in said["failed"]
+                said = place.answer(20)
+                assert said is not None and words in said.failed.words
             made.leave("enough")
             place.abandon()
             assert isinstance(beside.join(), (agent.JobFailed, agent.SubmitterGone))
@@ -389,43 +367,22 @@ def test_what_listens_to_the_submitting_process_is_missed(monkeypatch: pytest.Mo
     assert job.failed is not None and "akrunner's own thread 'flink' failed" in job.failed and "AttributeError" in job.failed
 
 
-def test_a_place_that_never_says_where_it_is() -> None:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        place = Place(ours)
-        where = '"address": "a:1", "folder": "/f", "machine": "m", "sees": true, "writes": true'
-        for said in ('{"address": 1}', f'{{{where}, "cores": "many"}}', f'{{{where}, "cores": Infinity}}'):
-            theirs.sendall(said.encode() + b"\n")
-            with pytest.raises(StartError, match="a subtask broke the protocol"):
-                place.settle()
-        theirs.sendall(b"rubbish\n")
-        with pytest.raises(StartError, match="the agent of subtask 0 broke the protocol: no JSON"):
-            place.settle()
-        place.close()
+def test_a_place_that_never_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(3)
+    monkeypatch.setattr(place, "_patience", 0.2)
+    with pytest.raises(StartError, match="the agent of subtask 3 said nothing for 0.2 s"):
+        place.settle()
+    lost = Place()
+    lost.lost()
+    with pytest.raises(StartError, match="a subtask has gone before its task was there"):
+        lost.settle()
 
 
-class _Cut:
-    """A connection of a network that was cut: what the system says of it, sooner or later."""
+def test_a_network_that_was_cut_is_no_fault_of_ours() -> None:
+    def cut() -> Iterator[Any]:
+        yield pb.Said(sample=pb.Sample())
+        raise grpc.RpcError("keepalive watchdog timeout")
 
-    def __init__(self, error: OSError) -> None:
-        self._error = error
-
-    def settimeout(self, seconds: object) -> None: ...
-
-    def recv(self, size: int) -> bytes:
-        raise self._error
-
-
-@pytest.mark.parametrize(
-    ("error", "broken"),
-    [
-        (TimeoutError(errno.ETIMEDOUT, "Connection timed out"), None),
-        (ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"), None),
-        (TimeoutError("timed out"), "the agent of subtask 3 said nothing for 5 s"),
-    ],
-)
-def test_a_network_that_was_cut_is_no_fault_of_ours(error: OSError, broken: Optional[str]) -> None:
-    place = Place(_Cut(error), 3)  # type: ignore[arg-type]
-    assert place.hear(5.0) is None and place.broken == broken
-    if broken is None:
-        assert place.hear(None) is None and place.broken is None
+    place = Place(3)
+    place.listen(cut())
+    assert place.gone.is_set() and place.broken is None

@@ -1,0 +1,146 @@
+"""Who connects to a host's port of rows: one thread greets all, and takes nothing from anybody who has not shown what it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import selectors
+import socket
+import ssl
+import time
+from typing import Callable, Dict, Optional
+
+from google.protobuf.message import DecodeError
+
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.connections import AGENT_END, HOST_END, LENGTH, OPENING_LIMIT, shut, tune
+from akrunner.engines.flink.keys import Keys
+
+#: a connection may take to say whose it is
+HELLO_SECONDS = 10.0
+#: connections that have not said so; the oldest goes when another comes
+STRANGERS = 128
+_TICK = 0.1
+_UNFIT = (OSError, DecodeError, ValueError)
+
+
+class Greeter:
+    """Listens, and greets in one thread; close it.
+
+    Args: host, port: to listen on, 0: any port; keys: of the host; let_in: told (place, kind, connection) of those who may come in, raises
+    ValueError if nobody waits for that one; died: told what the thread died of. Attributes: port; strangers: who is being greeted.
+    """
+
+    def __init__(
+        self, host: str, port: int, keys: Keys, let_in: Callable[[str, int, socket.socket], None], died: threads.Failed
+    ) -> None:
+        self.strangers: Dict[socket.socket, _Stranger] = {}
+        self._keys = keys
+        self._let_in = let_in
+        self._context = keys.context(server=True) if keys.tls else None
+        self._closed = False
+        self._listener = socket.create_server((host, port), backlog=256)
+        self._listener.setblocking(False)
+        self.port = int(self._listener.getsockname()[1])
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self.thread = threads.started("hub", died, self._greet)
+
+    def close(self) -> None:
+        self._closed = True
+        # what waits for strangers is not woken by closing what it listens on
+        shut(self._listener, socket.SHUT_RDWR)
+        self.thread.join(5.0)
+        self._listener.close()
+        self._selector.close()
+        for stranger in list(self.strangers):
+            stranger.close()
+
+    def _greet(self) -> None:
+        while not self._closed:
+            ready = [key.fileobj for key, _ in self._selector.select(_TICK)]
+            # first those who have said something: they make room
+            for connection in ready:
+                if isinstance(connection, socket.socket) and connection is not self._listener:
+                    self._hear(connection)
+            now = time.monotonic()
+            for connection in [one for one, stranger in self.strangers.items() if now > stranger.until]:
+                self._part(connection).close()
+            if self._listener in ready:
+                self._accept()
+
+    def _accept(self) -> None:
+        if len(self.strangers) >= STRANGERS:
+            self._part(next(iter(self.strangers))).close()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError as e:
+            if self.strangers and e.errno in (errno.EMFILE, errno.ENFILE):
+                self._part(next(iter(self.strangers))).close()
+            elif not self._closed and e.errno not in (errno.ECONNABORTED, errno.EAGAIN):
+                time.sleep(_TICK / 10)  # no room of the system's: it may come
+            return
+        connection.setblocking(False)
+        if self._context is not None:
+            try:
+                connection = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            except OSError:
+                connection.close()
+                return
+        self.strangers[connection] = _Stranger(time.monotonic() + HELLO_SECONDS, self._context is not None)
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _part(self, connection: socket.socket) -> socket.socket:
+        self._selector.unregister(connection)
+        del self.strangers[connection]
+        return connection
+
+    def _hear(self, connection: socket.socket) -> None:
+        """Some of its handshake, or its opening, and not a byte behind that: what follows is for whoever gets the connection."""
+        stranger = self.strangers[connection]
+        try:
+            if stranger.shakes_hands and isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
+                stranger.shakes_hands = False
+            while lacking := stranger.lacking():
+                got = connection.recv(lacking)
+                if not got:
+                    raise ConnectionError("no opening")
+                stranger.said += got
+            opening = pb.Opening.FromString(bytes(stranger.said[LENGTH.size :]))
+            said = (opening.place, str(opening.kind), opening.nonce)
+            if not self._keys.proves(opening.proof, AGENT_END, *said):
+                raise ValueError("it does not know the token")
+            self._part(connection)
+            connection.setblocking(True)
+            tune(connection)
+            answer = pb.Opened(proof=self._keys.proof(HOST_END, opening.nonce)).SerializeToString()
+            connection.sendall(LENGTH.pack(len(answer)) + answer)
+            self._let_in(opening.place, opening.kind, connection)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            self._selector.modify(connection, selectors.EVENT_READ)
+        except ssl.SSLWantWriteError:
+            self._selector.modify(connection, selectors.EVENT_WRITE)
+        except _UNFIT:
+            if connection in self.strangers:
+                self._part(connection)
+            connection.close()
+
+
+@dataclasses.dataclass
+class _Stranger:
+    """Who has not said who it is. Attributes: until: when its time is over; shakes_hands: of TLS; said: so far."""
+
+    until: float
+    shakes_hands: bool
+    said: bytearray = dataclasses.field(default_factory=bytearray)
+
+    def lacking(self) -> Optional[int]:
+        """Bytes that are still to come. Raises: ValueError: more than there may be."""
+        if len(self.said) < LENGTH.size:
+            return LENGTH.size - len(self.said)
+        (size,) = LENGTH.unpack(self.said[: LENGTH.size])
+        if size > OPENING_LIMIT:
+            raise ValueError("no opening is so long")
+        return LENGTH.size + int(size) - len(self.said)

@@ -1,0 +1,105 @@
+"""What travels of a table's rows to who answers them, and what is put beside the answers. Pure; a Flink machine does it as well as the host.
+
+::
+
+    table batch --fed--> what travels --worker--> outputs --+ kept columns, joined--> result batch
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.arrays import decoded, integers_of, truths_of
+from akrunner.column_types import TIMES, family_of
+from akrunner.errors import DataError
+from akrunner.schema import is_list, to_floats
+
+
+@dataclass(frozen=True)
+class Fed:
+    """What columns feed. Attributes: name, dtype: of the input; columns: of the table, side by side; travels: their names on the way."""
+
+    name: str
+    dtype: str
+    columns: Tuple[str, ...]
+    travels: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Attributes: inputs; feed: schema of what travels; outputs: columns of the answers; result: schema of what is made of both."""
+
+    inputs: Tuple[Fed, ...]
+    feed: pa.Schema
+    outputs: Tuple[str, ...]
+    result: pa.Schema
+
+    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """What travels for a batch of the table.
+
+        Raises: DataError: a null, or a number that does not fit what the model takes; names row and column.
+        """
+        arrays = []
+        for one in self.inputs:
+            for column, travels in zip(one.columns, one.travels):
+                target = self.feed.field(travels).type
+                arrays.append(_cast(batch.column(column), target, column, one, first_row))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.feed)
+
+    def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
+        """The result: kept columns of a batch of the table, and the outputs for its rows."""
+        names = set(self.outputs)
+        arrays = [outputs.column(f.name) if f.name in names else batch.column(f.name) for f in self.result]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.result)
+
+
+def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: int) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    array = decoded(array)
+    flat_type = target.value_type if is_list(target) else target
+    floating = pa.types.is_floating(flat_type)
+    if array.null_count and (is_list(target) or not floating):
+        row = first_row + int(np.flatnonzero(truths_of(array.is_null()))[0])
+        raise DataError(
+            f"row {row}, column {name!r}: is null, which input {one.name!r} of the model cannot take; give "
+            f"defaults={{{name!r}: ...}} (--default {name}=...), or leave the row out with select=",
+            row=row,
+            column=name,
+        )
+    if family_of(array.type) in TIMES:
+        array = integers_of(array)
+    if array.type == target:
+        return array
+    if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):
+        array = array.cast(pa.large_string())
+    try:
+        return _as_input(array, target)
+    except pa.ArrowInvalid as e:
+        row = first_row + _first_misfit(array, target)
+        raise DataError(
+            f"row {row}, column {name!r}: does not fit {one.dtype}, which input {one.name!r} takes: {e}", row=row, column=name
+        ) from None
+
+
+def _as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """A double rounded to the model's float is what everybody expects; one that becomes infinite, or an integer cut, is not."""
+    floating = pa.types.is_floating(target.value_type if is_list(target) else target)
+    return to_floats(array, target) if floating else array.cast(target)
+
+
+def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _as_input(array.slice(low, middle - low), target)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
