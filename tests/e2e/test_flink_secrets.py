@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import urllib.request
 from pathlib import Path
@@ -15,6 +16,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster, engine
 from akrunner.engines.flink.issue import JobKeys, issued
 from tests.conftest import FLINK, Script
+from tests.unit.engines.flink.test_strangers import two_free_ports
 
 WAITS = """
     import os, time
@@ -71,12 +73,12 @@ def test_a_jobs_keys_are_shown_nowhere(
     notes = tmp_path / "notes"
     notes.mkdir()
     failed: List[BaseException] = []
+    port = two_free_ports()
+    there = FlinkEngine(flink_cluster.address, python=str(FLINK), port=port)
 
     def run() -> None:
         try:
-            akrunner.run(
-                script(WAITS), {"a": [1]}, user_params={"notes": str(notes)}, engine=FlinkEngine(flink_cluster.address, python=str(FLINK))
-            )  # fmt: skip
+            akrunner.run(script(WAITS), {"a": [1]}, user_params={"notes": str(notes)}, engine=there)
         except BaseException as e:
             failed.append(e)
 
@@ -86,6 +88,8 @@ def test_a_jobs_keys_are_shown_nowhere(
         while not (notes / "here").exists():
             assert running.is_alive(), failed
             running.join(0.1)
+        for one in (port, port + 1):
+            socket.create_connection(("127.0.0.1", one), 20).close()
         with urllib.request.urlopen(f"http://{flink_cluster.address}/jobs", timeout=60) as answer:
             jobs = [one["id"] for one in json.load(answer)["jobs"] if one["status"] == "RUNNING"]
         said = {path: text for job in jobs for path, text in shown(flink_cluster.address, job).items()}

@@ -159,12 +159,30 @@ def pump_out(source: int, connection: socket.socket) -> None:
 
 def pump_in(connection: socket.socket, target: int) -> None:
     """Bytes from a connection to a descriptor, until either ends."""
-    buffer = bytearray(_CHUNK)
-    whole = memoryview(buffer)
+    buffer = memoryview(bytearray(_CHUNK))
     try:
-        while got := connection.recv_into(whole):
-            view: Any = whole[:got]
+        while got := _come(connection, buffer):
+            view: Any = buffer[:got]
             while len(view):
                 view = view[os.write(target, view) :]
     except OSError:
         return
+
+
+def _come(connection: socket.socket, buffer: memoryview) -> int:
+    """What has come, waiting for the first of it: TLS gives 16 kB at a time, and each piece that is passed on wakes a process.
+
+    Returns: bytes, 0 at the end.
+    """
+    at = connection.recv_into(buffer)
+    if not at or not isinstance(connection, ssl.SSLSocket):
+        return at
+    connection.setblocking(False)
+    try:
+        while at < len(buffer) and (got := connection.recv_into(buffer[at:])):
+            at += got
+    except (ssl.SSLWantReadError, BlockingIOError):
+        pass
+    finally:
+        connection.setblocking(True)
+    return at
