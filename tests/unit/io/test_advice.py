@@ -29,7 +29,7 @@ def test_a_refused_type(kind: str, column: str) -> None:
     table = pa.table({"id": pa.array([1]), column: REFUSED[kind]})
     with pytest.raises(SchemaError, match=r"select= \(--select\): ") as caught:
         Schema.from_arrow(table.schema)
-    found = re.search(r"\* REPLACE \(.*\)", str(caught.value))
+    found = re.search(r"\* REPLACE \(.*\)", str(caught.value).partition(", or take its fields")[0])
     assert found is not None
     select = found[0]
     schema = Schema.from_arrow(open_source(table, read_examples=read_examples, select=select).schema)
