@@ -101,6 +101,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def dotted(table: str) -> str:
+    """A table as SQL has it. Args: table: NAME, or SCHEMA.NAME."""
+    schema, dot, name = table.partition(".")
+    return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
+
+
 def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
     """Raises: SinkError: rows have a column that the table lacks."""
     for name in rows.names:

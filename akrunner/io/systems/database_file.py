@@ -10,6 +10,7 @@ from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io.rename import move_new
 from akrunner.io.systems.base import Url
 from akrunner.io.unfinished import came_meanwhile, partial_of
+from akrunner.schema import nearest
 
 #: files that SQLite and DuckDB keep beside theirs while they write
 _BESIDE = ("", "-journal", "-wal", "-shm", ".wal")
@@ -37,8 +38,6 @@ def check_there(path: str, url: Url) -> None:
 
 def which_table(url: Url, there: Sequence[str]) -> str:
     """The table a URL names, or the only one there is. Raises: SourceError: which one is not said, or it is not there."""
-    from akrunner.schema import nearest
-
     listed = f"{', '.join(there[:10])}{' and others' if len(there) > 10 else ''}" if there else "none"
     if url.table is None:
         if len(there) == 1:

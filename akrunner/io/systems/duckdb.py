@@ -10,7 +10,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.table import TableSource
 
@@ -81,12 +81,7 @@ def _table(connection: Any, place: Url) -> str:
         "SELECT CASE WHEN table_schema = 'main' THEN table_name ELSE table_schema || '.' || table_name END FROM information_schema.tables "
         "WHERE table_catalog = current_database() ORDER BY 1"
     ).fetchall()
-    return _dotted(which_table(place, [str(row[0]) for row in rows]))
-
-
-def _dotted(table: str) -> str:
-    schema, dot, name = table.partition(".")
-    return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
+    return dotted(which_table(place, [str(row[0]) for row in rows]))
 
 
 def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
@@ -94,7 +89,7 @@ def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
     import duckdb
 
     try:
-        return duckdb_reader(connection.sql(f"SELECT * FROM {_dotted(table)} LIMIT 0")).schema
+        return duckdb_reader(connection.sql(f"SELECT * FROM {dotted(table)} LIMIT 0")).schema
     except duckdb.CatalogException:
         return None
 
@@ -109,14 +104,14 @@ class _Writing(Transaction):
         self._connection.begin()
         if _columns_of(self._connection, table) is None:
             self._connection.register("akrunner_rows", schema.empty_table())
-            self._connection.execute(f"CREATE TABLE {_dotted(table)} AS SELECT * FROM akrunner_rows")
+            self._connection.execute(f"CREATE TABLE {dotted(table)} AS SELECT * FROM akrunner_rows")
         elif overwrite:
-            self._connection.execute(f"DELETE FROM {_dotted(table)}")
+            self._connection.execute(f"DELETE FROM {dotted(table)}")
 
     def append(self, rows: pa.Table) -> None:
         names = ", ".join(map(quoted, rows.column_names))
         self._connection.register("akrunner_rows", rows)
-        self._connection.execute(f"INSERT INTO {_dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
+        self._connection.execute(f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
 
     def commit(self) -> None:
         self._connection.commit()

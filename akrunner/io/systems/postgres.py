@@ -24,8 +24,9 @@ from akrunner.foreign import ours
 from akrunner.io.paths import local_path
 from akrunner.io.systems import pg_types
 from akrunner.io.systems.adbc import asked, driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, slices
 from akrunner.io.table import TableSource
+from akrunner.schema import nearest
 
 #: of ours; libpq takes the others
 _OURS = ("table", "password_file", "decimals", "connections")
@@ -141,8 +142,6 @@ class _Place:
 
 
 def _nearby(name: str, there: List[str]) -> str:
-    from akrunner.schema import nearest
-
     few = (
         f" (there are {', '.join(there[:10])}{' and others' if len(there) > 10 else ''})"
         if there
@@ -153,7 +152,7 @@ def _nearby(name: str, there: List[str]) -> str:
 
 def _found(cursor: Any, table: str) -> Optional[str]:
     """A table's name in quotes with its schema, None: there is none. Args: table: as it is, or as SQL has it: NAME, SCHEMA.NAME, "a.b"."""
-    for name in (quoted(table), _dotted(table)):
+    for name in (quoted(table), dotted(table)):
         cursor.execute(
             "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','v','m','f','p')",
@@ -163,11 +162,6 @@ def _found(cursor: Any, table: str) -> Optional[str]:
         if row is not None:
             return str(row[0])
     return None
-
-
-def _dotted(table: str) -> str:
-    schema, dot, name = table.partition(".")
-    return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
 
 
 def _inner(query: str) -> str:
@@ -328,7 +322,7 @@ class _Writing(Transaction):
         declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
         if target is None:
             schema, dot, name = self._table.partition(".")
-            made = _dotted(self._table)
+            made = dotted(self._table)
             cursor.execute(f"CREATE TABLE {made} ({declared})")
             self._sent_to = (name, schema, False) if dot and name else (self._table, "", False)
             return
