@@ -152,6 +152,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    _check_needed(given, mode)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -281,6 +282,19 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: Option
         if schema is not None:
             with ours(SinkError, f"output: {path}"):
                 sink_to(path, schema, codec.write_examples, output_format, overwrite)
+
+
+#: an option -> the one without which it means nothing
+_NEEDS = (("output_format", "output"), ("evaluator_timeout", "evaluator"))
+
+
+def _check_needed(given: Arguments, mode: str) -> None:
+    """Raises: ConfigError: an option was given that means nothing without another. (Lines of a stream have a format on stdout, too.)"""
+    for name, need in _NEEDS:
+        usual = Arguments.__dataclass_fields__[name].default
+        if mode != "stream" and getattr(given, name) != usual and not getattr(given, need):
+            flag, other = (f"--{one.replace('_', '-')}" for one in (name, need))
+            raise ConfigError(f"{name}= ({flag}) means nothing without {need}= ({other}); leave it out, or give both")
 
 
 def _check_sink(given: Arguments, job: JobSpec) -> None:

@@ -51,7 +51,7 @@ _AUTHORIZATION = re.compile(
 #: times a name may be percent-encoded
 _ENCODED = 3
 _NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
-_ENDINGS = ("password", "passwd", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
+_ENDINGS = ("password", "passwd", "_pass", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
 #: more of them, that mean something else where they stand by themselves
 _NAMES_IN_URLS = frozenset("key code pass jwt hmac".split())
 _ENDINGS_IN_URLS = (

@@ -259,11 +259,17 @@ def reference() -> str:
         for one in of_jobs:
             if one.group == group and not one.hidden:
                 names = [f"`{one.name}`"] if set(one.verbs) - set(_APART) else []
-                names += [f"`{word}`" for word in (", ".join(one.words), one.variable) if word]
+                names += [f"`{word}`" for word in (", ".join(_of_jobs(one)), one.variable) if word]
                 lines.append(f"| {'<br>'.join(names)} | {', '.join(_takers(one))} | {_default(one)} | {_cell(one)} |")
     for name, title in _SECTIONS.items():
         lines += ["", f"## {title}", "", "| option | default | |", "| --- | --- | --- |", *_section(name)]
     return "\n".join([*lines, ""])
+
+
+def _of_jobs(option: Option) -> Sequence[str]:
+    """The flags of an option as commands of jobs have it; of others it may be what stands without one."""
+    command = next((name for name in ("run", "train", "stream", "predict") if option in of_command(name)), None)
+    return option.words_in(command) if command is not None else option.words
 
 
 def _takers(option: Option) -> List[str]:

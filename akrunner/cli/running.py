@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from typing import Any, List, Literal, Mapping, Optional
 
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables
+from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables, values
 from akrunner.cli.guarded import emit
+from akrunner.foreign import redacted
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -147,7 +149,7 @@ def _plan(
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
 
     def planned(try_rows: Optional[int]) -> akrunner.Plan:
-        plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
+        plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
         return plan if output is None else dataclasses.replace(plan, output=output)
 
     try:
@@ -158,6 +160,25 @@ def _plan(
             say_plan(ctx, None, str(planned(None)), False, {})
         raise
     say_plan(ctx, dataclasses.replace(plan, trial=None), str(plan), words["as_json"], {"trial": _asdict(plan.trial)})
+
+
+def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
+    """The plan without what stands in files of values, which are for secrets."""
+    params = values.in_files(words["user_params"], values.params([], words["params_file"]))
+    env = values.in_files(words["env"], values.environment([], words["env_file"]))
+    given = {**values.params(words["user_params"], words["params_file"]), **values.environment(words["env"], words["env_file"])}
+    told = [value if isinstance(value, str) else json.dumps(value) for key, value in given.items() if key in params | env]
+    trial = plan.trial
+    if trial is not None:
+        trial = dataclasses.replace(
+            trial, printed=redacted(trial.printed, sorted((one for one in told if len(one) > 3), key=len, reverse=True))
+        )
+    return dataclasses.replace(
+        plan,
+        user_params={key: "***" if key in params else value for key, value in plan.user_params.items()},
+        env={key: "***" if key in env else value for key, value in plan.env.items()},
+        trial=trial,
+    )
 
 
 def say_plan(ctx: typer.Context, plan: Any, text: str, as_json: bool, more: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 import akrunner
 from akrunner.checks import KeyTwice, nearest_file, once_each
@@ -42,6 +42,12 @@ def environment(given: Sequence[str], files: Sequence[str]) -> Dict[str, str]:
     for path in files:
         found.update(_lines(_read(path, "--env-file"), path))
     return {**found, **pairs(given, "--env", files=True)}
+
+
+def in_files(given: Sequence[str], whole: Iterable[str]) -> Set[str]:
+    """The keys whose values nobody is to see: they stand in files. Args: given: KEY=VALUE; whole: keys of files that hold nothing else."""
+    divided = (one.partition("=") for one in given)
+    return {*whole, *(key for key, _, text in divided if text.startswith("@") and not text.startswith("@@"))}
 
 
 def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:

@@ -8,6 +8,7 @@ import re
 from typing import Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
@@ -25,6 +26,8 @@ _LEVELS = 50
 _LARGE = 1 << 18
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
+#: cells that say of a column of numbers that there is none
+_NO_VALUES = frozenset({"", "nan", "null"})
 #: what pyarrow raises at text it cannot read
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
@@ -131,6 +134,9 @@ class CsvParser:
 
     def _conversion(self, types: pa.Schema, only: Optional[List[str]]) -> pa_csv.ConvertOptions:
         options = pa_csv.ConvertOptions(column_types=types, include_columns=only)
+        if not any(pa.types.is_integer(field.type) and field.name in self.asked for field in types):
+            # a NaN is a number of floats, and no null; whoever asks for integers means that there is none
+            options.null_values = [word for word in options.null_values if word.lstrip("-").lower() != "nan"]
         if not self.asked:
             # 1 and 0 are truths where that was asked for; a guess would lose what stands there
             options.true_values = [word for word in options.true_values if word != "1"]
@@ -181,6 +187,12 @@ class CsvParser:
                     f"input_schema= (--input-schema) with '{field.name} bytes'"
                 )
         types = {field.name: field.type for field in table.schema}
+        for field in table.schema:
+            # NA is Namibia as well: a column of nothing but such words is one of texts, if some are not what numbers have
+            if pa.types.is_null(field.type) and field.name not in self.asked:
+                there = pc.unique(self._words(piece, field.name)())
+                if any(word.strip().lower().lstrip("-") not in _NO_VALUES for word in there.to_pylist() if word is not None):
+                    types[field.name] = pa.string()
         odd = self._identifiers(piece, table)
         for name, (row, value) in odd.items():
             if name in self._types.names:

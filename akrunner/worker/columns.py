@@ -224,7 +224,9 @@ def _objects(name: str, values: NDArray[Any], valid: Optional[NDArray[Any]]) -> 
     elif hasattr(sample, "__len__"):
         header, buffers = _lists(name, flat)
     else:
-        array = _array(name, [0 if v is None else v for v in flat])
+        # of truths, a number beside them would make numbers of all
+        nothing = False if isinstance(sample, (bool, np.bool_)) else 0
+        array = _array(name, [nothing if v is None else v for v in flat])
         if array.dtype.kind not in "biuf":
             raise TypeError("write_batch: column %r holds %s, which no column can hold" % (name, type(sample).__name__))
         return _numbers(name, array, list(values.shape), valid)

@@ -284,3 +284,24 @@ def test_a_job_file_is_run_and_what_else_is_given_wins(leaves_nothing: Path, tmp
     assert "source: the job file; " in shown.stdout and "num_workers: --num-workers" in shown.stdout, shown
     result = akrunner.run(str(file), num_workers=1)
     assert result.table is not None and result.table.num_rows == 1
+
+
+def test_a_plan_shows_nothing_of_what_stands_in_files(tmp_path: Path, capsys: Any) -> None:
+    """Files are where secrets are to be, whatever they are called."""
+    (tmp_path / "s.py").write_text("def main(task_config):\n    print('told', task_config.user_params['k'])\n")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    for name, text in (("one.txt", "hidden-1"), ("p.json", '{"pin": "hidden-2"}'), ("e.env", "PIN=hidden-3\n")):
+        (tmp_path / name).write_text(text)
+    words = ["run", str(tmp_path / "s.py"), "-i", str(tmp_path / "t.csv"), "-p", f"k=@{tmp_path}/one.txt", "-p", "plain=shown"]
+    words += [
+        "--env",
+        f"E=@{tmp_path}/one.txt",
+        "--params-file",
+        str(tmp_path / "p.json"),
+        "--env-file",
+        str(tmp_path / "e.env"),
+    ]
+    for more in (["--dry-run=1"], ["--dry-run", "--json"]):
+        assert main([*words, *more]) == 0
+        told = capsys.readouterr().out
+        assert "hidden-" not in told and "shown" in told and "***" in told, told

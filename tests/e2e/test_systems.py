@@ -119,6 +119,15 @@ def test_a_table_without_rows_has_its_columns(kept: Kept, copy: Callable[..., An
     assert columns(kept, copy, output_schema=SCHEMA) == []
 
 
+def test_a_file_of_another_kind_is_told(tmp_path: Path, copy: Callable[..., Any]) -> None:
+    sqlite3.connect(tmp_path / "a.db").execute("CREATE TABLE t (a)").connection.close()
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(akrunner.SourceError, match="is a file of SQLite: write sqlite:///"):
+        copy(f"duckdb:///{tmp_path}/a.db?table=t")
+    with pytest.raises(akrunner.SourceError, match="is no file of DuckDB"):
+        copy(f"duckdb:///{tmp_path}/a.csv?table=t")
+
+
 def test_the_first_batch_decides_the_columns(kept: Kept, copy: Callable[..., Any]) -> None:
     copy(TABLE.slice(0, 1), kept.database.format("t"))
     assert kept.sql("SELECT id, p, s FROM t") == [(1, 0.5, "a, 'b' \"c\"")]

@@ -25,6 +25,7 @@ class _DuckDB:
         place.check(("table",))
         path = path_of(place, "duckdb")
         check_there(path, place)
+        _check_kind(path, place)
         what = f"source: cannot read {place.shown}"
         if query is not None:
             check_query(query, "select", SourceError)
@@ -68,6 +69,16 @@ class _DuckDB:
 
 
 SYSTEM = _DuckDB()
+
+
+def _check_kind(path: str, place: Url) -> None:
+    """Raises: SourceError: it is another kind of file, of which DuckDB would say something else."""
+    with ours(SourceError, f"source: cannot read {place.shown}"), open(path, "rb") as file:
+        head = file.read(16)
+    if head.startswith(b"SQLite format 3"):
+        raise SourceError(f"source: {place.shown}: {path} is a file of SQLite: write sqlite:/// for duckdb:///")
+    if head[8:12] != b"DUCK":
+        raise SourceError(f"source: {place.shown}: {path} is no file of DuckDB; a file of rows is an input by its path alone")
 
 
 def _connected(path: str, writes: bool = False) -> Any:
