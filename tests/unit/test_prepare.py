@@ -51,9 +51,20 @@ def test_what_may_be_secret_is_in_no_repr(script: str) -> None:
 
 def test_what_means_nothing_without_another_option_is_an_error(script: str) -> None:
     for wrong, words in (
-        (Arguments(script, {"a": [1]}, engine=LocalEngine(), output_format="csv"), "output_format= .* means nothing without output="),
-        (Arguments(script, {"a": [1]}, engine=LocalEngine(), evaluator_timeout=5.0), "evaluator_timeout= .* means nothing without evaluator="),
+        (
+            Arguments(script, {"a": [1]}, engine=LocalEngine(), output_format="csv"),
+            "output_format= .* means nothing without output=",
+        ),
+        (
+            Arguments(script, {"a": [1]}, engine=LocalEngine(), evaluator_timeout=5.0),
+            "evaluator_timeout= .* means nothing without evaluator=",
+        ),
     ):
         with pytest.raises(akrunner.ConfigError, match=words):
             prepare("batch", wrong)
-    assert prepare("stream", Arguments(script, [{"a": 1}], engine=LocalEngine(), output_schema="a bigint", output_format="csv")).job.mode == "stream"
+    assert (
+        prepare(
+            "stream", Arguments(script, [{"a": 1}], engine=LocalEngine(), output_schema="a bigint", output_format="csv")
+        ).job.mode
+        == "stream"
+    )

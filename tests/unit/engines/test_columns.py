@@ -174,3 +174,14 @@ def test_times_that_become_numbers_are_told() -> None:
     declared = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_schema=Schema.parse("day bigint")))
     declared.of(CHIEF, written(day=[1]))
     assert declared.warnings == []
+
+
+def test_truths_with_nulls_among_them_are_truths() -> None:
+    assert types(written(b=np.array([True, None, False], object), n=np.array([1, None, 2], object))) == {
+        "b": "bool",
+        "n": "int64",
+    }
+    assert types(written(b=np.array([np.bool_(True), None], object), m=np.array([True, None, 2], object))) == {
+        "b": "bool",
+        "m": "int64",
+    }
