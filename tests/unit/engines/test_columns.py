@@ -181,7 +181,7 @@ def test_truths_with_nulls_among_them_are_truths() -> None:
         "b": "bool",
         "n": "int64",
     }
-    assert types(written(b=np.array([np.bool_(True), None], object), m=np.array([True, None, 2], object))) == {
+    assert types(written(b=np.array([np.bool_(True), None, np.bool_(False)], object), m=np.array([True, None, 2], object))) == {
         "b": "bool",
         "m": "int64",
     }
