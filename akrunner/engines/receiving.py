@@ -52,20 +52,6 @@ class Receiver:
         self._group = group
         self._columns = OutputColumns(run.job)
         self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
-        self._take: Dict[EventKind, Callable[[Event, State], Optional[on.Event]]] = {
-            EventKind.OPENED: lambda event, state: on.Opened(event.task),
-            EventKind.READY: self._ready,
-            EventKind.ENTERED: lambda event, state: on.Entered(event.task),
-            EventKind.SERVING: lambda event, state: on.Serving(event.task),
-            EventKind.OUTPUT: self._output,
-            EventKind.PASSED: self._passed,
-            EventKind.REFUSED: self._refused,
-            EventKind.REPORT: self._report,
-            EventKind.CLOSED: self._closed,
-            EventKind.ENDED: lambda event, state: on.PipeEnded(event.task),
-            EventKind.BROKEN: lambda event, state: _broken(event.task, event.error),
-            EventKind.TABLE: self._table,
-        }
 
     def take(self, event: Event, state: State) -> Optional[on.Event]:
         """Take something a task said.
@@ -77,7 +63,7 @@ class Receiver:
         Raises:
             WriteError, and what else a sink raises: the rows cannot be stored. JobError: a fault of ours.
         """
-        return self._take[event.kind](event, state)
+        return _TAKE[event.kind](self, event, state)
 
     @property
     def warnings(self) -> List[str]:
@@ -162,3 +148,20 @@ def _failed(task: TaskSpec, kind: FailureKind, what: str) -> on.TaskFailed:
 
 def _broken(task: TaskSpec, why: object) -> on.TaskFailed:
     return _failed(task, FailureKind.BROKEN, f"broke the protocol: {why}")
+
+
+#: a kind of event -> who takes it
+_TAKE: Dict[EventKind, Callable[[Receiver, Event, State], Optional[on.Event]]] = {
+    EventKind.OPENED: lambda receiver, event, state: on.Opened(event.task),
+    EventKind.READY: Receiver._ready,
+    EventKind.ENTERED: lambda receiver, event, state: on.Entered(event.task),
+    EventKind.SERVING: lambda receiver, event, state: on.Serving(event.task),
+    EventKind.OUTPUT: Receiver._output,
+    EventKind.PASSED: Receiver._passed,
+    EventKind.REFUSED: Receiver._refused,
+    EventKind.REPORT: Receiver._report,
+    EventKind.CLOSED: Receiver._closed,
+    EventKind.ENDED: lambda receiver, event, state: on.PipeEnded(event.task),
+    EventKind.BROKEN: lambda receiver, event, state: _broken(event.task, event.error),
+    EventKind.TABLE: Receiver._table,
+}

@@ -72,15 +72,6 @@ class Supervisor:
         self._taken = 0
         self._last_look = 0.0
         self._oom_before = cgroups.killed()
-        self._carry_out: Dict[type, Callable[[Any], Optional[on.Event]]] = {
-            do.Start: self._start,
-            do.Stop: self._stop,
-            do.Warn: self._warn,
-            do.AwaitExit: self._await_exit,
-            do.AskStacks: self._ask_stacks,
-            do.LookClosely: self._look_closely,
-            do.TellStall: self._tell_stall,
-        }
 
     def run(self) -> Outcome:
         """Run it to its end.
@@ -134,7 +125,7 @@ class Supervisor:
         """Have it decided what follows from an event, and do that."""
         self._state, actions = machine.step(self._state, event, Moment(time.monotonic(), time.time_ns()))
         for action in actions:
-            answer = self._carry_out[type(action)](action)
+            answer = _CARRY_OUT[type(action)](self, action)
             if answer is not None:
                 self._happened(answer)
 
@@ -249,6 +240,18 @@ class Supervisor:
             warnings=[*self._run.warnings, *self._receiver.warnings],
             starts=self._launcher.starts(),
         )
+
+
+#: a kind of action -> what carries it out. Not of the instance: who holds what is bound to it would keep a job, and its model's files, alive for no one
+_CARRY_OUT: Dict[type, Callable[[Supervisor, Any], Optional[on.Event]]] = {
+    do.Start: Supervisor._start,
+    do.Stop: Supervisor._stop,
+    do.Warn: Supervisor._warn,
+    do.AwaitExit: Supervisor._await_exit,
+    do.AskStacks: Supervisor._ask_stacks,
+    do.LookClosely: Supervisor._look_closely,
+    do.TellStall: Supervisor._tell_stall,
+}
 
 
 def _error(verdict: Verdict, job: JobSpec, group: TaskGroup, state: State) -> BaseException:

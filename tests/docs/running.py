@@ -71,7 +71,8 @@ class Runner:
     def _one(self, words: Sequence[str], place: str, ends: str, where: Path) -> None:
         if ends == "Ctrl-C":
             return self._interrupted(words, place, where)
-        environ = {**os.environ, **self._exported}
+        # TensorFlow writes programs to the temp directory, and Python what it makes of them beside
+        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self._exported}
         options: Dict[str, Any] = dict(capture_output=True, text=True, timeout=_PATIENCE, cwd=where, stdin=subprocess.DEVNULL)
         if words[0] == sys.executable:
             done = hosts.run(words, env=environ, **options)

@@ -198,6 +198,8 @@ def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leave
         time.sleep(0.2)
         host.send_signal(signal.SIGKILL)
     flag.unlink()
+    # by the guard of what was killed
+    wait_for(lambda: not os.listdir(leaves_nothing))
     wait_for(lambda: kept.sql("SELECT id FROM t") == [(7,)])
     left = set(os.listdir(tmp_path)) - set(files) - {"train.py", "kept.db-journal", "kept.duckdb.wal"}
     assert not left, left
