@@ -129,7 +129,9 @@ def test_its_page_says_where_everything_is(page: Message) -> None:
 
 def test_the_extra_all_brings_what_the_others_do(page: Message) -> None:
     needed = [one.replace(" ", "") for one in page.get_all("Requires-Dist", [])]
-    assert {"all", "tf", "pandas", "odps", "postgres", "sqlite", "pack", "cluster", "flink", "dev"} <= set(page.get_all("Provides-Extra", []))
+    assert {"all", "tf", "pandas", "odps", "postgres", "sqlite", "pack", "cluster", "flink", "dev"} <= set(
+        page.get_all("Provides-Extra", [])
+    )
     assert (
         'akrunner[cluster,odps,pack,pandas,postgres,sqlite,tf];extra=="all"' in needed
         or 'akrunner[tf,pandas,odps,postgres,sqlite,pack,cluster];extra=="all"' in needed

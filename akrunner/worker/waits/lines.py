@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from akrunner.worker.waits import pipeline, shown
@@ -18,6 +19,8 @@ _SELDOM, _OFTEN = 0.2, 0.005
 #: seconds after which a thread that computes in Python lets others go on, where the doctor was asked for. With Python's own 0.005 a look would come only when the
 #: script waits for something, and of a step that is shorter nothing else would be seen
 _YIELD = 0.0002
+#: seconds for which the main thread's clock is watched after a look; looks that are enough to weigh them
+_WINDOW, _ENOUGH = 0.0002, 20
 _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
@@ -40,6 +43,10 @@ class Lines(object):
         self.seen: Dict[Tuple[bool, str, str], int] = {}
         self.busy: List[float] = []
         self._main = threading.main_thread().ident
+        #: of the main thread's looks, those after which it went on computing
+        self._computing: Dict[Tuple[bool, str, str], int] = {}
+        self._clock = _clock_of(self._main) if often else None
+        self._began = (time.perf_counter(), self._cpu())
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
 
     def start(self) -> None:
@@ -70,44 +77,76 @@ class Lines(object):
             try:
                 if self.also is not None:
                     self.also()
-                self._look_around()
+                self._weigh(self._look_around())
             except Exception:
                 # a module, or a directory, went away meanwhile: the next look may be better
                 continue
             if cards is not None and self.looks % 20 == 0:
                 self.busy += cards.busy()
 
-    def _look_around(self) -> None:
-        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look."""
-        own = threading.get_ident()
+    def _look_around(self) -> Optional[Tuple[bool, str, str]]:
+        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look. Returns: where the main thread is."""
+        own, at = threading.get_ident(), None
         for thread, frame in sys._current_frames().items():
             if thread != own:
-                self._look(thread == self._main, frame)
+                key = self._look(thread == self._main, frame)
+                at = key if thread == self._main else at
+        return at
+
+    def _weigh(self, at: Optional[Tuple[bool, str, str]]) -> None:
+        """See whether the main thread computes where it was seen. A look needs Python's lock, which comes free where a thread waits: so what waits is met far
+        more often than what computes, and only the processor's clock tells how much of the time each is."""
+        if self._clock is None or at is None:
+            return
+        cpu, began = self._cpu(), time.perf_counter()
+        self._stopped.wait(_WINDOW)
+        if self._cpu() - cpu >= 0.5 * (time.perf_counter() - began):
+            self._computing[at] = self._computing.get(at, 0) + 1
+
+    def _cpu(self) -> float:
+        """Seconds of the processor that the main thread has used."""
+        return time.clock_gettime(self._clock) if self._clock is not None else 0.0
 
     def again(self) -> None:
         """Forget what has been seen: the first step is done, and what prepared it is no part of the steps."""
-        self.seen, self.looks = {}, 0
+        self.seen, self.looks, self._computing = {}, 0, {}
+        self._began = (time.perf_counter(), self._cpu())
 
-    def _look(self, main: bool, frame: Optional[FrameType]) -> None:
+    def _look(self, main: bool, frame: Optional[FrameType]) -> Optional[Tuple[bool, str, str]]:
         inner = None
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith("<frozen importlib"):
                 # what is imported is done once
                 self.looks -= main
-                return
+                return None
             if pipeline.is_script(name):
                 key = (main, "%s:%d" % (name, frame.f_lineno), "" if inner is None else package(inner))
                 if key in self.seen or len(self.seen) < _MOST:
                     self.seen[key] = self.seen.get(key, 0) + 1
-                return
+                return key
             # our clocks stand between the script and what it calls
             inner = inner if name == shown.NAME else name
             frame = frame.f_back
+        return None
+
+    def _weighed(self) -> Dict[Tuple[bool, str, str], float]:
+        """How often each was seen, as if what computes were met as often as what waits."""
+        found = {key: float(count) for key, count in self.seen.items()}
+        looks = sum(count for key, count in self.seen.items() if key[0])
+        wall, cpu = time.perf_counter() - self._began[0], self._cpu() - self._began[1]
+        computing = sum(self._computing.values()) / float(looks) if looks else 0.0
+        if self._clock is None or wall <= 0 or not 0 < computing < 1 or looks < _ENOUGH:
+            return found
+        share = min(1.0, cpu / wall)
+        for key in [key for key in found if key[0]]:
+            some = self._computing.get(key, 0)
+            found[key] = some * share / computing + (self.seen[key] - some) * (1 - share) / (1 - computing)
+        return found
 
     def record(self) -> List[Dict[str, Any]]:
         """[{"main", "at", "in", "share"}], the most frequent first."""
-        often = sorted(self.seen.items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
+        often = sorted(self._weighed().items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
             {"main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks)}
             for (main, at, name), count in often
@@ -122,6 +161,12 @@ def package(name: str) -> str:
     path = os.path.realpath(name)
     own = os.path.relpath(path, _STDLIB).split(os.sep)[0].replace(".py", "") if path.startswith(_STDLIB + os.sep) else ""
     return own if own in _WAITING else ""
+
+
+def _clock_of(thread: Optional[int]) -> Optional[int]:
+    """The clock of a thread's processor time, None: this system has none."""
+    find = getattr(time, "pthread_getcpuclockid", None)
+    return int(find(thread)) if find is not None and thread is not None else None
 
 
 class Cards(object):

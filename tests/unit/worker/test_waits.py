@@ -8,6 +8,7 @@ import queue
 import struct
 import sys
 import threading
+import time
 import traceback
 import types
 import weakref
@@ -744,3 +745,21 @@ def test_a_thread_that_reads_is_told_from_the_main_one(clocks: meter.Meter) -> N
     told = clocks.record()
     assert told["elsewhere"] and wait_share(told) == 0 and bound({"chief:0": told}, 0.0, 10.0) == "unknown"
     assert any("another thread" in words for words in verdict({"inputs": {"chief:0": {**told, "main": 10.0}}}))
+
+
+def test_what_computes_is_weighed_by_the_processors_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look needs Python's lock, which comes free where a thread waits: of 100 looks 90 met a sleep that takes 60% of the time."""
+    looking = lines.Lines(True)
+    if looking._clock is None:
+        assert looking._weighed() == {}
+        return
+    sleeps, computes, other = (True, "a.py:1", ""), (True, "a.py:2", "pandas"), (False, "b.py:1", "")
+    looking.seen = {sleeps: 90, computes: 10, other: 7}
+    looking.looks = 100
+    looking._computing = {computes: 10}
+    looking._began = (time.perf_counter() - 10.0, looking._cpu() - 4.0)
+    weighed = looking._weighed()
+    assert abs(weighed[computes] - 40) < 1 and abs(weighed[sleeps] - 60) < 1 and weighed[other] == 7
+    # where nothing is known of who computes, looks are looks
+    looking._computing = {}
+    assert looking._weighed() == {key: float(count) for key, count in looking.seen.items()}
