@@ -284,17 +284,12 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: Option
                 sink_to(path, schema, codec.write_examples, output_format, overwrite)
 
 
-#: an option -> the one without which it means nothing
-_NEEDS = (("output_format", "output"), ("evaluator_timeout", "evaluator"))
-
-
 def _check_needed(given: Arguments, mode: str) -> None:
-    """Raises: ConfigError: an option was given that means nothing without another. (Lines of a stream have a format on stdout, too.)"""
-    for name, need in _NEEDS:
-        usual = Arguments.__dataclass_fields__[name].default
-        if mode != "stream" and getattr(given, name) != usual and not getattr(given, need):
-            flag, other = (f"--{one.replace('_', '-')}" for one in (name, need))
-            raise ConfigError(f"{name}= ({flag}) means nothing without {need}= ({other}); leave it out, or give both")
+    """Raises: ConfigError: a format was given for an output that there is none of. (Lines of a stream have a format on stdout, too.)"""
+    if mode != "stream" and isinstance(given.output_format, str) and given.output is None:
+        raise ConfigError(
+            "output_format= (--output-format) means nothing without output= (--output); leave it out, or give both"
+        )
 
 
 def _check_sink(given: Arguments, job: JobSpec) -> None:
