@@ -57,7 +57,7 @@ def open_source(
     url = systems.one_system(source, input_format)
     if url is not None:
         # a query over no table is the system's own to run
-        asked = select if "table" not in url.partition("?")[2] else None
+        asked = select if not systems.names_table(url) else None
         source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
         select = select if asked is None else None
     with ours(SourceError, "source: cannot read it as a table"):

@@ -18,9 +18,9 @@ from typing import Any, Mapping, Optional, Sequence
 
 from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import redacted
-from akrunner.io.systems.base import System, TableSink
+from akrunner.io.systems.base import System, TableSink, Url
 
-__all__ = ["System", "TableSink", "check_no_format", "is_system", "one_system", "system_of"]
+__all__ = ["System", "TableSink", "check_no_format", "is_system", "names_table", "one_system", "system_of"]
 
 #: scheme of a URL -> the module that has its SYSTEM
 _MODULES: Mapping[str, str] = {
@@ -41,6 +41,11 @@ def system_of(url: str) -> System:
     """Args: url: of which `is_system` is true. Returns: the system that reads and writes it; nothing is opened."""
     system: System = importlib.import_module(f"akrunner.io.systems.{_MODULES[_scheme(url)]}").SYSTEM
     return system
+
+
+def names_table(url: str) -> bool:
+    """Whether a URL of a system says which table. Raises: ConfigError: it has an option twice."""
+    return "table" in Url.parse(url).options
 
 
 def one_system(given: Any, form: Optional[str]) -> Optional[str]:

@@ -19,6 +19,11 @@ def test_what_is_none(given: object) -> None:
     assert not systems.is_system(given)
 
 
+def test_a_path_that_says_table_names_none() -> None:
+    assert systems.names_table("sqlite:///f.db?table=t")
+    assert not systems.names_table("postgresql://h/d?password_file=/my/table.txt")
+
+
 def test_one_table_is_one_input() -> None:
     assert systems.one_system(["sqlite:///f.db"], None) == "sqlite:///f.db"
     assert systems.one_system("a.csv", "csv") is None
