@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional
 
 import duckdb
 
+from akrunner import leftovers
 from akrunner.alink.plugins import PluginDownloader
 from akrunner.checks import MOST_TASKS, check_count, check_host, shown
 from akrunner.engines.base import Progress
@@ -51,7 +51,7 @@ class Environment:
     def connection(self) -> Any:
         """The DuckDB beneath the tables; in memory, and on disk where that does not suffice."""
         if self._connection is None:
-            self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+            self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
             # Flink's name for it
             self._connection.execute("CREATE MACRO RAND() AS random()")
         return self._connection

@@ -30,7 +30,6 @@ import glob
 import json
 import os
 import shutil
-import tempfile
 import time
 import uuid
 from dataclasses import dataclass
@@ -64,12 +63,12 @@ class WorkDir:
         if job.work_dir is not None:
             return cls(os.path.abspath(os.path.expanduser(job.work_dir)), True, "work_dir")
         try:
-            temp = tempfile.gettempdir()
+            temp = leftovers.temp_directory()
         except OSError as e:
             raise ConfigError(
                 f"TMPDIR: there is no temp directory that can be written ({e.strerror}); set it, or work_dir="
             ) from None
-        return cls(os.path.join(os.path.abspath(temp), "akrunner-" + uuid.uuid4().hex[:12]), job.keep, "TMPDIR, or work_dir=")
+        return cls(os.path.join(temp, "akrunner-" + uuid.uuid4().hex[:12]), job.keep, "TMPDIR, or work_dir=")
 
     def create(self, job: JobSpec) -> None:
         """Make it. What was made goes again when it cannot be made whole, and when this process dies before it is closed.

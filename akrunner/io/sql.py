@@ -14,13 +14,13 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from typing import Any, Callable, Iterator, List, Optional, TypeVar
 
 import pyarrow as pa
 
+from akrunner import leftovers
 from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -167,7 +167,7 @@ class _Query:
 
         self._query = query
         self._failed: List[AkrunnerError] = []
-        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
         self._rows: Optional[pa.RecordBatchReader] = None
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:

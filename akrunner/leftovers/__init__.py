@@ -23,7 +23,7 @@ from akrunner.leftovers.keeper import (
     unwatch,
     watch,
 )
-from akrunner.leftovers.private import state_dir
+from akrunner.leftovers.private import state_dir, temp_directory
 from akrunner.wire.ending import remove, started
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "remove",
     "started",
     "state_dir",
+    "temp_directory",
     "temp_folder",
     "together",
     "unmark",

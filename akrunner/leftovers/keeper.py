@@ -10,13 +10,13 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
 from typing import Any, Iterator, List, Optional
 
 from akrunner.leftovers.journal import Journal, clear_dead
+from akrunner.leftovers.private import temp_directory
 from akrunner.wire import ending
 
 #: seconds a guard may take to read what it is told; one that takes longer is stuck
@@ -230,7 +230,7 @@ def temp_folder(prefix: str) -> str:
 
     Args: prefix: its name begins so. Returns: its path. Raises: OSError: it cannot be made.
     """
-    path = os.path.join(os.path.abspath(tempfile.gettempdir()), prefix + uuid.uuid4().hex[:16])
+    path = os.path.join(temp_directory(), prefix + uuid.uuid4().hex[:16])
     register(path)
     try:
         os.mkdir(path, 0o700)

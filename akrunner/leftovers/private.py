@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from typing import IO, Any, Optional
 
 
@@ -48,3 +50,18 @@ def state_dir(name: str, make: bool = True) -> Optional[str]:
     except OSError:
         return None
     return path if os.access(path, os.W_OK) else None
+
+
+def temp_directory() -> str:
+    """What `tempfile.gettempdir` gives, but that one finds out by a file with a name of chance, which stays if the process is killed in that moment.
+
+    Raises: FileNotFoundError: there is none that can be written.
+    """
+    # a program, or `tempfile` itself, has chosen already
+    if tempfile.tempdir is not None:
+        return os.path.abspath(os.fsdecode(tempfile.tempdir))
+    named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    for folder in map(os.path.abspath, (*named, "/tmp", "/var/tmp", "/usr/tmp", os.curdir)):
+        if os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -15,7 +15,6 @@ import fcntl
 import glob
 import os
 import stat
-import tempfile
 import time
 from types import TracebackType
 from typing import Callable, Optional, Type
@@ -33,7 +32,7 @@ class TaskFolder:
     """Context manager: the directory's path. Args: mark: of the task's processes; remove: has a path removed if this process dies."""
 
     def __init__(self, mark: str, remove: Callable[[str], None]) -> None:
-        self._path = os.path.join(os.path.realpath(tempfile.gettempdir()), _PREFIX + mark)
+        self._path = os.path.join(os.path.realpath(leftovers.temp_directory()), _PREFIX + mark)
         self._remove = remove
 
     def __enter__(self) -> str:
@@ -58,7 +57,7 @@ class TaskFolder:
 
 def remove_left() -> None:
     """End and remove what tasks have left whose agent and guard were killed together."""
-    for folder in glob.glob(os.path.join(glob.escape(os.path.realpath(tempfile.gettempdir())), _PREFIX + "*")):
+    for folder in glob.glob(os.path.join(glob.escape(os.path.realpath(leftovers.temp_directory())), _PREFIX + "*")):
         # it may be going, or be held
         with contextlib.suppress(OSError):
             path = os.path.join(folder, _LOCK)

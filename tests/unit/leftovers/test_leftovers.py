@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Sequence
@@ -18,7 +19,7 @@ import pytest
 
 from akrunner import leftovers
 from akrunner.leftovers import journal, keeper
-from akrunner.leftovers.private import private_dir, private_file, state_dir
+from akrunner.leftovers.private import private_dir, private_file, state_dir, temp_directory
 from akrunner.wire import ending
 from tests.conftest import ENDS
 
@@ -472,3 +473,31 @@ def test_many_journals_of_dead_processes_are_read_a_few_at_a_time(state: Path, m
     journal.clear_dead()
     assert read == [], "nobody has died: what the living hold is not asked for"
     mine.close()
+
+
+def test_the_temp_directory_is_found_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tempfile` writes one to find out, of a name of chance, which stayed when the host and its guard were killed then."""
+    chosen, other = tmp_path / "chosen", tmp_path / "other"
+    for folder in (chosen, other):
+        folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name, value in (("TMPDIR", str(chosen)), ("TEMP", str(other)), ("TMP", "")):
+        monkeypatch.setenv(name, value)
+
+    def opened(*args: Any, **options: Any) -> Any:
+        raise AssertionError("a file")
+
+    monkeypatch.setattr(os, "open", opened)
+    assert temp_directory() == str(chosen)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    assert temp_directory() == str(other)
+    assert tempfile.tempdir is None
+    monkeypatch.setattr(tempfile, "tempdir", str(chosen))
+    assert temp_directory() == str(chosen), "what a program has chosen"
+
+
+def test_no_temp_directory_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(os, "access", lambda *args, **options: False)
+    with pytest.raises(FileNotFoundError):
+        temp_directory()
