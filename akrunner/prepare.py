@@ -152,7 +152,6 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
-    _check_needed(given, mode)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -282,14 +281,6 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: Option
         if schema is not None:
             with ours(SinkError, f"output: {path}"):
                 sink_to(path, schema, codec.write_examples, output_format, overwrite)
-
-
-def _check_needed(given: Arguments, mode: str) -> None:
-    """Raises: ConfigError: a format was given for an output that there is none of. (Lines of a stream have a format on stdout, too.)"""
-    if mode != "stream" and isinstance(given.output_format, str) and given.output is None:
-        raise ConfigError(
-            "output_format= (--output-format) means nothing without output= (--output); leave it out, or give both"
-        )
 
 
 def _check_sink(given: Arguments, job: JobSpec) -> None:

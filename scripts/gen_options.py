@@ -245,6 +245,8 @@ A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it i
 not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of \
 `--flink-master` with `--engine flink`.
 
+An option that means nothing beside the others (`overwrite=` without `output=`, `--evaluator-timeout` without `--evaluator`) is an error that names what it needs, in Python, on the command line and in job files; a default of such a variable is none.
+
 Rare options are flat names like the others, under headings here, in `--help-all` and in the schema of job files. Values that hold several of them \
 (`Resources(cpus_per_worker=2)`, `Supervision(timeout=60)`) were tried on the examples: one of them uses such an option at all, its call became longer, and \
 every option would have had a second name beside its flag, its variable and its key in a job file."""

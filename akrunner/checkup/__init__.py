@@ -85,9 +85,9 @@ def looked_over(given: DoctorArguments) -> Checkup:
     check_flag("quick", given.quick)
     if folder is None:
         return Checkup(tuple(looked(_of_machine(envs, master, python, given.quick))))
-    if given.python_env is not None or master is not None or given.flink_python is not None:
+    if given.python_env is not None or master is not None or given.flink_python is not None or given.quick:
         raise ConfigError(
-            "work_dir: a job's directory is explained by itself; python_env= and flink_master= look at the machine"
+            "work_dir: a job's directory is explained by itself; python_env=, flink_master=, flink_python= and quick= look at the machine"
         )
     return _of_job(folder)
 

@@ -9,13 +9,12 @@ import akrunner
 from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
 from akrunner.engines.registry import engine_of
+from akrunner.options import is_given, named
 
-#: flags that are only for Flink, as a command line has them
-FLAGS = {
-    "flink_master": "--flink-master", "flink_python": "--flink-python", "flink_worker_python": "--flink-worker-python",
-    "flink_option": "--flink-option", "flink_files_here": "--flink-files-here", "flink_host": "--flink-host", "flink_port": "--flink-port",
-    "flink_no_tls": "--flink-no-tls",
-}  # fmt: skip
+#: options that are only for Flink
+FLAGS = (
+    "flink_master", "flink_python", "flink_worker_python", "flink_option", "flink_files_here", "flink_host", "flink_port", "flink_no_tls",
+)  # fmt: skip
 
 
 def chosen(name: str, words: Mapping[str, Any]) -> Any:
@@ -33,9 +32,10 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
             port=words["flink_port"],
             tls=not words["flink_no_tls"],
         )
-    if words["flink_master"] not in (None, "local") or any(words.get(flag) for flag in FLAGS if flag != "flink_master"):
-        *most, last = FLAGS.values()
-        raise akrunner.ConfigError(f"{', '.join(most)} and {last} need --engine flink")
+    idle = [named(flag).words[0] for flag in FLAGS if is_given(words.get(flag))]
+    if idle:
+        need = "needs" if len(idle) == 1 else "need"
+        raise akrunner.ConfigError(f"{' and '.join(idle)} {need} --engine flink; the engine is {name}")
     return name
 
 

@@ -12,7 +12,7 @@ import typer
 
 import akrunner
 from akrunner.cli import values, variables
-from akrunner.options import COMMANDS, VERBS, Option, named, of_command, of_verb
+from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
 #: annotations of the table -> what a word of the command line is read as
@@ -24,6 +24,8 @@ _TYPES: Mapping[str, Any] = {
     "Optional[int]": Optional[int],
     "Optional[float]": Optional[float],
 }
+#: in what a command was given: the options that somebody gave for this job, not the environment
+_SAID = "(said)"
 _NAMES, _TEXTS = "Optional[Sequence[str]]", "Optional[Mapping[str, str]]"
 
 
@@ -61,8 +63,10 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
         with contextlib.suppress(OSError):  # nobody may listen
             for told in variables.unread(os.environ, name):
                 typer.echo(f"akrunner: {told}", err=True)
+        said = [one for one in words if _is_said(ctx, one)]
+        _check_meant(words, said, name)
         try:
-            body(ctx, words)
+            body(ctx, {**words, _SAID: said})
         except akrunner.AkrunnerError as e:
             _blame(e, ctx, name)
             raise
@@ -72,6 +76,22 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
+
+
+def _check_meant(words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
+    """Raises: ConfigError: an option of the command line, or of a job file, means nothing beside the others."""
+    if words.get("output") == "-" and "overwrite" in said and words["overwrite"]:
+        raise akrunner.ConfigError("--overwrite replaces a file, and --output - is stdout; leave it out")
+    wrong = meaningless(name, {one: words[one] for one in said}, words, of_command(name))
+    if wrong is not None:
+        raise akrunner.ConfigError(wrong)
+
+
+def _is_said(ctx: typer.Context, name: str) -> bool:
+    """Whether somebody gave an option for this job, on the command line or in its file."""
+    source = ctx.get_parameter_source(name)
+    # the environment wins over a file, whose options are given all the same
+    return (source is not None and source.name == "COMMANDLINE") or name in (ctx.default_map or {})
 
 
 def flag(name: str) -> Any:
@@ -154,7 +174,7 @@ def shorten(command: Any, name: str) -> None:
 def options(verb: str, words: Mapping[str, Any]) -> Dict[str, Any]:
     """What was given, as a function takes it by name: nothing that stands in its place there. Raises: ConfigError: something of it is wrong."""
     ahead = next(one.positional for one in VERBS if one.name == verb)
-    taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead]
+    taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead and not _is_idle(one, verb, words)]
     made: Dict[str, Any] = {one.name: words[one.name] for one in taken}
     for one in taken:
         if one.type_in(verb) == _NAMES:
@@ -172,6 +192,12 @@ def options(verb: str, words: Mapping[str, Any]) -> Dict[str, Any]:
 
         made["engine"] = engines.chosen(made["engine"], words)
     return made
+
+
+def _is_idle(option: Option, verb: str, words: Mapping[str, Any]) -> bool:
+    """Whether nobody gave an option for this job, and its default, the environment's, say, would mean nothing: no fault, and not handed on."""
+    said = words.get(_SAID)
+    return said is not None and option.name not in said and is_given(words[option.name]) and bool(idle(option, verb, words))
 
 
 def source(words: Mapping[str, Any]) -> Any:

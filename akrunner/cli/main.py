@@ -14,7 +14,7 @@ from rich.markup import escape
 import akrunner
 from akrunner.cli import values
 from akrunner.cli.guarded import EPILOG, asks_for_json, ended
-from akrunner.options import COMMANDS
+from akrunner.options import COMMANDS, of_command
 
 
 def akrunner_command(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
@@ -207,6 +207,14 @@ def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
     return values.with_numbers(ours), script_args
 
 
+def contrary(words: Sequence[str]) -> None:
+    """Raises: ConfigError: a command line says yes and no of one option; Typer would take the last."""
+    for one in of_command(words[0]) if words and words[0] in COMMANDS else ():
+        for pair in (word.split("/") for word in one.words_in(words[0]) if "/" in word):
+            if all(word in words for word in pair):
+                raise akrunner.ConfigError(f"{' and '.join(pair)} are both given: leave one of them out")
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -225,6 +233,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
             line = jobfiles.read(command.commands[ours[0]], ours, script_args)
             words, script_words, more = line.words, line.script_args, line.more
+        contrary(words)
         # as Typer does it, but for what it makes of exceptions
         try:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:

@@ -23,7 +23,7 @@ from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostE
 from akrunner.foreign import ours
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
-from akrunner.options import carried, misfit, of_verb
+from akrunner.options import carried, meaningless, misfit, of_verb
 from akrunner.prepare import Arguments, prepare, schema_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
@@ -96,7 +96,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
     check_reachable([*names, options.get("output")])
     verb = "run" if mode == "batch" else mode
-    wrong = misfit(options, verb, [one.name for one in of_verb(verb)])
+    said = {**options, "source": source, "engine": engine}
+    wrong = misfit(options, verb, [one.name for one in of_verb(verb)]) or meaningless(verb, said, said)
     if wrong is not None:
         raise ConfigError(wrong)
     options = {name: value for name, value in options.items() if name != "observer"}

@@ -26,7 +26,7 @@ import sys
 import textwrap
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
@@ -193,18 +193,38 @@ def _parsed(cell: str) -> ast.Module:
 
 def _used(piece: _Piece, user: str) -> List[str]:
     """The names that a piece takes from outside, in order; not those of annotations, which are never computed."""
-    top = symtable.symtable(f"{_FUTURE}\n{piece.text}", "<function>", "exec")
+    try:
+        top = symtable.symtable(f"{_FUTURE}\n{piece.text}", "<function>", "exec")
+    except SyntaxError as e:
+        around = re.match(r"no binding for nonlocal '(\w+)'", e.msg)
+        if around is None:
+            raise
+        raise ScriptError(
+            f"script: {piece.name}() changes {around[1]} of the function around it (nonlocal), which a task does not have; make it inside {user}(), or "
+            "change what a list or a dict holds"
+        ) from None
     found: Dict[str, None] = {}
+    changed = _changed(piece.text)
 
     def look(table: symtable.SymbolTable, outermost: bool) -> None:
         for symbol in table.get_symbols():
-            if symbol.is_referenced() and (symbol.is_global() or outermost):
+            taken = symbol.is_referenced() or symbol.get_name() in changed
+            if taken and (symbol.is_global() or (outermost and symbol.is_referenced())):
                 found.setdefault(symbol.get_name())
         for inner in table.get_children():
             look(inner, False)
 
     look(top, True)
     return [name for name in found if name != "annotations"]
+
+
+def _changed(text: str) -> Set[str]:
+    """The names that `+=` and such change, and `del` takes away: both need what stands behind them, and symtable calls neither a reference."""
+    found: Set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets if isinstance(node, ast.Delete) else []
+        found |= {one.id for one in targets if isinstance(one, ast.Name)}
+    return found
 
 
 def _known_to(thing: Any) -> Dict[str, Any]:

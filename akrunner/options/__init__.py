@@ -7,6 +7,22 @@ from __future__ import annotations
 from akrunner.options.declared import Command, Option, Verb
 from akrunner.options.functions import COMMANDS, VERBS
 from akrunner.options.naming import carried, misfit, named, of_command, of_verb
+from akrunner.options.needs import idle, is_given, meaningless
 from akrunner.options.table import OPTIONS
 
-__all__ = ["COMMANDS", "OPTIONS", "VERBS", "Command", "Option", "Verb", "carried", "misfit", "named", "of_command", "of_verb"]
+__all__ = [
+    "COMMANDS",
+    "OPTIONS",
+    "VERBS",
+    "Command",
+    "Option",
+    "Verb",
+    "carried",
+    "idle",
+    "is_given",
+    "meaningless",
+    "misfit",
+    "named",
+    "of_command",
+    "of_verb",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akrunner.options.declared import Option
+from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TROUBLE, WORKERS
 
 OPTIONS = (
@@ -70,6 +70,7 @@ OPTIONS = (
         60.0,
         help="Seconds the evaluator gets when the others are done.",
         environment=True,
+        needs=dict.fromkeys(SCRIPTS, ("evaluator",)),
         verbs=SCRIPTED,
     ),
     Option(

@@ -44,6 +44,7 @@ class Option:
         hidden: no help shows it.
         environment: a variable `AKRUNNER_<NAME>` may give the command its default, as it is a matter of the machine or the person, not of
             the job.
+        needs: verb, or command -> options of which one has to be given, too: without it this one means nothing there.
         unheeded: commands whose default that variable does not give, as something that is nearer to the job says it.
     """
 
@@ -74,6 +75,7 @@ class Option:
     often: Union[bool, Tuple[str, ...]] = False
     hidden: bool = False
     environment: bool = False
+    needs: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     unheeded: Tuple[str, ...] = ()
 
     @property

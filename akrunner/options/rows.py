@@ -12,6 +12,10 @@ _OUTPUTS = (
     "of its own type."
 )
 
+#: what means nothing where a script asks for its tables itself, and there is no other
+_OF_A_TABLE = {"run": ("source",)}
+_OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
+
 OPTIONS = (
     Option(
         "source",
@@ -78,6 +82,7 @@ OPTIONS = (
         "SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         help="SQL over the table, called `input` in it.",
+        needs=_OF_A_TABLE,
         often=("run", "train", "stream", "predict"),
         rows=True,
         instead={"pack": "of tables, as in `run`."},
@@ -89,6 +94,7 @@ OPTIONS = (
         "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
         "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
         help="The only columns that go to the tasks, separated by commas. Default: all.",
+        needs=_OF_A_TABLE,
         often=True,
         rows=True,
         verbs=(*SCRIPTS, "pack"),
@@ -103,6 +109,7 @@ OPTIONS = (
         'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
         help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
+        needs=_OF_A_TABLE,
         verbs=(*SCRIPTS, *PREDICTIONS),
         instead=dict.fromkeys(
             PREDICTIONS,
@@ -140,6 +147,7 @@ OPTIONS = (
         "row's number says it.",
         verbs=(*BATCH, "pack"),
         help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
+        needs=_OF_A_SPLIT,
         rows=True,
         types={"pack": 'Literal["name", "exact"]'},
         defaults={"pack": "name"},
@@ -161,6 +169,7 @@ OPTIONS = (
         0,
         verbs=BATCH,
         help="Another number splits otherwise.",
+        needs=_OF_A_SPLIT,
         rows=True,
     ),
     Option(
@@ -176,6 +185,7 @@ OPTIONS = (
         },
         types={"pack": "Union[str, Schema, None]"},
         help="Columns to read and their types; needed for TFRecord.",
+        needs=_OF_A_TABLE,
         rows=True,
     ),
     Option(
@@ -185,6 +195,7 @@ OPTIONS = (
         "format of the source, where names do not tell.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "of tables, as in `run`."},
     ),
@@ -275,6 +286,7 @@ OPTIONS = (
         "of `output`, where its name does not tell.",
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
+        needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),
     Option(
@@ -291,6 +303,7 @@ OPTIONS = (
             "pack": "Pack everything anew; what is there counts until that is done.",
         },
         instead={"pack": "pack everything anew; what is there counts until that is done."},
+        needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,
         rows=True,

@@ -173,6 +173,7 @@ OPTIONS = (
         verbs=("predict_stream",),
         apart=True,
         help="Seconds between two looks at --watch.",
+        needs=dict.fromkeys(("predict", "predict_stream"), ("watch",)),
     ),
     Option(
         "model_out",
@@ -203,6 +204,7 @@ OPTIONS = (
         verbs=("train",),
         apart=True,
         flags=("--remove-checkpoints",),
+        needs={"train": ("checkpoint_dir",)},
         help="Empty --checkpoint-dir of checkpoints of earlier runs first.",
     ),
 )

@@ -98,6 +98,10 @@ def settings_of(given: PackArguments) -> Settings:
     for name in ("format", "check", "split_by"):
         check_choice(name, getattr(given, name), named(name).choices_in("pack"))
     splits, fractions = splits_of(given.split)
+    if given.split_by == "exact" and not splits:
+        raise ConfigError(
+            "split_by='exact' (--split-by exact) means nothing with split='folders' (--split folders): the folders say the split; leave it out"
+        )
     return Settings(
         form=given.format,
         splits=splits,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 import numpy as np
 
 from akrunner.worker import chunks, data, reading
+from akrunner.worker import defaults as defaulting
 from akrunner.worker.parts import WEIGHT, Parts, check_weight
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Columns(object):
     def _chunks(
         self, defaults: Optional[Mapping[str, Any]], taken: Optional[Sequence[str]], lazy: Union[bool, str]
     ) -> Iterator[Tuple[int, Any]]:
-        data.unknown_defaults(defaults, self._schema)
+        defaults = defaulting.checked(defaults, self._schema)
         if self._stream is not None:
             payloads: Iterator[Any] = (payload for _, payload in self._stream.chunks())
         else:
@@ -120,7 +121,7 @@ class Columns(object):
         columns: Optional[Sequence[str]], nulls: str,
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """The same; nobody counts."""
-        data.unknown_defaults(defaults, self._schema)
+        defaults = defaulting.checked(defaults, self._schema)
         if uneven == "pad":
             check_weight([column["name"] for column in self._schema])
         data.taken_of(self._schema, columns)
@@ -143,10 +144,11 @@ class Columns(object):
         parts = Parts(label, weights, uneven == "pad")
         reading.check_counts(batch_size, shuffle, repeat, seed)
         parts.check(self._schema, how)
-        data.unknown_defaults(defaults, self._schema)
+        defaults = defaulting.checked(defaults, self._schema)
         taken = parts.taken(columns)
         schema = data.taken_of(self._schema, taken)
         image = how.images(schema)
+        reading.check_seed(seed, shuffle, image)
         data.check_cache(self, how, image)
         ragged = [column["name"] for column in schema if column["shape"] is None]
         if uneven != "keep":

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import data, reading
+from akrunner.worker.asking import told
 
 if TYPE_CHECKING:
     # Python 3.7 has none, and looks at no annotation
@@ -128,6 +129,7 @@ class BatchTaskConfig(TaskConfig):
     def _source(self, split: Optional[str]) -> Any:
         return self._rows if split is None else self._splits.source(self._rows, split)
 
+    @told
     def dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
@@ -176,6 +178,7 @@ class BatchTaskConfig(TaskConfig):
             batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how, weights
         )
 
+    @told
     def per_worker_dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = None, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
@@ -218,6 +221,7 @@ class BatchTaskConfig(TaskConfig):
         rows = data.Examples(self.schema, path, split=self._splits.of(split, path) if split is not None else None)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how, weights=weights)
 
+    @told
     def batches(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
         uneven: Literal["keep", "drop", "pad"] = "keep", columns: Optional[Sequence[str]] = None,
@@ -250,6 +254,7 @@ class BatchTaskConfig(TaskConfig):
         )
         return batches
 
+    @told
     def steps_per_epoch(
         self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop", split: Optional[str] = None
     ) -> int:
@@ -329,6 +334,7 @@ class StreamTaskConfig(TaskConfig):
             batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how, weights=weights
         )
 
+    @told
     def batches(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
         columns: Optional[Sequence[str]] = None, nulls: Literal["error", "none", "mask"] = "error",

@@ -8,9 +8,9 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
-from akrunner.worker import placing
+from akrunner.worker import asking, placing
 from akrunner.worker.parts import WEIGHT, Parts
-from akrunner.worker.reading import Order, Reading, check_counts, check_room
+from akrunner.worker.reading import Order, Reading, check_counts, check_room, check_seed
 from akrunner.worker.waits import timing
 
 if TYPE_CHECKING:
@@ -53,9 +53,12 @@ class Examples(object):
         parts = Parts(label, weights, uneven == "pad")
         check_counts(batch_size, shuffle, repeat, seed)
         parts.check(self._schema, how)
-        unknown_defaults(defaults, self._schema)
+        from akrunner.worker.defaults import checked
+
+        defaults = checked(defaults, self._schema)
         schema = taken_of(self._schema, parts.taken(columns))
         image = how.images(schema)
+        check_seed(seed, shuffle, image)
         check_cache(self, how, image)
         spec = feature_spec(schema, _defaults_of(schema, defaults))
         if self._stream is not None and self._stream.barriers:
@@ -185,8 +188,9 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
     """Columns -> features for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
     import tensorflow as tf
 
-    defaults = defaults or {}
-    unknown_defaults(defaults, schema)
+    from akrunner.worker.defaults import checked
+
+    defaults = checked(defaults, schema)
     spec = {}
     for column in schema:
         name, dtype, shape = column["name"], getattr(tf, KINDS[column["kind"]].tensor), column["shape"]
@@ -196,6 +200,9 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
         default = defaults.get(name)
         if default is None and column["kind"] == "float" and column["nullable"]:
             default = float("nan")
+        if isinstance(default, bool):
+            # an Example's are numbers
+            default = int(default)
         if default is not None and shape:
             count = 1
             for size in shape:
@@ -203,13 +210,6 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
             default = [default] * count if not isinstance(default, (list, tuple)) else default
         spec[name] = tf.io.FixedLenFeature(shape, dtype, default_value=default)
     return spec
-
-
-def unknown_defaults(defaults: Optional[Mapping[str, Any]], schema: List[Dict[str, Any]]) -> None:
-    """Raises: ValueError: `defaults` names a column that is not there."""
-    unknown = sorted(set(defaults or ()) - {column["name"] for column in schema})
-    if unknown:
-        raise ValueError("defaults names columns that are not there: %s" % ", ".join(unknown))
 
 
 def _defaults_of(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
@@ -227,7 +227,9 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
     known = [column["name"] for column in schema]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
-        raise ValueError("columns=%r: %s; columns: %s" % (names, unknown[0] if unknown else "empty", ", ".join(known)))
+        wrong = "there is no column %r" % (unknown[0],) if unknown else "empty"
+        hint = asking.nearest(unknown[0], known) if unknown else ""
+        raise ValueError("columns=%r: %s; columns: %s%s" % (names, wrong, ", ".join(known), hint))
     return [column for column in schema if column["name"] in names]
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from akrunner.wire.features import KINDS
 from akrunner.wire.frames import WireError
-from akrunner.worker import chunks, data, records
+from akrunner.worker import chunks, records
+from akrunner.worker import defaults as defaulting
 from akrunner.worker.columnar import Columns
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ExampleRows(Columns):
     def _chunks(
         self, defaults: Optional[Mapping[str, Any]], taken: Optional[Sequence[str]], lazy: Union[bool, str]
     ) -> Iterator[Tuple[int, Any]]:
-        data.unknown_defaults(defaults, self._schema)
+        defaults = defaulting.checked(defaults, self._schema)
         first = 0
         mine = self._split.rows() if self._split is not None else None
         for piece in self._pieces():

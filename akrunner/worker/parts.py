@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequence
 
 from akrunner.worker import mapping
+from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     from akrunner.worker.reading import Reading
@@ -42,7 +43,9 @@ class Parts(object):
                 )
             names = [column["name"] for column in schema]
             if name not in names:
-                raise ValueError("%s=%.100r is not a column; columns: %s" % (asked, name, ", ".join(names)))
+                raise ValueError(
+                    "%s=%.100r is not a column; columns: %s%s" % (asked, name, ", ".join(names), nearest(name, names))
+                )
         if self.weights is not None:
             self._check_weights(next(column for column in schema if column["name"] == self.weights))
         if self.made:

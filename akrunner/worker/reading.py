@@ -18,6 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 from akrunner.worker import images, mapping
+from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     pass
@@ -141,6 +142,10 @@ _FUNCTIONS = {
 }
 
 
+#: arguments of a stream's dataset
+_OF_STREAMS = (
+    "batch_size", "drop_remainder", "label", "defaults", "columns", "map", "image", "prefetch", "deterministic", "weights",
+)  # fmt: skip
 #: arguments of a table's dataset -> why a stream's takes none
 _NOT_OF_STREAMS = {
     "cache": "rows of a stream come once, so there is nothing to keep",
@@ -277,10 +282,10 @@ def check_stream(other: Dict[str, Any]) -> None:
     if not other:
         return
     name = sorted(other)[0]
-    why = _NOT_OF_STREAMS.get(name, "there is no such argument")
+    why = _NOT_OF_STREAMS.get(name) or "there is no such argument%s" % nearest(name, _OF_STREAMS + tuple(_NOT_OF_STREAMS))
     raise TypeError(
-        "%s=: %s. The dataset of a stream takes batch_size, drop_remainder, label, defaults, columns, map, image, prefetch, "
-        "deterministic and weights" % (name, why)
+        "%s=: %s. The dataset of a stream takes %s and %s"
+        % (name, why.rstrip("?"), ", ".join(_OF_STREAMS[:-1]), _OF_STREAMS[-1])
     )
 
 
@@ -294,6 +299,14 @@ def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 
         raise ValueError("repeat=%r: give the number of epochs, None for ever" % (repeat,))
     if seed is not None:
         _whole("seed", seed)
+
+
+def check_seed(seed: Optional[int], shuffle: Union[bool, int], image: Any) -> None:
+    """Args: shuffle: checked; image: an `images.Images`, None. Raises: ValueError: nothing is drawn by chance."""
+    if seed is not None and not shuffle and not (image is not None and image.augment):
+        raise ValueError(
+            "seed=%r means nothing without shuffle=: rows come in their order; give shuffle=True, or leave it out" % (seed,)
+        )
 
 
 def _ahead(prefetch: Optional[int]) -> int:

@@ -172,7 +172,8 @@ class Trial:
                 sys.executable, "-m", "akrunner", "stream" if plan.mode == "stream" else "run", str(folder / "script.py"), "-o", output, "--output-schema", SCHEMA,
                 "-i", table, "--data-format", plan.data_format,
                 "--num-workers", str(plan.workers), "--num-ps", str(plan.servers), *["--evaluator"] * plan.evaluator, *["--overwrite"] * plan.before,
-                "--stall-timeout", str(self.stuck["stall_timeout"]), "--evaluator-timeout", str(self.stuck["evaluator_timeout"]), "--quiet",
+                "--stall-timeout", str(self.stuck["stall_timeout"]), "--quiet",
+                *["--evaluator-timeout", str(self.stuck["evaluator_timeout"])] * plan.evaluator,
                 *(part for name, value in self.for_tasks().items() for part in ("--env", f"{name}={value}")), *self.engine_words(),
             ]  # fmt: skip
         options: Dict[str, Any] = {"num_workers": plan.workers, "env": self.for_tasks(), "overwrite": plan.before}
@@ -184,8 +185,10 @@ class Trial:
             arguments = [str(folder / "script.py"), table]
             options.update(
                 output_schema=SCHEMA, num_ps=plan.servers, evaluator=plan.evaluator, data_format=plan.data_format,
-                stall_timeout=self.stuck["stall_timeout"], evaluator_timeout=self.stuck["evaluator_timeout"],
+                stall_timeout=self.stuck["stall_timeout"],
             )  # fmt: skip
+            if plan.evaluator:
+                options["evaluator_timeout"] = self.stuck["evaluator_timeout"]
             options["model_out" if plan.mode == "train" else "output"] = output
         call = {"batch": "run", "train": "train", "predict": "predict"}[plan.mode]
         order = {"call": call, "arguments": arguments, "options": options, **self.engine_order(options)}

@@ -341,6 +341,7 @@ def test_addresses(run: Run, script: Script) -> None:
         """
     options: Dict[str, Any] = {"output_schema": "id bigint, host string"}
     assert run(script(body), **options).table["host"].to_pylist() == ["127.0.0.1"]
+    options["chief"] = True
     asked = run(script(body), bind_host="0.0.0.0", advertised_host="this-machine", **options)
     assert asked.table["host"].to_pylist() == ["this-machine"]
     with pytest.raises(akrunner.ConfigError, match="bind_host='192.0.2.1'"):

@@ -139,7 +139,7 @@ def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -
         (dict(model_out="m"), "model_out= means nothing for run"),
         (dict(output="a/b.csv"), "output"),
         (dict(python_env=str(tmp_path)), "python_env"),
-        (dict(bind_host="1.2.3.4"), "bind_host='1.2.3.4': cannot bind a port there"),
+        (dict(bind_host="1.2.3.4", num_workers=2), "bind_host='1.2.3.4': cannot bind a port there"),
         (dict(requirements=str(script)), "score.py is no file of requirements: 'import json, os'"),
         (dict(engine="flink"), "has no PyFlink|needs Java"),
     ):

@@ -89,7 +89,7 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
-    "options": set(),
+    "options": {"errors"},
     "jobfile": {"checks", "errors", "foreign", "options"},
     "trial": {"engines", "errors", "io", "launch", "leftovers", "spec"},
     "planning": {

@@ -8,14 +8,16 @@ import importlib
 import importlib.util
 import inspect
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
+import akrunner
 from akrunner.cli.main import main
-from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, misfit, of_command, of_verb
+from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, meaningless, misfit, named, of_command, of_verb
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +130,9 @@ def test_every_option_is_of_a_verb_and_a_command_that_there_are() -> None:
         assert {*one.required, *one.also, *one.instead, *one.types} <= of_it, one.name
         assert {*one.helps, *one.flagged, *one.stands, *one.needed, *one.manys, *one.unheeded} <= has_it, one.name
         assert set(one.defaults) <= of_it | has_it and (isinstance(one.often, bool) or set(one.often) <= has_it), one.name
+        assert set(one.needs) <= known | set(COMMANDS) and all(named(name) for names in one.needs.values() for name in names), (
+            one.name
+        )
         assert not one.commands or any(one.help_in(command) for command in one.commands), one.name
         assert one.text.endswith(".") if one.verbs else not one.text, one.name
 
@@ -213,3 +218,51 @@ def test_a_command_has_what_its_functions_have() -> None:
 def test_what_is_misspelt_or_misplaced_is_told(name: str, words: str) -> None:
     assert misfit(["timeout", name], "predict", carried("predict")) == words
     assert misfit(["timeout"], "predict", carried("predict")) is None
+
+
+#: what means nothing beside what is not there, or there
+_IDLE = [
+    ("run", {"overwrite": True}, "overwrite= (--overwrite) means nothing without output= (--output); leave it out, or give both"),
+    ("train", {"overwrite": True}, "overwrite= (--overwrite) means nothing without model_out= (--model-out)"),
+    ("predict", {"output_format": "csv"}, "output_format= (--output-format) means nothing without output= (--output)"),
+    ("run", {"evaluator_timeout": 60.0}, "evaluator_timeout= (--evaluator-timeout) means nothing without evaluator= (--evaluator)"),
+    ("flink.stream", {"evaluator_timeout": 1}, "evaluator_timeout= (--evaluator-timeout) means nothing without evaluator="),
+    ("plan", {"verb": "train", "overwrite": True}, "overwrite= (--overwrite) means nothing without model_out="),
+    ("plan_predict", {"overwrite": True}, "overwrite= (--overwrite) means nothing without output="),
+    ("run", {"columns": ["a"], "tables": ["t"]}, "columns= (--columns) means nothing without source= (--input)"),
+    ("run", {"source": "t", "split_seed": 0}, "split_seed= (--split-seed) means nothing without split= (--split)"),
+    ("pack", {"split_by": "exact"}, "split_by= (--split-by) means nothing without split= (--split)"),
+    ("predict_stream", {"watch_seconds": 1.0}, "watch_seconds= (--watch-seconds) means nothing without watch= (--watch)"),
+    ("run", {"parallelism": 4, "num_workers": 3, "num_ps": 1}, "parallelism= (--parallelism) means nothing beside both num_workers= and num_ps="),
+    ("stream", {"stall_timeout": 0, "stall_action": "warn"}, "stall_action= (--stall-action) means nothing with stall_timeout=0"),
+    ("run", {"advertised_host": "h"}, "advertised_host= (--advertised-host) means nothing for one worker alone on this machine"),
+    ("train", {"bind_host": "h", "num_workers": 1, "engine": "local"}, "bind_host= (--bind-host) means nothing for one worker alone on this machine"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "given", "words"), _IDLE)
+def test_what_means_nothing_beside_the_others_is_told(verb: str, given: Dict[str, Any], words: str) -> None:
+    assert (meaningless(verb, given, given) or "").startswith(words)
+    function = function_of(next(one for one in VERBS if one.name == verb))
+    ahead = {name: "x" for name in ("script", "model", "output") if verb in named(name).required}
+    with pytest.raises(akrunner.ConfigError, match=re.escape(words)):
+        function(**{**ahead, **given})
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("run", {"overwrite": True, "output": "o.csv"}),
+        ("run", {"overwrite": False, "output_format": None, "defaults": {}, "advertised_host": None}),
+        ("train", {"overwrite": True, "model_out": "m"}),
+        ("pack", {"overwrite": True}),
+        ("pai", {"evaluator_timeout": 1.0, "advertised_host": "h"}),
+        ("run", {"parallelism": 4, "num_workers": 3}),
+        ("run", {"stall_action": "warn"}),
+        *(("run", {"advertised_host": "h", **more}) for more in ({"num_workers": 2}, {"chief": True}, {"evaluator": True}, {"engine": "flink"})),
+        ("flink.run", {"advertised_host": "h"}),
+        ("run", {"advertised_host": "h", "num_workers": object(), "parallelism": object(), "num_ps": object()}),
+    ],
+)  # fmt: skip
+def test_what_means_something_is_not(verb: str, given: Dict[str, Any]) -> None:
+    assert meaningless(verb, given, given) is None

@@ -47,10 +47,3 @@ def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None
 def test_what_may_be_secret_is_in_no_repr(script: str) -> None:
     given = Arguments(script, {"a": [1]}, engine=LocalEngine(), env={"TOKEN": "s3cret"}, user_params={"key": "s3cret"})
     assert "s3cret" not in repr(given) + repr(prepare("batch", given))
-
-
-def test_a_format_of_no_output_is_an_error(script: str) -> None:
-    with pytest.raises(akrunner.ConfigError, match="output_format= .* means nothing without output="):
-        prepare("batch", Arguments(script, {"a": [1]}, engine=LocalEngine(), output_format="csv"))
-    lines = Arguments(script, [{"a": 1}], engine=LocalEngine(), output_schema="a bigint", output_format="csv")
-    assert prepare("stream", lines).job.mode == "stream"

@@ -38,8 +38,10 @@ def test_a_flag_wins_over_the_variable(
 
 @pytest.mark.parametrize("flag", ["flink_master", "flink_host", "flink_port", "flink_no_tls", "flink_files_here"])
 def test_what_is_flinks_needs_flink(flag: str) -> None:
-    with pytest.raises(akrunner.ConfigError, match=f"{FLAGS[flag]}.* need --engine flink"):
+    with pytest.raises(akrunner.ConfigError, match=f"^--{flag.replace('_', '-')} needs --engine flink; the engine is local"):
         chosen("local", given(**{flag: "here:1"}))
+    with pytest.raises(akrunner.ConfigError, match="^--flink-master and --flink-.* need --engine flink"):
+        chosen("local", given(**{"flink_master": "local", "flink_python": "p", flag: "local"}))
 
 
 def test_where_agents_connect_is_the_engines() -> None:

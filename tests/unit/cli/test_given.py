@@ -107,3 +107,59 @@ def test_what_is_packed_stands_before_where_it_goes(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pack.akrunner, "pack", packed)
     assert main(["pack", "a.txt", "b.txt", "out", "--columns", "x,y"]) == main(["pack", "a.txt", "out"]) == 2
     assert seen == [(["a.txt", "b.txt"], "out", "128MB", "x,y", True), ("a.txt", "out", "128MB", None, True)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.py -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
+        ("run s.py -i t.csv --overwrite -o - --output-schema a:int", "--overwrite replaces a file, and --output - is stdout"),
+        ("stream s.py -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
+        ("predict m -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
+        ("train s.py -i t.csv --evaluator-timeout 60", "means nothing without evaluator= (--evaluator)"),
+        ("run s.py -i t.csv --advertised-host h", "means nothing for one worker alone on this machine"),
+        ("run s.py -i t.csv --flink-master local", "--flink-master needs --engine flink; the engine is local"),
+        ("run s.py -i t.csv --chief --no-chief", "--chief and --no-chief are both given: leave one of them out"),
+        ("pack photos out --split-by name", "split_by= (--split-by) means nothing without split= (--split)"),
+    ],
+)
+def test_a_flag_that_means_nothing_is_told(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_environment_may_say_what_a_job_does_not_need(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    seen: List[Dict[str, Any]] = []
+
+    def run(script: str, source: Any, **options: Any) -> None:
+        seen.append(options)
+        raise Enough("enough")
+
+    monkeypatch.setattr(akrunner, "run", run)
+    for name, value in (
+        ("EVALUATOR_TIMEOUT", "5"),
+        ("ADVERTISED_HOST", "h"),
+        ("BIND_HOST", "10.0.0.1"),
+        ("STALL_ACTION", "warn"),
+    ):
+        monkeypatch.setenv(f"AKRUNNER_{name}", value)
+    assert main("run s.py -i t.csv --stall-timeout 0".split()) == 2
+    assert main("run s.py -i t.csv --evaluator".split()) == 2
+    idle = {"evaluator_timeout", "advertised_host", "bind_host", "stall_action"}
+    assert not idle & set(seen[0])
+    assert {name: seen[1][name] for name in idle} == {
+        "evaluator_timeout": 5.0, "advertised_host": "h", "bind_host": "10.0.0.1", "stall_action": "warn",
+    }  # fmt: skip
+    # what a job's file says, it says of this job
+    (tmp_path / "job.toml").write_text('script = "s.py"\nsource = "t.csv"\n\nevaluator_timeout = 5.0\n')
+    capsys.readouterr()
+    idle_words = (
+        "evaluator_timeout= (--evaluator-timeout) means nothing without evaluator= (--evaluator); leave it out, or give both\n"
+    )
+    assert main(["run", str(tmp_path / "job.toml")]) == 2
+    assert capsys.readouterr().err.endswith(f": {idle_words}")
+    monkeypatch.delenv("AKRUNNER_EVALUATOR_TIMEOUT")
+    assert main(["run", str(tmp_path / "job.toml")]) == 2
+    assert capsys.readouterr().err.endswith(f"job.toml:4: {idle_words}")

@@ -216,3 +216,31 @@ def test_the_same_function_is_the_same_file(tmp_path: pathlib.Path, monkeypatch:
     assert made == functions.written(train) and made != functions.written(main)
     assert os.path.basename(made.path) == "train.py" and made.path.startswith(str(tmp_path))
     assert os.stat(os.path.dirname(made.path)).st_mode & 0o077 == 0
+
+
+COUNT = 3
+GONE = "g"
+
+
+def counts(args: int) -> int:
+    global COUNT, GONE, LATER
+    COUNT += args
+    LATER = COUNT
+    del GONE
+    return LATER
+
+
+def test_a_number_that_a_function_changes() -> None:
+    assert (_run(counts)(2), COUNT) == (5, 3), "a task has its own"
+
+
+def test_what_a_function_around_it_has_cannot_be_changed() -> None:
+    seen = 0
+
+    def inner(args: int) -> int:
+        nonlocal seen
+        seen += args
+        return seen
+
+    with pytest.raises(ScriptError, match=r"inner\(\) changes seen of the function around it \(nonlocal\)"):
+        functions.source_of(inner)
