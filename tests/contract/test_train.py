@@ -86,7 +86,7 @@ def test_refused_before_anything_starts(train: Train, script: Script, tmp_path: 
     (tmp_path / "there.zip").write_text("x")
     with pytest.raises(akrunner.ModelError, match="overwrite=True"):
         train(script(NOTHING), model_out=tmp_path / "there.zip")
-    with pytest.raises(akrunner.ConfigError, match="needs checkpoint_dir="):
+    with pytest.raises(akrunner.ConfigError, match="means nothing without checkpoint_dir="):
         train(script(NOTHING), remove_checkpoint_before_training=True)
 
 
