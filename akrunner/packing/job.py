@@ -25,7 +25,7 @@ from akrunner.packing.described import check_columns, rounded
 from akrunner.packing.given import Earlier, Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
-from akrunner.packing.settings import MOST_BYTES, PackArguments, Settings, settings_of, size_of
+from akrunner.packing.settings import PackArguments, Settings, settings_of
 from akrunner.packing.state import State
 
 #: open files that are enough whatever is packed: threads of the network, buckets of tables within each other, shards of each split
@@ -91,23 +91,12 @@ def _check(given: Given, settings: Settings, state: State) -> None:
         raise ConfigError(f"resize= (--resize) is for images, and the input is {given.kind}")
     if settings.check != named("check").default and given.kind != "images":
         raise ConfigError(f"check={settings.check!r} (--check) is for images, and the input is {given.kind}")
-    if given.kind == "rows":
-        _check_rows(settings)
     if settings.check == "whole" and given.kind == "images":
         pictures.check_there("check='whole' (--check whole)")
     if settings.resize is not None:
         pictures.check_there("resize= (--resize)")
     if settings.bad_rows not in ("fail", "skip"):
         filejob.check_bad_place(settings.bad_rows, given, state)
-
-
-def _check_rows(settings: Settings) -> None:
-    """Raises: ConfigError: an option of files that are packed each as a row was given for a table."""
-    rows = "the input is rows: of a table none is broken, and one that cannot be read is an error"
-    if settings.bad_rows != named("bad_rows").default:
-        raise ConfigError(f"bad_rows= (--bad-rows) is for files, and {rows}")
-    if settings.max_file_size != size_of("max_file_size", named("max_file_size").default, 1, MOST_BYTES):
-        raise ConfigError(f"max_file_size= (--max-file-size) is for files, and {rows}")
 
 
 def _dry(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
