@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import shlex
 import tempfile
 import time
@@ -12,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
+from akrunner import leftovers
 from akrunner.checks import path_shown
 from akrunner.checkup.limits import gib
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
@@ -79,10 +79,8 @@ def temp() -> List[Line]:
     """The directory rows and scripts of jobs are in."""
     named = os.environ.get("TMPDIR")
     try:
-        folder = os.path.abspath(tempfile.gettempdir())
+        folder = leftovers.temp_directory()
     except OSError as e:
-        if _files_are_small():
-            return []  # `limits.allowed` has said it
         return [
             Line(
                 "temp directory",
@@ -215,11 +213,6 @@ def _why(error: OSError, path: str) -> Tuple[str, str]:
     return in_words(error), ""
 
 
-def _files_are_small() -> bool:
-    """Whether `ulimit -f` is what keeps files from being written."""
-    return 0 <= resource.getrlimit(resource.RLIMIT_FSIZE)[0] < 1 << 16
-
-
 def kind_of(path: str, mounts: str = "/proc/self/mounts") -> Tuple[str, str]:
     """(type of the file system, what it is on) of a directory; empty where the system does not say."""
     real, best = os.path.realpath(path), ("", "", "")
@@ -268,10 +261,11 @@ def clock(also: Sequence[Tuple[str, float]] = ()) -> List[Line]:
 def _disk_skew() -> List[Tuple[str, float]]:
     """The clock by which a disk dates its files: a server's, where it is a network disk."""
     try:
-        with tempfile.NamedTemporaryFile(prefix=".akrunner-") as f:
+        folder = leftovers.temp_directory()
+        with tempfile.NamedTemporaryFile(prefix=".akrunner-", dir=folder) as f:
             f.write(b"now")
             f.flush()
-            return [(f"the disk of {tempfile.gettempdir()}", os.stat(f.name).st_mtime - time.time())]
+            return [(f"the disk of {folder}", os.stat(f.name).st_mtime - time.time())]
     except OSError:
         return []
 

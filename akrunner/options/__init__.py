@@ -7,7 +7,7 @@ from __future__ import annotations
 from akrunner.options.declared import Command, Option, Verb
 from akrunner.options.functions import COMMANDS, VERBS
 from akrunner.options.naming import carried, misfit, named, of_command, of_verb
-from akrunner.options.needs import idle, is_given, meaningless
+from akrunner.options.needs import called, idle, is_given, meaningless
 from akrunner.options.table import OPTIONS
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Command",
     "Option",
     "Verb",
+    "called",
     "carried",
     "idle",
     "is_given",

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from akrunner.checks import check_flag, check_path
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
 from akrunner.foreign import in_words, no_files, ours, shortage
 from akrunner.io.paths import local_path
-from akrunner.options import named
+from akrunner.options import called
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded
 from akrunner.packing.given import Earlier, Given, given_of
@@ -54,7 +54,7 @@ def run_pack(asked: PackArguments) -> Packed:
         state.check_files()
     earlier = _earlier(state) if not overwrite else None
     given = given_of(asked, settings, earlier)
-    _check(given, settings, state)
+    _check(asked, given, settings, state)
     whole = _dry if dry_run else _packed
     with _short():
         found = whole(given, settings, state, overwrite, meter)
@@ -79,7 +79,7 @@ def _short() -> Iterator[None]:
         raise JobError(f"{words}; {helps}. What was packed so far is kept, and the next run goes on from there") from e
 
 
-def _check(given: Given, settings: Settings, state: State) -> None:
+def _check(asked: PackArguments, given: Given, settings: Settings, state: State) -> None:
     if given.place is not None:
         state.check_apart(given.place)
     if given.tables:
@@ -87,16 +87,24 @@ def _check(given: Given, settings: Settings, state: State) -> None:
         given.said += rounded(given.tables[0][1].schema, settings.form)
     elif given.index is not None:
         given.said += rounded(pa.schema(given.index.extra), settings.form)
-    if settings.resize is not None and given.kind != "images":
-        raise ConfigError(f"resize= (--resize) is for images, and the input is {given.kind}")
-    if settings.check != named("check").default and given.kind != "images":
-        raise ConfigError(f"check={settings.check!r} (--check) is for images, and the input is {given.kind}")
+    if given.kind != "images":
+        _check_idle(asked, ("resize", "check"), f"is for images, and the input is {given.kind}")
+    if not given.is_files:
+        idle = f"is for files that are a row each, and the input is {given.kind}: one that cannot be read is an error"
+        _check_idle(asked, ("bad_rows", "max_file_size"), idle)
     if settings.check == "whole" and given.kind == "images":
         pictures.check_there("check='whole' (--check whole)")
     if settings.resize is not None:
         pictures.check_there("resize= (--resize)")
     if settings.bad_rows not in ("fail", "skip"):
         filejob.check_bad_place(settings.bad_rows, given, state)
+
+
+def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
+    """Raises: ConfigError: an option was given that means nothing for what is packed."""
+    for name in names:
+        if getattr(asked, name) != getattr(PackArguments, name):
+            raise ConfigError(f"{called(name)} {why}")
 
 
 def _dry(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from typing import Any, Callable, Iterable, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Sequence, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,7 +30,7 @@ def told(method: F) -> F:
                 raise TypeError(unknown(type(self), method.__name__, name, known))
         return method(self, *args, **options)
 
-    return called  # type: ignore[return-value]
+    return cast(F, called)
 
 
 def unknown(kind: type, method: str, name: str, known: Sequence[str]) -> str:

@@ -986,7 +986,7 @@ for holder, name in ((os, "writev"), (os, "fsync"), (os, "replace"), (os, "maked
             os.kill(os.getpid(), signal.SIGKILL)
         return _real(*given, **options)
     setattr(holder, name, stopped)
-akrunner.pack(sys.argv[2], sys.argv[3], split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+akrunner.pack(sys.argv[2], sys.argv[3], split="0.7,0.3", shard_size="3kB", bad_rows=sys.argv[4])
 print("whole")
 """
 
@@ -1001,14 +1001,14 @@ def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_bytes(tmp_path: Path,
         pa_csv.write_csv(_table(500), source)
     script = tmp_path / "killed.py"
     script.write_text(_KILLED)
-    whole = tmp_path / "whole"
-    akrunner.pack(source, whole, split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+    bad, whole = "skip" if kind == "images" else "fail", tmp_path / "whole"
+    akrunner.pack(source, whole, split="0.7,0.3", shard_size="3kB", bad_rows=bad)
     wanted = digests(whole)
     kills, at = 0, 1
     while True:
         out = tmp_path / f"out{at}"
         first = hosts.run(
-            [sys.executable, str(script), str(at), str(source), str(out)], capture_output=True, text=True, timeout=120
+            [sys.executable, str(script), str(at), str(source), str(out), bad], capture_output=True, text=True, timeout=120
         )
         if "whole" in first.stdout:
             break
@@ -1016,7 +1016,7 @@ def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_bytes(tmp_path: Path,
         kills += 1
         seen = {name for name in (digests(out) if out.exists() else {})}
         assert not any(name.endswith(".partial") and "/" in name for name in seen)
-        akrunner.pack(source, out, split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+        akrunner.pack(source, out, split="0.7,0.3", shard_size="3kB", bad_rows=bad)
         assert digests(out) == wanted, at
         assert not list(out.rglob("*.partial"))
         shutil.rmtree(out)
@@ -1111,6 +1111,14 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     for out, options, words in cases:
         with pytest.raises(akrunner.ConfigError, match=words):
             akrunner.pack(source, out, **options)
+    idle: Any = [
+        ({"resize": 8}, r"resize= \(--resize\) is for images"), ({"check": "whole"}, r"check= \(--check\) is for images"),
+        ({"bad_rows": "skip"}, r"bad_rows= \(--bad-rows\) is for files"), ({"max_file_size": "1kB"}, r"max_file_size= \(--max-file-size\) is for files"),
+    ]  # fmt: skip
+    for options, words in idle:
+        with pytest.raises(akrunner.ConfigError, match=words + ".*the input is rows"):
+            akrunner.pack({"id": [1]}, tmp_path / "table", **options)
+    assert not (tmp_path / "table").exists()
     assert (held / "thesis.doc").read_text() == "x" and sorted(os.listdir(source)) == ["cat", "dog", "owl"]
 
 

@@ -92,7 +92,7 @@ def test_why_a_directory_cannot_be_written(
     assert line.state == BROKEN and words in line.found and line.do.startswith(do or "TMPDIR=DIR names")
     below = looked(monkeypatch, tmp_path / "a", "proc", **free)
     assert f"a is not there, and cannot be made in {tmp_path}: " in below.found and "will be made" not in below.found
-    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: "/")
+    monkeypatch.setattr(disks.leftovers, "temp_directory", lambda: "/")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     last = disks.temp()[-1]
     assert last.about == "TMPDIR" and words in last.found and last.do.startswith(do or "name another directory, or unset")
@@ -102,18 +102,15 @@ def test_files_that_may_not_be_large_are_one_line(monkeypatch: pytest.MonkeyPatc
     def refused(fd: int, what: bytes) -> int:
         raise OSError(errno.EFBIG, "File too large")
 
-    def none() -> str:
-        raise FileNotFoundError(2, "No usable temporary directory found")
-
     monkeypatch.setattr(disks.os, "write", refused)
     assert looked(monkeypatch, tmp_path).state == OK and os.listdir(tmp_path) == []
-    monkeypatch.setattr(disks.tempfile, "gettempdir", none)
-    monkeypatch.setattr(disks.resource, "getrlimit", lambda kind: (0, 0))
-    assert disks.temp() == [], "the line of ulimit -f says it"
+    monkeypatch.setattr(disks.leftovers, "temp_directory", lambda: str(tmp_path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert [line.state for line in disks.temp()] == [OK], "the line of ulimit -f says it"
 
 
 def test_a_temp_directory_that_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(disks.leftovers, "temp_directory", lambda: str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("nowhere")
@@ -129,7 +126,7 @@ def test_a_temp_directory_that_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_
         line = disks.temp()[-1]
         assert line.about == "TMPDIR" and line.state == LOOK and words in line.found and do in line.do
     monkeypatch.setenv("TMPDIR", ".")
-    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: ".")
+    monkeypatch.setattr(disks.leftovers, "temp_directory", lambda: str(tmp_path))
     line = disks.temp()[-1]
     assert "not absolute" in line.found and line.do == f"TMPDIR={tmp_path}"
     (line,) = disks.looked_at(Place("logs", "relative/akrunner", "XDG_STATE_HOME", needed=False))
@@ -146,14 +143,14 @@ def test_the_file_system_of_a_directory(tmp_path: Path) -> None:
 
 
 def test_the_temp_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(disks.leftovers, "temp_directory", lambda: str(tmp_path))
     monkeypatch.setenv("TMPDIR", "/nowhere/at/all")
     assert disks.temp()[-1].about == "TMPDIR" and disks.temp()[-1].state == LOOK
 
     def none() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
-    monkeypatch.setattr(disks.tempfile, "gettempdir", none)
+    monkeypatch.setattr(disks.leftovers, "temp_directory", none)
     assert [line.state for line in disks.temp()] == [BROKEN]
 
 
