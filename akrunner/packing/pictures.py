@@ -11,10 +11,11 @@ from akrunner.packing import images
 #: pixels of an image that is decoded; Pillow warns of more
 MOST_PIXELS = 89_478_485
 _QUALITY = 95
-#: bytes from the end where it is looked for
+#: bytes from the end where a PNG's is looked for
 _BEHIND = 1 << 16
-#: what stands at the end of a whole file, of formats of which Pillow shows all it can of a cut one, and TensorFlow nothing
-_ENDS = {"PNG": b"IEND\xaeB`\x82", "GIF": b"\0;"}
+_PNG_END = b"IEND\xaeB`\x82"
+#: what begins a part of a GIF: an extension, a picture, the end
+_EXTENSION, _PICTURE, _TRAILER = b"!,;"
 
 
 def check_there(parameter: str) -> None:
@@ -31,13 +32,42 @@ def fault(data: bytes) -> Optional[str]:
     try:
         with _opened(data) as image:
             image.load()
-            end = _ENDS.get(image.format or "")
-            # some programs write something behind the end
-            if end is not None and end not in data[-_BEHIND:]:
+            # of both Pillow shows all it can where the end is missing, and TensorFlow nothing. Some programs write something behind the end
+            if (image.format == "PNG" and _PNG_END not in data[-_BEHIND:]) or (
+                image.format == "GIF" and not _has_trailer(data)
+            ):
                 return "its end is missing: it was cut short"
     except Exception as e:
         return _words(e)
     return None
+
+
+def _has_trailer(data: bytes) -> bool:
+    """Whether a GIF goes on to its end: told by its parts, as the bytes that end one stand in compressed pixels, too."""
+    at = 13 + _colours(data[10])
+    while at < len(data):
+        if data[at] == _TRAILER:
+            return True
+        if data[at] == _EXTENSION:
+            at = _behind_blocks(data, at + 2)
+        elif data[at] == _PICTURE and at + 9 < len(data):
+            at = _behind_blocks(data, at + 11 + _colours(data[at + 9]))
+        else:
+            # as Pillow passes over it
+            at += 1
+    return False
+
+
+def _colours(flags: int) -> int:
+    """Bytes of a GIF's table of colours."""
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _behind_blocks(data: bytes, at: int) -> int:
+    """Where blocks of a GIF, each with its length before it, have ended with an empty one."""
+    while at < len(data) and data[at]:
+        at += data[at] + 1
+    return at + 1
 
 
 def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import random
+from typing import Any
 
 import pytest
 
 from akrunner.packing import pictures
 
 
-def image(form: str, frames: int = 1) -> bytes:
+def image(form: str, frames: int = 1, **options: Any) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
     pictures.check_there("check")
-    several = [Image.effect_noise((20, 10), 40 + one) for one in range(frames)]
-    several[0].save(out, form, **({"save_all": True, "append_images": several[1:]} if frames > 1 else {}))
+    chance = random.Random(7)
+    several = [Image.frombytes("L", (20, 10), chance.randbytes(200)) for _ in range(frames)]
+    several[0].save(out, form, **({"save_all": True, "append_images": several[1:]} if frames > 1 else {}), **options)
     return out.getvalue()
 
 
@@ -30,3 +33,11 @@ def test_a_whole_image_is_right_with_or_without_something_behind_it(form: str) -
 @pytest.mark.parametrize("cut", [1, 2, 5, 30])
 def test_one_that_was_cut_short_is_told(form: str, frames: int, cut: int) -> None:
     assert pictures.fault(image(form, frames)[:-cut]) is not None
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_bytes_that_end_a_gif_may_stand_in_it(cut: int) -> None:
+    """As they do in most that have more than 64 KiB."""
+    whole = image("GIF", 3, comment=b"a\0;b")
+    assert pictures.fault(whole) is None and b"\0;" in whole[:-cut]
+    assert pictures.fault(whole[:-cut]) is not None
