@@ -530,6 +530,10 @@ _BETWEEN = {
         "which takes records apart, or makes them, in Python",
         "of whole batches in the dataset: .batch(n).map(lambda rows: tf.io.parse_example(rows, {...}), num_parallel_calls=tf.data.AUTOTUNE)",
     ),
+    "texts": (
+        "which takes texts or bytes apart",
+        "of whole batches in the dataset (tf.io.decode_csv, tf.strings.split, tf.io.decode_raw), or have the job read the table: task_config.dataset()",
+    ),
     "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole batches in the dataset"),
 }  # fmt: skip
 _OTHERWISE = ("", "what is no training every hundredth step, on whole batches, or in the dataset's map")

@@ -27,7 +27,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
     tensorflow    it was imported
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
-                  writes, records (takes apart or makes), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
+                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
     busy          the share of the time in which the graphics cards worked, None: nobody knows

@@ -126,6 +126,8 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     waits = sum(
         line["share"] for line in lines if line["in"] in _TENSORFLOW and line.get("computes", 1.0) < 0.5 and not _by_rows(line)
     )
+    # where a loop begins anew, batches are let go of: what waits there is TensorFlow
+    lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING) or _by_rows(line)]
     if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
         return None
@@ -135,7 +137,7 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
 
 
 def _by_rows(line: Mapping[str, Any]) -> bool:
-    return line.get("does") in ("records", "tensors")
+    return line.get("does") in ("records", "texts", "tensors")
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:

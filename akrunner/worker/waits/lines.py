@@ -39,6 +39,7 @@ _DOES = (
         r"\b(FromString|ParseFromString|MergeFromString|SerializeToString|parse_(single_)?(sequence_)?example|parse_tensor|decode_raw)\s*\("
         r"|\btrain\.(Example|SequenceExample|Features?|FeatureLists?|\w+List)\b|\.(float|int64|bytes)_list\b"
     )),
+    ("texts", re.compile(r"\.(split|splitlines|rsplit|partition)\s*\(|\bjson\.loads\s*\(|\bcsv\.reader\s*\(|\bunpack(_from)?\s*\(")),
     ("tensors", re.compile(r"\b(tf|tensorflow)\.(constant|convert_to_tensor|stack|Variable|ragged\.constant|SparseTensor)\s*\(")),
     ("writes", re.compile(
         r"\.(write(lines|rows?)?|to_csv|to_json|to_parquet|savefig|savez?|dump|debug|info|warning|log)\s*\(|\bopen\s*\("

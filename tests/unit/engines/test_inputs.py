@@ -811,6 +811,7 @@ def between(*some: Dict[str, Any], inside: float = 3.0, calls: int = 100, **more
     [
         ("prints", "at train.py:9, which prints", "print every hundredth step"),
         ("records", "at train.py:9, which takes records apart", "tf.io.parse_example"),
+        ("texts", "at train.py:9, which takes texts or bytes apart", "tf.io.decode_csv"),
         ("tensors", "at train.py:9, which makes tensors", "one numpy array for the whole batch"),
         ("writes", "at train.py:9, which writes", "in a thread of its own"),
         ("loops", "in the loop at train.py:9", "every hundredth step"),
@@ -837,6 +838,9 @@ def test_what_may_be_training_is_not_named() -> None:
     assert between(line(9, 0.3), line(8, 0.6, package="tensorflow", computes=0.0)) == []
     # the functions have nearly all of the time; a sleep stands for a card; operations one by one are no functions
     assert between(prints, inside=9.0) == [] == between(line(9, 0.6, "sleeps")) == between(line(9, 0.6), calls=0)
+    # batches are let go of where a loop begins anew, and pandas has a rule of its own
+    loop, frame = line(8, 0.3, "loops", computes=0.0), line(9, 0.2, package="pandas")
+    assert [one.rule for one in between(loop, frame)] == ["pandas"] and between(loop) == []
     # a line that says what it does is named even so, and nothing is promised
     (found,) = between(prints, calls=0)
     assert found.saves == 0 and found.what == "60% of the time Python is at train.py:9, which prints"

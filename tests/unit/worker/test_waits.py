@@ -829,6 +829,7 @@ def test_batches_that_were_all_read_before_the_first_step_are_no_way_of_reading(
         ("values = example.features.feature['x'].float_list.value", "records"),
         ("one = tf.io.parse_single_example(row, features)", "records"),
         ("rows = [tf.constant(row) for row in some]", "tensors"),
+        ("x = tf.constant([float(one) for one in row.split(',')])", "texts"),
         ("log.info('loss %s', loss)", "writes"),
         ("time.sleep(0.1)", "sleeps"),
         ("for batch in dataset:", "loops"),
