@@ -91,7 +91,11 @@ def in_pandas(record: Mapping[str, Any]) -> float:
 
 def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
     """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
-    lines = [line for line in record["lines"] if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW)]
+    lines = [
+        line
+        for line in record["lines"]
+        if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW, *_timed(record))
+    ]
     if record["by"] != "dataset" or record["looks"] < ENOUGH or not lines:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
@@ -128,12 +132,17 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     )
     # where a loop begins anew, batches are let go of: what waits there is TensorFlow
     lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
-    own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING) or _by_rows(line)]
+    own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
     if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
         return None
     shares = {line["at"]: sum(one["share"] for one in own if one["at"] == line["at"]) for line in own}
     most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
     return {**most, "share": shares[most["at"]]}
+
+
+def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Packages whose time is known otherwise."""
+    return ("tensorboard",) if record["spent"].get("summary") else ()
 
 
 def _by_rows(line: Mapping[str, Any]) -> bool:

@@ -46,6 +46,7 @@ _DOES = (
     )),
     ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
 )  # fmt: skip
+_switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
 
@@ -191,15 +192,22 @@ def does(at: str) -> str:
 
 @contextlib.contextmanager
 def _switching(seconds: float) -> Iterator[None]:
-    """Have threads that compute in Python let others go on after so many seconds."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(seconds)
-    try:
+    """Have threads that compute in Python let others go on after so many seconds; if that is so already, for another, nothing is changed."""
+    if not _switched.acquire(False):
         yield
+        return
+    try:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(seconds)
+        try:
+            yield
+        finally:
+            # unless the script has set another
+            if abs(sys.getswitchinterval() - seconds) < 2e-6:
+                # Python keeps whole microseconds, cut off: of what it tells, one would be lost each time
+                sys.setswitchinterval(before + 0.5e-6)
     finally:
-        # unless the script has set another
-        if abs(sys.getswitchinterval() - seconds) < 1e-6:
-            sys.setswitchinterval(before)
+        _switched.release()
 
 
 def package(name: str) -> str:

@@ -31,8 +31,10 @@ _TELLS = (
     ("tensorflow.python.summary.writer.writer", "SummaryToEventTransformer", "add_summary"),
     ("tensorflow.python.summary.writer.writer", "EventFileWriter", "flush"),
 )
-#: modules by which a script calls the functions that write one
+#: modules by which a script, or Keras, calls the functions that write one: TensorBoard's stands for TensorFlow's before 2.13
 _SUMMARIES = (
+    "tensorboard.summary._tf.summary",
+    "tensorflow.python.ops.summary_ops_v2",
     "tensorflow._api.v2.summary",
     "tensorflow._api.v2.compat.v2.summary",
     "tensorflow_core._api.v2.summary",

@@ -776,6 +776,12 @@ def test_summaries_are_named() -> None:
     )
 
 
+def test_what_is_timed_is_not_named_twice() -> None:
+    told = record({}, [], asked=0, wait=0.0, between=10.0, spent={"summary": 8.0}, lines=[line(9, 0.8, package="tensorboard")])
+    assert [one.rule for one in advised(told)] == ["summary"]
+    assert [one.rule for one in advised({**told, "spent": {}})] == ["beside"]
+
+
 def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None:
     """Ten checkpoints in a hundred steps take half of the time: one for 500 steps takes a fiftieth of it."""
     assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the time" in saves(

@@ -253,6 +253,7 @@ def _clocks(steps: int) -> Iterator[meter.Meter]:
     made.begin()
     yield made
     made.lines.stop()
+    made.lines._thread.join()
     timing.off(RuntimeError("the test is over"))
 
 
@@ -846,6 +847,12 @@ def test_a_switching_that_the_script_has_set_meanwhile_stays() -> None:
         with lines._switching(0.001):
             assert abs(sys.getswitchinterval() - 0.001) < 1e-6
         assert sys.getswitchinterval() == before
+        # a value of the script's own is not worn away by many looks
+        sys.setswitchinterval(0.0002)
+        for _ in range(100):
+            with lines._switching(0.001), lines._switching(0.00005):
+                assert abs(sys.getswitchinterval() - 0.001) < 2e-6
+        assert abs(sys.getswitchinterval() - 0.0002) < 1e-9
         with lines._switching(0.001):
             sys.setswitchinterval(0.02)
         assert abs(sys.getswitchinterval() - 0.02) < 1e-6
