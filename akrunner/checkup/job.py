@@ -303,6 +303,7 @@ def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
 
 
 def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
+    logs = list(_logs(folder, body))
     pid, began, machine = int(body["host"]["pid"]), str(body["host"]["started"]), str(body["host"].get("machine", ""))
     if machine and machine != socket.gethostname():
         yield Line("job", LOOK, f"{_about(body)}, has not ended, as far as this machine knows: it runs, or ran, on {machine}")
@@ -310,7 +311,8 @@ def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(
             "job",
             LOOK,
-            f"{_about(body)}, still runs (pid {pid}); what its tasks said last is below",
+            f"{_about(body)}, still runs (pid {pid}); "
+            + ("what its tasks said last is below" if logs else "its tasks have printed nothing yet"),
             "ask again when it has ended",
         )
     else:
@@ -320,7 +322,7 @@ def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
             f"{_about(body)}, never ended: the process that ran it (pid {pid}) is gone without a word",
             "it was killed (SIGKILL; out of memory: dmesg, or akrunner doctor), or the machine went down; it is safe to run it again",
         )
-    yield from _logs(folder, body)
+    yield from logs
 
 
 def _logs(folder: str, body: Mapping[str, Any]) -> List[Line]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from typing import Any, Mapping
+from typing import Any, List, Mapping
 
 import typer
 from rich.console import Console
@@ -11,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
-from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup
-from akrunner.cli import given
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
+from akrunner.cli import given, variables
 from akrunner.cli.detached import MASTER
 from akrunner.cli.guarded import EXIT_FAILED, emit
 from akrunner.foreign import redacted
@@ -48,6 +49,8 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     waiting = Console(stderr=True, quiet=as_json)
     with waiting.status("looking"):
         found = akrunner.doctor(words["work_dir"], **options)
+        if words["work_dir"] is None:
+            found = dataclasses.replace(found, lines=(*found.lines, *variables_of(os.environ)))
     code = 0 if found.ok else EXIT_FAILED
     if as_json:
         emit({"ok": found.ok, "exit_code": code, **found.asdict()})
@@ -55,6 +58,14 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         show(found)
     if code:
         raise typer.Exit(code)
+
+
+def variables_of(environment: Mapping[str, str]) -> List[Line]:
+    """What is wrong with the variables that jobs of the command line read, or seem to."""
+    wrong = [
+        Line("variables", BROKEN, words, "every job is refused: unset it, or mend it") for words in variables.wrong(environment)
+    ]
+    return wrong + [Line("variables", LOOK, words) for words in variables.unread(environment, "run")]
 
 
 def show(found: Checkup) -> None:

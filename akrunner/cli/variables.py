@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import List, Mapping
+import re
+from typing import Callable, Dict, List, Mapping
 
 from akrunner.jobfile import HEADS
 from akrunner.options import OPTIONS, of_command
@@ -14,6 +15,29 @@ _OTHERS = (
     "ENV_PATH FLINK_CREDENTIALS FLINK_MASTER MAX_DOWNLOAD MAX_MEMBERS MAX_UNPACKED PROJECT TABLES WARM "
     "CHECKPOINT_DIR DATASET_FILE DATASET_LENGTH HOST JOB OUTPUT_FILE SAVED_MODEL_DIR TABLES_SOCKET TASK"
 ).split()
+
+
+#: kinds of options that a variable may give, besides text
+_NUMBERS: Dict[str, Callable[[str], object]] = {"int": int, "float": float}
+
+
+def wrong(environment: Mapping[str, str]) -> List[str]:
+    """In words, which variables that give options their defaults hold what no job takes. None is shown."""
+    told = []
+    for one in OPTIONS:
+        value = environment.get(one.variable, "") if one.variable else ""
+        kind = re.sub(r"^Optional\[(.*)\]$", r"\1", one.type)
+        if not value:
+            continue
+        words = re.findall(r'"([^"]*)"', kind) if kind.startswith("Literal[") else []
+        if words and value not in words:
+            told.append(f"{one.variable} is none of what --{one.name.replace('_', '-')} takes: {', '.join(words)}")
+        if kind in _NUMBERS:
+            try:
+                _NUMBERS[kind](value)
+            except ValueError:
+                told.append(f"{one.variable} holds no {'whole number' if kind == 'int' else 'number'}")
+    return told
 
 
 def unread(environment: Mapping[str, str], command: str) -> List[str]:

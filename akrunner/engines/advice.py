@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional
 
@@ -35,6 +36,10 @@ _BESIDE = 0.25
 _BESIDE_A_CACHE = 0.4
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
+#: rows of a batch that is large; sources that are many to read at a time
+_LARGE, _MANY_SOURCES = 1024, 8
+#: times for each step up to which something is done seldom; of the time, what it should take then
+_SELDOM, _LITTLE = 0.2, 0.02
 _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
 
@@ -138,19 +143,14 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
         where = f"{node.where}{_line_of_python(record)}"
         if _only_waits(record):
             return _of_waiting(node, where, share, _is_ahead(record))
-        return Advice(
-            "python", share, won, f"{where} runs Python for every element, one after another",
-            "use TensorFlow's operations, or give and take whole batches"
-            + ("; of a Keras Sequence (PyDataset) workers=4 makes several at once" if record["by"] == "function" else "")
-            + "; rows come fastest by task_config.dataset()",
-        )  # fmt: skip
+        return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
         # what else is made in each pass of what is read may take longer: a cache spares both
         if blame.passes(record):
             won *= _BESIDE_A_CACHE
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",
-            "pack them into records once (akrunner pack)" + ("" if node.parallel else f", and meanwhile {_TUNED}"),
+            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {_TUNED}"),
         )  # fmt: skip
     if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"
@@ -163,16 +163,17 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             f"{node.where} is called {node.calls:.0f} times for one batch, and each call does little",
             change,
         )
-    if node.kind == "Map" and not node.parallel:
+    if node.kind == "Map" and node.alone:
         # what other cores can take, of those that nothing else uses
         spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)
         most = share * (1 - 1 / (1 + spare))
         return Advice("map", share, most * _PROMISED, f"{node.where} runs one call at a time", _TUNED)
     if node.source and node.kind in _SOURCES:
+        return _of_sources(node, share, record)
+    if node.kind == "Map" and 1 < node.facts.get("parallel", 0) < record["cores"]:
         return Advice(
-            "one_source", share, won, f"the sources at {blame.place(node.source)} are read one after another",
-            f"interleave(..., cycle_length=8, {_TUNED}, deterministic=False)",
-        )  # fmt: skip
+            "map", share, 0.0, f"{node.where} runs {node.facts['parallel']} calls at a time, on {record['cores']} cores", _TUNED
+        )
     if node.kind == "Map":
         return Advice(
             "busy_map", share, 0.0, f"{node.where} is called on {record['cores']} cores at once, and they do not keep up",
@@ -194,6 +195,46 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "give it fewer and larger pieces: rows that come in batches already, and `rebatch` or none",
         )
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
+    """Python that computes: several calls of it at once take turns, and of whole batches there is only less to do for each."""
+    several = "several calls at once, of which one computes at a time" if not node.alone else "one after another"
+    whole_batches = not any(kind in ("Batch", "PaddedBatch", "MapAndBatch") for kind in _above(node, record))
+    what = f"{where} runs Python for every {'batch' if whole_batches else 'element'}, {several}"
+    change = "use TensorFlow's operations" + (
+        ", or numpy's on the whole batch" if whole_batches else ", or give and take whole batches"
+    )
+    if record["by"] == "function":
+        change += "; of a Keras Sequence (PyDataset) workers=4 makes several at once"
+    return Advice("python", share, share * _PROMISED, what, f"{change}; rows come fastest by task_config.dataset()")
+
+
+def _above(node: Blamed, record: Mapping[str, Any]) -> List[str]:
+    """Kinds of the nodes that draw from one."""
+    if node.above:
+        fused = blame.kinds(node.path)[-1][0]
+        return [*node.above, *blame.FUSED.get(fused, ())[:1]]
+    chain = blame.chain_of(record)
+    place = next((place for place, one in enumerate(chain) if one == node.facts), 0)
+    return [blame.plain(one["node"]) for one in chain[:place]]
+
+
+def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
+    """Sources that an interleave or flat_map reads: one after another, or several at once, which do not keep up."""
+    reader = blame.reader_of(node, record)
+    cycle, calls = reader.get("cycle", 0), reader.get("parallel", 0)
+    place, at_once = blame.place(node.source), f"interleave(..., cycle_length=8, {_TUNED}, deterministic=False)"
+    if not str(reader.get("node", "")).startswith("Parallel") or cycle == 1 or calls == 1:
+        return Advice("one_source", share, share * _PROMISED, f"the sources at {place} are read one after another", at_once)
+    if 0 < cycle < _MANY_SOURCES or 0 < calls < _MANY_SOURCES:
+        few = min(number for number in (cycle, calls) if number > 0)
+        return Advice("one_source", share, 0.0, f"the sources at {place} are read {few} at a time, and do not keep up", at_once)
+    order = "" if reader.get("unordered") else "deterministic=False if the order does not matter, "
+    return Advice(
+        "sources", share, 0.0, f"the sources at {place} are read several at a time, and do not keep up",
+        f"{order}a larger cycle_length= if they are far away; otherwise a faster place for them",
+    )  # fmt: skip
 
 
 def _of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
@@ -248,7 +289,8 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
     if node.kind == "TFRecord":
         return Advice(
             "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
-            "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed, cache=True for several passes",
+            "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed"
+            + ("" if _caches(record) else ", cache=True for several passes"),
         )  # fmt: skip
     what = f"{where} parses the rows more slowly than the script takes them"
     if blame.passes(record) and share * whole(record) < _SHORT_PASS * blame.times(record):
@@ -262,7 +304,8 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
         # they come as columns already
         faster = ""
     return Advice(
-        "parse", share, 0.0, what, f"{faster}columns= for those that are needed; larger batches",
+        "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
+        + ("; larger batches" if max((one.get("rows", 0) for one in blame.chain_of(record)), default=0) < _LARGE else ""),
     )  # fmt: skip
 
 
@@ -398,18 +441,44 @@ def _of_saving(record: Mapping[str, Any]) -> List[Advice]:
     if record["by"] == "batches" and (pipe := record["spent"].get("pipe", 0.0) / max(whole(record), 1e-9)) >= WORTH_SAYING:
         slow = "the source, or the host, is slower than the script"
         return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
-    changes = {
-        "checkpoint": "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
-        "report": "report every hundredth step",
-        "output": "write more rows at a time (output_writer.write_batch)",
-    }
     found, seconds = [], whole(record)
-    for what, change in changes.items():
-        share = record["spent"].get(what, 0.0) / seconds if seconds > 0 else 0.0
+    for what, (of, change) in _SAVINGS.items():
+        share = min(1.0, record["spent"].get(what, 0.0) / seconds) if seconds > 0 else 0.0
         if share >= WORTH_SAYING:
-            of = {"checkpoint": "saving checkpoints", "report": "task_config.report()", "output": "writing rows"}[what]
-            found.append(Advice(what, share, share * _PROMISED, f"{min(share, 1.0):.0%} of the time is {of}", change))
+            found.append(
+                Advice(
+                    what,
+                    share,
+                    share * _PROMISED,
+                    f"{share:.0%} of the time is {of}",
+                    _more_seldom(what, change, share, record),
+                )
+            )
     return found
+
+
+#: what is saved, in words -> what to change where it is done at each step, or nobody knows how often
+_SAVINGS = {
+    "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
+    "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
+    "report": ("task_config.report()", "report every hundredth step"),
+    "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
+}  # fmt: skip
+
+
+def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
+    """What to change in how often something is saved: if it is seldom already, how much more seldom."""
+    times, batches = record.get("times", {}).get(what, 0), record["batches"]
+    if what == "output" or not 0 < times <= _SELDOM * batches:
+        return change
+    # so that it takes a fiftieth of the time
+    steps = batches / times * share / (1 - min(share, 0.99)) / _LITTLE
+    each = record["spent"][what] / times
+    unit = 10 ** (len(str(int(steps))) - 1)
+    return (
+        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {math.ceil(steps / unit) * unit:,} steps takes "
+        f"{_LITTLE:.0%} of the time" + (", or less in each" if what == "summary" else "")
+    )
 
 
 def _of_python(record: Mapping[str, Any]) -> List[Advice]:
@@ -428,8 +497,10 @@ def _of_python(record: Mapping[str, Any]) -> List[Advice]:
                 "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
             )
         )  # fmt: skip
+    between = _of_between(record)
+    found += between
     at, share = unseen.beside(record)
-    if share >= _BESIDE:
+    if share >= _BESIDE and not between:
         found.append(
             Advice(
                 "beside", share, 0.0, f"{share:.0%} of the time Python is at {at}, not in TensorFlow",
@@ -451,6 +522,61 @@ def _of_python(record: Mapping[str, Any]) -> List[Advice]:
     return found
 
 
+#: what the line does at which Python is most often between the steps -> that in words, and what to change
+_BETWEEN = {
+    "prints": ("which prints", "print every hundredth step"),
+    "writes": ("which writes", "write every hundredth step, or in a thread of its own"),
+    "records": (
+        "which takes records apart, or makes them, in Python",
+        "of whole batches in the dataset: .batch(n).map(lambda rows: tf.io.parse_example(rows, {...}), num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    "texts": (
+        "which takes texts or bytes apart",
+        "of whole batches in the dataset (tf.io.decode_csv, tf.strings.split, tf.io.decode_raw), or have the job read the table: task_config.dataset()",
+    ),
+    "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole batches in the dataset"),
+}  # fmt: skip
+_OTHERWISE = ("", "what is no training every hundredth step, on whole batches, or in the dataset's map")
+
+
+def _of_between(record: Mapping[str, Any]) -> List[Advice]:
+    """Python between the steps of a loop over batches: how much of it there is, is timed if the steps call functions; else it is known of lines that say
+    what they do."""
+    line = unseen.slow_line(record)
+    if line is None or line["in"] == "pandas" or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+        return []
+    share, does = unseen.python_between(record), str(line.get("does", ""))
+    words, change = _BETWEEN.get(does, _OTHERWISE)
+    place = (
+        ("in the loop at " if does == "loops" else "at ")
+        + blame.place(line["at"])
+        + (f" ({line['in']})" if line["in"] and not words else "")
+    )
+    told = f"Python is most often {place}" + (f", {words}" if words else "")
+    if share >= _BESIDE and line["share"] >= WORTH_SAYING:
+        won = min(share, float(line["share"])) * _PROMISED
+        return [
+            Advice(
+                "beside",
+                share,
+                won,
+                f"{share:.0%} of the time is between the steps, in none of TensorFlow's functions; {told}",
+                change,
+            )
+        ]
+    if record["by"] in ("dataset", "batches") and not share and words and line["share"] >= _BESIDE:
+        return [
+            Advice(
+                "beside",
+                float(line["share"]),
+                0.0,
+                f"{line['share']:.0%} of the time {told.replace(' most often', '', 1)}",
+                change,
+            )
+        ]
+    return []
+
+
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
     """The script hands TensorFlow's functions what it has read itself."""
     seconds = max(float(record["wait"] + record["between"]), 1e-9)
@@ -465,6 +591,17 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
                 "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
             )
         ]  # fmt: skip
+    line = unseen.slow_line(record)
+    words, change = _BETWEEN.get(str(line.get("does", "")) if line is not None else "", _OTHERWISE)
+    if line is not None and (words or record["by"] == "function"):
+        # what draws by itself is not handed what is read between the calls
+        told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
+        won = min(share, float(line["share"])) * _PROMISED
+        return [
+            Advice(
+                "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
+            )
+        ]
     # at best the shorter side is done while the longer one is
     return [
         Advice(

@@ -14,7 +14,7 @@ import time
 from typing import Callable, Iterator, Optional
 
 from akrunner.cluster.failure import FailurePolicy
-from akrunner.engines import record, report
+from akrunner.engines import inputs, record, report
 from akrunner.engines.base import JoiningSink, Observer, Outcome, RestartSink, RowSink, RowSource
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.launcher import Launcher
@@ -66,6 +66,7 @@ class _Attempts:
             if run.tables is not None:
                 _commit(run.tables, run.sink, outcome)
                 outcome.stats.tables.update(run.tables.told())
+        outcome.stats.input_verdict.extend(inputs.verdict(outcome.stats))
         if run.work.keep:
             run.work.save_end(run.work.path, record.succeeded(outcome))
         run.work.close()
@@ -125,8 +126,8 @@ class _Attempts:
             raise
 
     def _save(self, kept: str, error: BaseException) -> None:
-        inputs = self._supervisor.inputs() if self._supervisor is not None else {}
-        self._run.work.save_end(kept, record.failed(error, self._run.warnings, inputs))
+        told = self._supervisor.inputs() if self._supervisor is not None else {}
+        self._run.work.save_end(kept, record.failed(error, self._run.warnings, told))
 
 
 def _commit(tables: JobTables, sink: Optional[RowSink], outcome: Outcome) -> None:

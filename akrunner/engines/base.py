@@ -160,6 +160,8 @@ class Stats:
         starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker was right for it.
         tables: that the scripts asked for, by name -> {"rows_read": sent to all tasks together, "rows_written": of what was committed}.
         inputs: task -> how its script waited for its input, over time too; `akrunner.engines.inputs` says what is in it, and words it.
+        input_verdict: these words: what each task waits for and what to change, "[task] ...", most important first. Empty: nothing holds the job up in its
+            input, or nobody knows.
     """
 
     seconds: float
@@ -184,6 +186,7 @@ class Stats:
     starts: Dict[str, str] = field(default_factory=dict)
     tables: Dict[str, Dict[str, int]] = field(default_factory=dict)
     inputs: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+    input_verdict: List[str] = field(default_factory=list)
 
     @property
     def report_table(self) -> pa.Table:

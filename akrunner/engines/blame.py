@@ -23,7 +23,7 @@ _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?
 #: those that read several datasets
 SEVERAL = ("FlatMap", "Interleave")
 #: nodes that TensorFlow makes of two of the script's, the outer one first
-_FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
+FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
 #: of what is waited for, what a node must have to be named
 _WORTH_NAMING = 0.15
 
@@ -49,6 +49,11 @@ class Blamed:
     source: str = ""
     ours: bool = False
     above: Tuple[str, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it runs one call at a time: it was not told to run several, or to run one."""
+        return not self.parallel or self.facts.get("parallel") == 1
 
     @property
     def where(self) -> str:
@@ -86,7 +91,7 @@ def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like. Where nobody has looked, of the one that was
     waited for most."""
     paths = [set(kind for kind, _ in kinds(node["path"])) for node in record["nodes"]]
-    seen = {one for kind in set().union(*paths) for one in _FUSED.get(kind, (kind,))}
+    seen = {one for kind in set().union(*paths) for one in FUSED.get(kind, (kind,))}
 
     def alike(pipeline: Mapping[str, Any]) -> Tuple[int, float, int]:
         own = {plain(node["node"]) for node in pipeline["nodes"]}
@@ -94,6 +99,11 @@ def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
 
     pipelines = sorted(record["pipelines"], key=alike)
     return list(pipelines[-1]["nodes"]) if pipelines else []
+
+
+def reader_of(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The interleave or flat_map that reads a node's dataset, {}: there is none, or nobody knows which."""
+    return next((one for one in chain_of(record) if one["at"] == node.source and plain(one["node"]) in SEVERAL), {})
 
 
 def passes(record: Mapping[str, Any]) -> bool:
@@ -205,7 +215,7 @@ def _facts(of_path: Sequence[Tuple[str, bool]], depths: Sequence[int], chain: Se
         if added and kind == "Prefetch":
             added = False
             continue
-        for one in _FUSED.get(kind, (kind,)):
+        for one in FUSED.get(kind, (kind,)):
             alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
             # of what lies in a function, or of all where nobody has looked into it
             there = [index for index in alike if chain[index].get("depth", 0) == depth] or (alike if depth else [])

@@ -21,9 +21,13 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     keeps         whether what `.cache()` holds in memory serves every iterator
     tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
-    spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
+    given         rows that the task was given; None: nobody knows, as in a stream
+    within        of a loop over a dataset: calls of TensorFlow's functions between its steps, seconds inside
+    times         as spent: how often
+    spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
     tensorflow    it was imported
-    lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
+    lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
+                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
     busy          the share of the time in which the graphics cards worked, None: nobody knows
@@ -31,7 +35,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Union
+from typing import Any, Iterable, List, Mapping, Optional, Union
 
 from akrunner.engines import blame, unseen
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
@@ -42,6 +46,7 @@ from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
+_NO_ROWS = "it was given no rows"
 _NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (one call of TensorFlow's does all of them, the script's own profiler ran, or this TensorFlow has none)"
 _BESIDE_A_SERVER = (
     f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
@@ -53,6 +58,8 @@ _SURELY_FINE = 0.05
 _NO_INPUT = ("pandas", "between", "thread", "beside")
 #: of the waiting, what the first pass must have for it to be said
 _MOSTLY = 0.6
+#: seconds of a wait that are hardly more than the call
+_NEXT = 150e-6
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
 
 
@@ -85,9 +92,11 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
     """
     inputs = stats.get("inputs") if isinstance(stats, Mapping) else stats.inputs
     found = []
-    for task, record in inputs.items() if isinstance(inputs, Mapping) else ():
+    some = dict(inputs) if isinstance(inputs, Mapping) else {}
+    for task, record in some.items():
         try:
-            found.append((_weight(record), str(task), _sentences(record)))
+            told = _idle(record, some.values()) or _sentences(record)
+            found.append((_weight(record), str(task), told))
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             # kept by JSON, it may have been damaged, or be of another version: nothing is said of that task
             continue
@@ -102,6 +111,18 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
 def calls_for_change(sentence: str) -> bool:
     """Whether one of `verdict`'s sentences tells of something to change."""
     return not any(words in sentence for words in (_FINE, _TOO_LITTLE, _CARDS, _LITTLE, unseen.UNSURE))
+
+
+def _idle(record: Mapping[str, Any], all_of_them: Iterable[Mapping[str, Any]]) -> List[str]:
+    """That a task was given no rows while others were, and so had nothing to do, or waited for the others."""
+    rows = [one["given"] for one in all_of_them if isinstance(one, Mapping) and one.get("given") is not None]
+    if record.get("given") != 0 or record["batches"] or not any(rows):
+        return []
+    if not record["asked"] and record["main"] < TOO_SHORT:
+        return []
+    return [
+        f"{_NO_ROWS}: the job has {sum(rows):,} in all, for {len(rows)} tasks: fewer workers, or more rows, give each something to do"
+    ]
 
 
 def _weight(record: Mapping[str, Any]) -> float:
@@ -156,6 +177,9 @@ def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) ->
         return f"{words}; {_saving(node)}" if node is not None else words
     if node is not None:
         return f"{words}; {_saving(node)}"
+    each = record["wait"] / max(1, record["batches"])
+    if each < _NEXT and record["by"] == "dataset":
+        return f"{words}, {1000 * each:.2g} ms each, which is about what next() itself takes: fewer and larger batches"
     return words if record["nodes"] or not record["pipelines"] else f"{words}; for what, {unseen.look(record)} tells"
 
 

@@ -139,8 +139,11 @@ def _idle(record: Mapping[str, Any]) -> bool:
 
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
-    plain = _kind(node) == "Map" and not _parallel(node) and not node.get("ours")
-    return plain and not _calls_python(node) and (bool(node.get("stateful")) or not record.get("tunes", True))
+    if _kind(node) != "Map" or node.get("ours") or _calls_python(node):
+        return False
+    # what was said is done: it was told to run one call
+    told = node.get("parallel") == 1
+    return told or (not _parallel(node) and (bool(node.get("stateful")) or not record.get("tunes", True)))
 
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
@@ -152,7 +155,7 @@ def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
 
 
 def _parallel(node: Mapping[str, Any]) -> bool:
-    return str(node["node"]).startswith("Parallel")
+    return str(node["node"]).startswith("Parallel") and node.get("parallel") != 1
 
 
 def _weight(node: Mapping[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from akrunner.engines import blame
 
@@ -17,11 +17,13 @@ INSIDE = ("function", "session")
 #: seconds of steps for which it is worth saying that nobody has looked
 _LONG = 5.0
 #: what a script does between its steps that is neither reading nor computing
-SAVING = ("checkpoint", "report", "output")
+SAVING = ("checkpoint", "summary", "report", "output")
 #: of the time, what of that a script must have to be told of that, and not that it computes
 _SAVES = 0.25
 #: and of waiting
 _WAITS = 0.2
+#: of the looks, what a line that waits for a value of TensorFlow's must have to be a card that computes
+_WAITS_FOR_VALUE = 0.25
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -62,8 +64,7 @@ def late(record: Mapping[str, Any]) -> bool:
 def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
-    saving = sum(record["spent"].get(what, 0.0) for what in SAVING)
-    if unsure(record) or most_waiting(record) > _WAITS or saving > _SAVES * steps:
+    if unsure(record) or most_waiting(record) > _WAITS or saving(record) > _SAVES * steps or python_between(record) > _SAVES:
         return False
     if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
         # it waited before its steps began
@@ -90,11 +91,62 @@ def in_pandas(record: Mapping[str, Any]) -> float:
 
 def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
     """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
-    lines = [line for line in record["lines"] if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW)]
+    lines = [
+        line
+        for line in record["lines"]
+        if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW, *_timed(record))
+    ]
     if record["by"] != "dataset" or record["looks"] < ENOUGH or not lines:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
     return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
+
+
+def saving(record: Mapping[str, Any]) -> float:
+    """Seconds of what is neither reading nor computing, as far as it is timed."""
+    return float(sum(record["spent"].get(what, 0.0) for what in SAVING))
+
+
+def python_between(record: Mapping[str, Any]) -> float:
+    """Of a loop over batches whose steps call TensorFlow's functions: the share of the time that is neither waiting, nor in one of these, nor timed
+    otherwise: Python, or operations one by one. 0: nobody knows."""
+    within = record.get("within" if record["by"] == "dataset" else "calls", {})
+    steps = float(record["wait"] + record["between"])
+    # a loop that calls none, or seldom, may train by operations one by one
+    if (
+        record["by"] not in ("dataset", "batches")
+        or record.get("elsewhere")
+        or steps <= 0
+        or within.get("calls", 0) < 0.5 * record["batches"]
+    ):
+        return 0.0
+    return max(0.0, float(record["between"]) - float(within["inside"]) - saving(record)) / steps
+
+
+def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
+    looks at it. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
+    lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
+    waits = sum(
+        line["share"] for line in lines if line["in"] in _TENSORFLOW and line.get("computes", 1.0) < 0.5 and not _by_rows(line)
+    )
+    # where a loop begins anew, batches are let go of: what waits there is TensorFlow
+    lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
+    own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
+    if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
+        return None
+    shares = {line["at"]: sum(one["share"] for one in own if one["at"] == line["at"]) for line in own}
+    most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
+    return {**most, "share": shares[most["at"]]}
+
+
+def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Packages whose time is known otherwise."""
+    return ("tensorboard",) if record["spent"].get("summary") else ()
+
+
+def _by_rows(line: Mapping[str, Any]) -> bool:
+    return line.get("does") in ("records", "texts", "tensors")
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:
@@ -104,12 +156,14 @@ def waits_for_threads(record: Mapping[str, Any]) -> float:
 
 def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
     """The line of the script where the main thread was most often outside of TensorFlow, in words, and its share; "": there is none."""
-    lines: List[Mapping[str, Any]] = [line for line in record["lines"] if line["main"] and line["in"] not in _TENSORFLOW]
+    lines: List[Mapping[str, Any]] = [
+        line for line in record["lines"] if line["main"] and (line["in"] not in _TENSORFLOW or _by_rows(line))
+    ]
     shares = {line["at"]: sum(other["share"] for other in lines if other["at"] == line["at"]) for line in lines}
     if record["looks"] < ENOUGH or not shares:
         return "", 0.0
     at = max(shares, key=lambda one: shares[one])
-    packages = [line["in"] for line in lines if line["at"] == at and line["in"]]
+    packages = [line["in"] for line in lines if line["at"] == at and line["in"] not in ("", *_TENSORFLOW)]
     return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
 
 

@@ -188,7 +188,11 @@ def read(frame: frames.Frame) -> Dict[str, Any]:
     if kind == frames.CLOSED and "input" in body:
         _check("closed", body, {"input": lambda value: isinstance(value, dict)})
         _check("closed", body["input"], _INPUT)
-        _check("closed", body["input"], {name: _amounts for name in ("calls", "python") if name in body["input"]})
+        _check(
+            "closed",
+            body["input"],
+            {name: _amounts for name in ("calls", "python", "times", "within") if name in body["input"]},
+        )
     if kind == frames.CLOSED and "unasked" in body:
         _check("closed", body, {"unasked": _texts})
     if kind == frames.PASSED:

@@ -253,7 +253,7 @@ class Task(object):
         link.writer.write_json(frames.ENTERED, {})
         self.main_began = time.monotonic_ns()
         if self.meter is not None:
-            self.meter.begin()
+            self.meter.begin(rows if stream is None else None)
         link.on_stop = self.stop
         if link.stopped.is_set():
             self.stop()

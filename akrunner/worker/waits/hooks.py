@@ -7,7 +7,7 @@
     a tf.function that is handed arrays        the same without one: what is between the calls, as long as nothing else is known
     session.run, Estimators, Keras of 1.15    BaseSession.run, BaseSession._Callable.__call__
     task_config.batches()                     akrunner.worker.data, by `timing.batches`
-    checkpoints                               what saves variables (`saves`)
+    checkpoints, summaries                    what saves variables, and writes events (`saves`)
 """
 
 from __future__ import annotations
@@ -186,8 +186,10 @@ def _watch_functions(made: Meter) -> None:
             return timing.quickly(quick, began, real, (self,) + args, kwargs)
         if not _handed_one(args):
             # it has been handed what it computes with; where the script reads is known from elsewhere, if it is
-            if made.reads or not context.executing_eagerly():
+            if not context.executing_eagerly():
                 return real(self, *args, **kwargs)
+            if made.reads:
+                return timing.within(made, real, (self,) + args, kwargs)
             if began < calls.until and thread() == calls.thread:
                 return timing.quickly(calls, began, real, (self,) + args, kwargs)
             name, of = "call", None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import linecache
 import os
 import random
+import re
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from akrunner.worker.waits import pipeline, shown
 
@@ -19,12 +22,31 @@ _SELDOM, _OFTEN = 0.2, 0.005
 #: seconds after which a thread that computes in Python lets others go on, where the doctor was asked for. With Python's own 0.005 a look would come only when the
 #: script waits for something, and of a step that is shorter nothing else would be seen
 _YIELD = 0.0002
+#: seconds that a look waits once more, on average, after Python's lock was had, and after which a thread that computes lets it go meanwhile: where it came free the first
+#: time, the script has let it go, which tells nothing of where its time goes
+_MOMENT, _SOON = 0.0004, 0.00005
 #: seconds for which the main thread's clock is watched after a look; looks that are enough to weigh them
 _WINDOW, _ENOUGH = 0.0002, 20
 _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
+#: what a line says that it does, by its text; what counts is the first of them
+_DOES = (
+    ("sleeps", re.compile(r"\bsleep\s*\(")),
+    ("prints", re.compile(r"(?<![\w.])print\s*\(")),
+    ("records", re.compile(
+        r"\b(FromString|ParseFromString|MergeFromString|SerializeToString|parse_(single_)?(sequence_)?example|parse_tensor|decode_raw)\s*\("
+        r"|\btrain\.(Example|SequenceExample|Features?|FeatureLists?|\w+List)\b|\.(float|int64|bytes)_list\b"
+    )),
+    ("texts", re.compile(r"\.(split|splitlines|rsplit|partition)\s*\(|\bjson\.loads\s*\(|\bcsv\.reader\s*\(|\bunpack(_from)?\s*\(")),
+    ("tensors", re.compile(r"\b(tf|tensorflow)\.(constant|convert_to_tensor|stack|Variable|ragged\.constant|SparseTensor)\s*\(")),
+    ("writes", re.compile(
+        r"\.(write(lines|rows?)?|to_csv|to_json|to_parquet|savefig|savez?|dump|debug|info|warning|log)\s*\(|\bopen\s*\("
+    )),
+    ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
+)  # fmt: skip
+_switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
 
@@ -45,7 +67,7 @@ class Lines(object):
         self._main = threading.main_thread().ident
         #: of the main thread's looks, those after which it went on computing
         self._computing: Dict[Tuple[bool, str, str], int] = {}
-        self._clock = _clock_of(self._main) if often else None
+        self._clock = _clock_of(self._main)
         self._began = (time.perf_counter(), self._cpu())
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
 
@@ -59,14 +81,8 @@ class Lines(object):
         if not self._often:
             self._looking(None)
             return
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(_YIELD)
-        try:
+        with _switching(_YIELD):
             self._looking(Cards())
-        finally:
-            # unless the script has set another
-            if abs(sys.getswitchinterval() - _YIELD) < 1e-6:
-                sys.setswitchinterval(before)
 
     def _looking(self, cards: Optional[Cards]) -> None:
         # looks at even distances fall into step with a loop, and meet the same line each time
@@ -77,7 +93,13 @@ class Lines(object):
             try:
                 if self.also is not None:
                     self.also()
-                self._weigh(self._look_around())
+                if self._often:
+                    self._weigh(self._look_around())
+                else:
+                    with _switching(_SOON):
+                        self._stopped.wait(_MOMENT * distances.uniform(0.5, 1.5))
+                        at = self._look_around()
+                    self._weigh(at)
             except Exception:
                 # a module, or a directory, went away meanwhile: the next look may be better
                 continue
@@ -145,12 +167,47 @@ class Lines(object):
         return found
 
     def record(self) -> List[Dict[str, Any]]:
-        """[{"main", "at", "in", "share"}], the most frequent first."""
+        """[{"main", "at", "in", "share", "does", "computes"}], the most frequent first: does: by its text, computes: of its looks, after which the main
+        thread went on computing."""
         often = sorted(self._weighed().items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
-            {"main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks)}
+            {
+                "main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks), "does": does(at),
+                "computes": float(self._computing.get((main, at, name), 0)) / max(1, self.seen.get((main, at, name), 1)),
+            }
             for (main, at, name), count in often
-        ]
+        ]  # fmt: skip
+
+
+def does(at: str) -> str:
+    """What a line does that takes long where it is done for each row or step, "": none of what is known. Args: at: file:line."""
+    path, _, line = at.rpartition(":")
+    try:
+        text = linecache.getline(path, int(line)).partition("#")[0]
+    except Exception:
+        # a file that has gone, or is no text
+        return ""
+    return next((name for name, pattern in _DOES if pattern.search(text)), "")
+
+
+@contextlib.contextmanager
+def _switching(seconds: float) -> Iterator[None]:
+    """Have threads that compute in Python let others go on after so many seconds; if that is so already, for another, nothing is changed."""
+    if not _switched.acquire(False):
+        yield
+        return
+    try:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(seconds)
+        try:
+            yield
+        finally:
+            # unless the script has set another
+            if abs(sys.getswitchinterval() - seconds) < 2e-6:
+                # Python keeps whole microseconds, cut off: of what it tells, one would be lost each time
+                sys.setswitchinterval(before + 0.5e-6)
+    finally:
+        _switched.release()
 
 
 def package(name: str) -> str:

@@ -25,6 +25,10 @@ from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 _READS = ("dataset", "function", "session", "feed_dict")
 #: steps that come within so many ns of one that was looked at wholly are only counted, and their waiting summed
 _QUICK_NS = 10 * 1000 * 1000
+#: of what time goes into, what is none of the making of input
+_NO_INPUT = ("checkpoint", "summary", "report", "output")
+#: of the time of functions that are handed their input, what another way of reading must have to be how the script reads
+_LITTLE = 0.1
 #: iterators of which it is known what they draw from; most are gone
 _MOST_SOURCES = 1024
 
@@ -36,7 +40,7 @@ class Meter(object):
 
     Args: steps: to look at, which the user has asked for; 0: none.
     Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; hidden: a
-        function draws by itself; tensorflow: it has been imported; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
+        function draws by itself; thread: that reads; within, within_ns: calls of functions that it makes between its steps, and their time; times: how often there was what is in `spent`; tensorflow: it has been imported; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
     """
 
     def __init__(self, steps: int = 0) -> None:
@@ -51,11 +55,14 @@ class Meter(object):
         self._sources: Dict[Optional[int], Optional[int]] = {}
         self.tunes, self.keeps = False, True
         self.spent: Dict[str, int] = {}
+        self.times: Dict[str, int] = {}
+        self.given: Optional[int] = None
+        self.within = self.within_ns = 0
         self._began = clock()
         self._idled: Optional[Tuple[int, int]] = None
         self._used = time.process_time()
         self.lines = lines.Lines(bool(steps))
-        self._thread: Optional[int] = None
+        self.thread: Optional[int] = None
         self.failed = ""
         self._first_of = ""
         self._prepared = 0
@@ -71,17 +78,17 @@ class Meter(object):
     def pass_done(self, pipeline: int) -> None:
         """A second iterator over a dataset is about to be made. Args: pipeline: its place in `pipelines`."""
         way = self.ways.get("dataset")
-        if way is not None and self._thread == threading.get_ident():
+        if way is not None and self.thread == threading.get_ident():
             way.settle()
             self.pipelines[pipeline]["filled"] = way.waited.get(pipeline, 0)
 
     def way(self, name: str) -> Optional[Way]:
         """The clock of a way of reading, None: another thread than the one that reads asks."""
         thread = threading.get_ident()
-        if self._thread != thread:
-            if self._thread is not None and thread != threading.main_thread().ident:
+        if self.thread != thread:
+            if self.thread is not None and thread != threading.main_thread().ident:
                 return None
-            self._thread = thread
+            self.thread = thread
         found = self.ways.get(name)
         if found is None:
             found = self.ways[name] = Way(name, self._began, self.quick.get(name))
@@ -106,8 +113,11 @@ class Meter(object):
         """It has made one. Args: now: ns, when."""
         if way.calls == 1:
             self.first_step(way)
+        if way.calls == 2:
+            # the first step's functions were made in it
+            self.within = self.within_ns = 0
         if way.part.calls >= 3 and (self.looks is None or not self.looks.running):
-            way.quick.thread, way.quick.until = self._thread, now + _QUICK_NS
+            way.quick.thread, way.quick.until = self.thread, now + _QUICK_NS
         if self.looks is not None:
             self.looks.after(way, now)
 
@@ -143,9 +153,10 @@ class Meter(object):
             quick.until = 0
 
     def add(self, what: str, ns: int) -> None:
-        """Time that went into something else the doctor knows: checkpoint, report, output; table: rows of one that the script has opened."""
+        """Time that went into something else the doctor knows: checkpoint, summary, report, output; table: rows of one that the script has opened."""
         self.spent[what] = self.spent.get(what, 0) + ns
-        if what == "checkpoint":
+        self.times[what] = self.times.get(what, 0) + 1
+        if what in _NO_INPUT:
             self.not_fed(ns)
 
     def not_fed(self, ns: int) -> None:
@@ -165,10 +176,11 @@ class Meter(object):
 
     def _feeding(self) -> Optional[Way]:
         way = self.ways.get("feed_dict")
-        return way if way is not None and way.last is not None and self._thread == threading.get_ident() else None
+        return way if way is not None and way.last is not None and self.thread == threading.get_ident() else None
 
-    def begin(self) -> None:
-        """`main` is entered."""
+    def begin(self, given: Optional[int] = None) -> None:
+        """`main` is entered. Args: given: rows that the task has got, None: nobody knows yet."""
+        self.given = given
         self._began = clock()
         self._idled = ticks()
         self._used = time.process_time()
@@ -180,9 +192,13 @@ class Meter(object):
 
     def _read(self) -> Optional[Way]:
         """How the script reads: the way that took most of its time, None: in none that is known."""
-        known = [one for one in self.ways.values() if one.name != "call"] or list(self.ways.values())
-        ways = sorted(known, key=lambda one: (one.wait + one.between, one.batches))
-        return ways[-1] if ways else None
+        by_time = sorted(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
+        known, calls = [one for one in by_time if one.name != "call"], self.ways.get("call")
+        if calls is None or not known:
+            return by_time[-1] if by_time else None
+        # batches that were all read before the first step are handed over like any other arrays
+        before = known[-1].name == "batches" and known[-1].wait + known[-1].between < _LITTLE * (calls.wait + calls.between)
+        return calls if before else known[-1]
 
     def record(self) -> Dict[str, Any]:
         """What the host is told, JSON."""
@@ -217,6 +233,7 @@ class Meter(object):
             "idle": idle(self._idled, ticks()),
             "used": (time.process_time() - self._used) * 1e9 / max(1, clock() - self._began),
             "rows": way.rows,
+            "given": self.given,
             "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
             "looked": way.looked,
@@ -237,6 +254,8 @@ class Meter(object):
             "tensorflow": self.tensorflow,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
+            "times": dict(self.times),
+            "within": {"calls": self.within, "inside": self.within_ns * seconds},
         }
         told.update(times(way, looked))
         return told

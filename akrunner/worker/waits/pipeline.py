@@ -223,6 +223,8 @@ def described(dataset: Any) -> Dict[str, Any]:
         number = _number(getattr(dataset, attribute, None))
         if number is not None:
             told[name] = number
+    if str(getattr(dataset, "_deterministic", "")).lower() == "false":
+        told["unordered"] = True
     if told["node"] == "Cache" and _text(getattr(dataset, "_filename", None)):
         told["file"] = True
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)

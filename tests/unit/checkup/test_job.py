@@ -115,7 +115,8 @@ def test_a_job_that_runs_and_one_whose_host_was_killed(tmp_path: Path) -> None:
     folder = kept(tmp_path / "w", {}, "working")
     lines = said(folder)
     assert lines["job"].state == LOOK and f"still runs (pid {os.getpid()})" in lines["job"].found
-    assert lines["log of worker:0"].found.endswith("working")
+    assert lines["log of worker:0"].found.endswith("working") and "is below" in lines["job"].found
+    assert said(kept(tmp_path / "silent", {}))["job"].found.endswith("its tasks have printed nothing yet")
     body = json.loads((folder / "job.json").read_text())
     for host, state, words in (
         ({**body["host"], "started": "1"}, BROKEN, "is gone without a word"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from akrunner.cli.doctor import variables_of
 from akrunner.cli.main import main
-from akrunner.cli.variables import unread
+from akrunner.cli.variables import unread, wrong
 from akrunner.options import OPTIONS
 
 
@@ -47,3 +48,24 @@ def test_a_command_that_runs_jobs_tells_of_it(monkeypatch: pytest.MonkeyPatch, c
     assert capsys.readouterr().err.startswith(
         "akrunner: AKRUNNER_STAL_TIMEOUT is not read; did you mean AKRUNNER_STALL_TIMEOUT?\n"
     )
+
+
+def test_what_a_variable_holds_that_no_job_takes_is_told_and_not_shown() -> None:
+    held = {
+        "AKRUNNER_STALL_TIMEOUT": "abc", "AKRUNNER_CPUS_PER_WORKER": "2.5", "AKRUNNER_STALL_ACTION": "s3cret", "AKRUNNER_START_TIMEOUT": "3.5",
+        "AKRUNNER_KERAS": "", "AKRUNNER_ENGINE": "mine",
+    }  # fmt: skip
+    assert sorted(wrong(held)) == [
+        "AKRUNNER_CPUS_PER_WORKER holds no whole number",
+        "AKRUNNER_STALL_ACTION is none of what --stall-action takes: fail, warn",
+        "AKRUNNER_STALL_TIMEOUT holds no number",
+    ]
+
+
+def test_the_doctor_has_lines_for_them() -> None:
+    lines = variables_of({"AKRUNNER_STALL_TIMEOUT": "abc", "AKRUNNER_NUM_WORKERS": "3"})
+    assert [(line.state, line.found.partition(" ")[0]) for line in lines] == [
+        ("broken", "AKRUNNER_STALL_TIMEOUT"),
+        ("look here", "AKRUNNER_NUM_WORKERS"),
+    ]
+    assert variables_of({"HOME": "/"}) == []

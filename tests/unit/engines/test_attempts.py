@@ -82,7 +82,7 @@ class Tables:
 
 
 def outcome() -> Any:
-    return Outcome((), types.SimpleNamespace(tables={}), None)  # type: ignore[arg-type]
+    return Outcome((), types.SimpleNamespace(tables={}, inputs={}, input_verdict=[]), None)  # type: ignore[arg-type]
 
 
 class Attempt:
@@ -132,6 +132,12 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_first_succeeds(job: Any) -> None:
     done, run = job(outcome())
     assert isinstance(done, Outcome) and run.work.did == ["create", "close"] and run.sink.did == [] and run.work.ends == []
+
+
+def test_what_the_doctor_says_is_among_the_numbers(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts.inputs, "verdict", lambda stats: ["[chief:0] it waits"])
+    done, _ = job(outcome())
+    assert done.stats.input_verdict == ["[chief:0] it waits"]
 
 
 def test_one_more_with_nothing_of_the_first(job: Any) -> None:

@@ -762,3 +762,177 @@ def test_what_decodes_in_threads_of_its_own_is_kept_though_a_look_met_the_batche
     ):
         told = [one for one in advised(record(seen, chain, passes=12)) if one.rule == "cache"]
         assert told and "train.py:30 does the same again in every pass" in told[0].what and told[0].saves > 0.1
+
+
+def saves(what: str, seconds: float, times: int) -> str:
+    """The first sentence on a loop of 100 steps and ten seconds."""
+    told = record({}, [], asked=0, wait=0.0, between=10.0, spent={what: seconds}, times={what: times})
+    return inputs.verdict({"inputs": {"chief:0": told}})[0]
+
+
+def test_summaries_are_named() -> None:
+    assert saves("summary", 4.0, 100) == (
+        "[chief:0] 40% of the time is writing summaries (tf.summary, TensorBoard): write them every hundredth step (saves 20% of the time or more)"
+    )
+
+
+def test_what_is_timed_is_not_named_twice() -> None:
+    told = record({}, [], asked=0, wait=0.0, between=10.0, spent={"summary": 8.0}, lines=[line(9, 0.8, package="tensorboard")])
+    assert [one.rule for one in advised(told)] == ["summary"]
+    assert [one.rule for one in advised({**told, "spent": {}})] == ["beside"]
+
+
+def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None:
+    """Ten checkpoints in a hundred steps take half of the time: one for 500 steps takes a fiftieth of it."""
+    assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the time" in saves(
+        "checkpoint", 5.0, 10
+    )
+    assert "save every some hundred steps" in saves("checkpoint", 5.0, 100)
+
+
+def line(
+    number: int, share: float, does: str = "", package: str = "", computes: float = 1.0, main: bool = True
+) -> Dict[str, Any]:
+    return {"main": main, "at": f"{SCRIPT}:{number}", "in": package, "share": share, "does": does, "computes": computes}
+
+
+def between(*some: Dict[str, Any], inside: float = 3.0, calls: int = 100, **more: Any) -> List[Advice]:
+    """What is said of a loop of ten seconds, whose functions took some of them."""
+    told = record(
+        {},
+        [],
+        asked=0,
+        wait=0.2,
+        between=9.8,
+        lines=list(some),
+        within={"calls": calls, "inside": inside},
+        tensorflow=True,
+        **more,
+    )
+    return advised(told)
+
+
+@pytest.mark.parametrize(
+    "does, words, change",
+    [
+        ("prints", "at train.py:9, which prints", "print every hundredth step"),
+        ("records", "at train.py:9, which takes records apart", "tf.io.parse_example"),
+        ("texts", "at train.py:9, which takes texts or bytes apart", "tf.io.decode_csv"),
+        ("tensors", "at train.py:9, which makes tensors", "one numpy array for the whole batch"),
+        ("writes", "at train.py:9, which writes", "in a thread of its own"),
+        ("loops", "in the loop at train.py:9", "every hundredth step"),
+        ("", "at train.py:9", "every hundredth step"),
+    ],
+)
+def test_python_between_the_steps_is_named_by_its_line(does: str, words: str, change: str) -> None:
+    """Functions took three of ten seconds: what the others are is known."""
+    found = between(line(9, 0.6, does), line(7, 0.3, package="tensorflow"))[0]
+    assert found.rule == "beside" and abs(found.share - 0.68) < 0.01 and abs(found.saves - 0.3) < 0.01
+    assert found.what.startswith("68% of the time is between the steps, in none of TensorFlow's functions; ")
+    assert words in found.what and change in found.change
+
+
+def test_a_job_whose_time_is_between_its_steps_is_not_called_compute_bound() -> None:
+    told = record({}, [], asked=0, wait=0.2, between=9.8, within={"calls": 100, "inside": 3.0})
+    assert bound({"chief:0": told}, 0.0, 11.0) == "unknown"
+    assert bound({"chief:0": {**told, "within": {"calls": 100, "inside": 9.0}}}, 0.0, 11.0) == "compute"
+
+
+def test_what_may_be_training_is_not_named() -> None:
+    prints = line(9, 0.6, "prints")
+    # a card computes, and the script waits for its loss
+    assert between(line(9, 0.3), line(8, 0.6, package="tensorflow", computes=0.0)) == []
+    # the functions have nearly all of the time; a sleep stands for a card; operations one by one are no functions
+    assert between(prints, inside=9.0) == [] == between(line(9, 0.6, "sleeps")) == between(line(9, 0.6), calls=0)
+    # batches are let go of where a loop begins anew, and pandas has a rule of its own
+    loop, frame = line(8, 0.3, "loops", computes=0.0), line(9, 0.2, package="pandas")
+    assert [one.rule for one in between(loop, frame)] == ["pandas"] and between(loop) == []
+    # a line that says what it does is named even so, and nothing is promised
+    (found,) = between(prints, calls=0)
+    assert found.saves == 0 and found.what == "60% of the time Python is at train.py:9, which prints"
+
+
+def test_records_that_are_taken_apart_between_calls_are_named() -> None:
+    told = record(
+        {},
+        [],
+        asked=0,
+        by="call",
+        known=False,
+        wait=0.0,
+        between=10.0,
+        outside=7.0,
+        lines=[line(9, 0.8, "records", "tensorflow")],
+        looks=50,
+    )
+    (found,) = advised(told)
+    assert "at train.py:9, which takes records apart" in found.what and "tf.io.parse_example" in found.change
+    fit = {**told, "by": "function", "lines": [line(9, 0.8)]}
+    assert "generator" not in advised(fit)[0].change and "hundredth" in advised(fit)[0].change
+
+
+def test_waits_that_are_hardly_more_than_the_call_want_larger_batches() -> None:
+    told = record({}, CHAIN, asked=0, wait=0.5, between=2.0, batches=6000, tunes=True)
+    assert (
+        "0.083 ms each, which is about what next() itself takes: fewer and larger batches"
+        in inputs.verdict({"inputs": {"a": told}})[0]
+    )
+    few = {**told, "batches": 100}
+    assert "for what, --profile-input" in inputs.verdict({"inputs": {"a": few}})[0]
+
+
+def test_advice_that_was_followed_is_not_repeated() -> None:
+    """Each says the next thing."""
+    mapped = {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}
+    told = {
+        count: first(record(mapped, [*CHAIN[:2], node("ParallelMap", 31, parallel=count), CHAIN[3]])).what
+        for count in (1, 2, 8, -1)
+    }
+    assert told[1] == "`Map` at train.py:31 runs one call at a time"
+    assert told[2] == "`Map` at train.py:31 runs 2 calls at a time, on 4 cores"
+    assert "on 4 cores at once, and they do not keep up" in told[8] and told[8] == told[-1]
+
+
+@pytest.mark.parametrize(
+    "reader, words, change",
+    [
+        ({"cycle": 1, "parallel": 1}, "are read one after another", "interleave(..., cycle_length=8"),
+        ({"cycle": 2, "parallel": -1}, "are read 2 at a time, and do not keep up", "interleave(..., cycle_length=8"),
+        (
+            {"cycle": 8, "parallel": 8},
+            "are read several at a time",
+            "deterministic=False if the order does not matter, a larger",
+        ),
+        ({"cycle": 8, "parallel": 8, "unordered": True}, "are read several at a time", "a larger cycle_length="),
+    ],
+)
+def test_sources_that_are_read_at_once_are_not_to_be_read_at_once(reader: Dict[str, int], words: str, change: str) -> None:
+    path = "Root::Prefetch::BatchV2::ParallelInterleaveV4"
+    nodes = {"Root": (0.0, 20), f"{path}[0]::TFRecord": (1.4, 160)}
+    chain = [node("Prefetch", 33), node("Batch", 32), node("ParallelInterleave", 31, **reader), node("TFRecord", 30, depth=1)]
+    found = first(record(nodes, chain))
+    assert words in found.what and found.change.startswith(change)
+
+
+def test_python_that_has_whole_batches_is_not_told_to_take_them() -> None:
+    rows = [node("Prefetch", 33), node("Batch", 32), node("ParallelMap", 31, python=True, parallel=-1), node("TensorSlice", 30)]
+    batches = [node("Prefetch", 33), node("Map", 31, python=True), node("Batch", 32), node("TensorSlice", 30)]
+    of_rows = first(record({"Root": (0.0, 20), "Root::Prefetch::BatchV2::ParallelMapV2": (1.4, 600)}, rows))
+    of_batches = first(record({"Root": (0.0, 20), "Root::Prefetch::Map": (1.4, 20)}, batches))
+    assert "for every element, several calls at once, of which one computes at a time" in of_rows.what
+    assert "whole batches" in of_rows.change
+    assert "for every batch, one after another" in of_batches.what and "or numpy's on the whole batch" in of_batches.change
+    fused = record({"Root": (0.0, 20), "Root::Prefetch::ParallelMapAndBatch": (1.4, 20)}, rows)
+    assert "for every element" in first(fused).what
+
+
+def test_a_task_without_rows_is_told_so() -> None:
+    idle = record({}, [], asked=0, batches=0, wait=0.0, between=0.0, main=9.0, first=8.0, given=0)
+    works = record({}, [], asked=0, wait=0.0, between=10.0, given=7)
+    told = inputs.verdict({"inputs": {"chief:0": works, "worker:0": idle}})
+    assert told == [
+        "[worker:0] it was given no rows: the job has 7 in all, for 2 tasks: fewer workers, or more rows, give each something to do"
+    ]
+    assert inputs.calls_for_change(told[0])
+    # nobody was given any: the scripts read something else
+    assert not any("given" in words for words in inputs.verdict({"inputs": {"worker:0": idle}}))

@@ -19,7 +19,21 @@ import pytest
 
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import bound, wait_share
-from akrunner.worker.waits import drawing, hooks, lines, looks, meter, nodes, pipeline, python, shown, timing, tracing, ways
+from akrunner.worker.waits import (
+    drawing,
+    hooks,
+    lines,
+    looks,
+    meter,
+    nodes,
+    pipeline,
+    python,
+    saves,
+    shown,
+    timing,
+    tracing,
+    ways,
+)
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -239,6 +253,7 @@ def _clocks(steps: int) -> Iterator[meter.Meter]:
     made.begin()
     yield made
     made.lines.stop()
+    made.lines._thread.join()
     timing.off(RuntimeError("the test is over"))
 
 
@@ -763,3 +778,90 @@ def test_what_computes_is_weighed_by_the_processors_clock(monkeypatch: pytest.Mo
     # where nothing is known of who computes, looks are looks
     looking._computing = {}
     assert looking._weighed() == {key: float(count) for key, count in looking.seen.items()}
+
+
+def test_summaries_are_timed_apart_and_autograph_leaves_them_alone(
+    clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Any = types.ModuleType("tensorflow._api.v2.summary")
+    api.scalar = lambda name, value: (name, value)
+    monkeypatch.setitem(sys.modules, api.__name__, api)
+    saves.watch()
+    saves.watch()
+    assert api.scalar("loss", 1.0) == ("loss", 1.0) and api.scalar.autograph_info__ == {}
+    told = clocks.record()
+    assert list(told["spent"]) == ["summary"] and told["times"] == {"summary": 1}
+    saves._watched.discard((api.__name__, "", "scalar"))
+
+
+def test_functions_between_the_steps_of_a_loop_are_timed_without_those_of_the_first(clocks: meter.Meter) -> None:
+    made = clocks.way("dataset")
+    assert made is not None
+    assert timing.within(clocks, lambda one: one + 1, (1,), {}) == 2 and clocks.within == 1
+    for _ in range(2):
+        made.drew(0, 1)
+        clocks.after(made, 1)
+    assert clocks.record()["within"] == {"calls": 0, "inside": 0.0}
+    with timing.spending("checkpoint"):
+        timing.within(clocks, int, (), {})
+    timing.within(clocks, int, (), {})
+    thread = threading.Thread(target=timing.within, args=(clocks, int, (), {}))
+    thread.start()
+    thread.join()
+    assert clocks.record()["within"]["calls"] == 1
+
+
+def test_batches_that_were_all_read_before_the_first_step_are_no_way_of_reading(clocks: meter.Meter) -> None:
+    for name, seconds in (("batches", 0.01), ("call", 1.0)):
+        made = clocks.way(name)
+        assert made is not None
+        for step in range(5):
+            made.drew(int(step * seconds * SECOND), int((step + 0.5) * seconds * SECOND))
+    assert clocks.record()["by"] == "call"
+
+
+@pytest.mark.parametrize(
+    "line, what",
+    [
+        ("print(step, loss)  # now and then", "prints"),
+        ("blueprint(step)", ""),
+        ("x = 1  # print(x)", ""),
+        ("example = tf.train.Example.FromString(row)", "records"),
+        ("values = example.features.feature['x'].float_list.value", "records"),
+        ("one = tf.io.parse_single_example(row, features)", "records"),
+        ("rows = [tf.constant(row) for row in some]", "tensors"),
+        ("x = tf.constant([float(one) for one in row.split(',')])", "texts"),
+        ("log.info('loss %s', loss)", "writes"),
+        ("time.sleep(0.1)", "sleeps"),
+        ("for batch in dataset:", "loops"),
+    ],
+)
+def test_a_line_says_what_it_does(line: str, what: str, tmp_path: Any) -> None:
+    (tmp_path / "s.py").write_text(f"#\n{line}\n", "utf-8")
+    assert lines.does(f"{tmp_path}/s.py:2") == what and lines.does(f"{tmp_path}/gone.py:2") == "" == lines.does("<stdin>:x")
+
+
+def test_a_switching_that_the_script_has_set_meanwhile_stays() -> None:
+    before = sys.getswitchinterval()
+    try:
+        with lines._switching(0.001):
+            assert abs(sys.getswitchinterval() - 0.001) < 1e-6
+        assert sys.getswitchinterval() == before
+        # a value of the script's own is not worn away by many looks
+        sys.setswitchinterval(0.0002)
+        for _ in range(100):
+            with lines._switching(0.001), lines._switching(0.00005):
+                assert abs(sys.getswitchinterval() - 0.001) < 2e-6
+        assert abs(sys.getswitchinterval() - 0.0002) < 1e-9
+        with lines._switching(0.001):
+            sys.setswitchinterval(0.02)
+        assert abs(sys.getswitchinterval() - 0.02) < 1e-6
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_it_is_known_how_many_rows_a_task_was_given(clocks: meter.Meter) -> None:
+    clocks.lines.stop()
+    assert clocks.record()["given"] is None
+    clocks.given = 0
+    assert clocks.record()["given"] == 0
