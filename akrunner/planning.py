@@ -36,6 +36,7 @@ from akrunner.prepare import Arguments, checked
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 from akrunner.trial import Trial, tried
+from akrunner.wire.context import TFConfig
 from akrunner.wire.features import KINDS
 
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
@@ -80,7 +81,7 @@ class PlannedTask:
     gets_rows: bool
     cores: Tuple[int, ...]
     env: Mapping[str, str]
-    tf_config: Optional[Dict[str, Any]]
+    tf_config: Optional[TFConfig]
 
 
 @dataclass(frozen=True)

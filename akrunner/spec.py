@@ -21,6 +21,7 @@ from akrunner.checks import (
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
 from akrunner.wire import asks_about
+from akrunner.wire.context import Context, TFConfig
 
 CHIEF = "chief"
 WORKER = "worker"
@@ -436,13 +437,13 @@ class JobSpec:
     def context(
         self,
         task: TaskSpec,
-        tf_config: Mapping[str, Any],
+        tf_config: TFConfig,
         task_dir: str,
         work_dir: str,
         checkpoint_dir: Optional[str],
         attempt: int = 0,
         cpus: Sequence[int] = (),
-    ) -> Dict[str, Any]:
+    ) -> Context:
         """What a worker process is told, as JSON. Args: cpus: the cores it may use, none for all."""
         return {
             "mode": self.mode,

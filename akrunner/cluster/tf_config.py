@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping
+from typing import Dict, List, Mapping
 
 from akrunner.spec import EVALUATOR, ClusterSpec, TaskSpec
+from akrunner.wire.context import TFConfig
 
 
-def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: TaskSpec) -> Dict[str, Any]:
+def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: TaskSpec) -> TFConfig:
     """What TF_CONFIG says to one task.
 
     Args:

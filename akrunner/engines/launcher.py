@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Protocol
+from typing import Any, Mapping, Optional, Protocol
 
 from akrunner.engines.feeder import StreamFeeder
 from akrunner.launch.process import LoggedProcess
 from akrunner.launch.session import TaskSession
 from akrunner.spec import TaskSpec
+from akrunner.wire.context import Context, TFConfig
 
 
 class Launcher(Protocol):
@@ -17,7 +18,7 @@ class Launcher(Protocol):
         """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""
         ...
 
-    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+    def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
         """What the task is told (`JobSpec.context`)."""
         ...
 

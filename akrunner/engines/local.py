@@ -26,6 +26,7 @@ from akrunner.launch.process import LocalProcess, sweep, worker_environment
 from akrunner.launch.session import TaskSession
 from akrunner.spares.starts import Starts
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
+from akrunner.wire.context import Context, TFConfig
 
 
 class LocalEngine:
@@ -80,7 +81,7 @@ class LocalLauncher:
     def addresses(self) -> Mapping[TaskSpec, str]:
         return dict(zip(self._job.cluster.tasks, self._ports.addresses))
 
-    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+    def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
         return self._work.context(self._job, task, tf_config, attempt, self._resources[task].cpus)
 
     def start(self, task: TaskSpec) -> LocalProcess:

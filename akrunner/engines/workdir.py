@@ -33,7 +33,7 @@ import shutil
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Iterator, List, Mapping, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.engines import record
@@ -42,6 +42,7 @@ from akrunner.foreign import in_words
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.leftovers.private import private_dir, private_file, state_dir
 from akrunner.spec import JobSpec, TaskSpec
+from akrunner.wire.context import Context, TFConfig
 
 _FAILED_KEPT = 20
 _LOG = "log.txt"
@@ -155,9 +156,7 @@ class WorkDir:
     def log_path(self, task: TaskSpec) -> str:
         return os.path.join(self.task_dir(task), _LOG)
 
-    def context(
-        self, job: JobSpec, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int, cpus: Sequence[int]
-    ) -> Dict[str, Any]:
+    def context(self, job: JobSpec, task: TaskSpec, tf_config: TFConfig, attempt: int, cpus: Sequence[int]) -> Context:
         """What a task is told."""
         checkpoints = job.checkpoint_dir
         if checkpoints is None:
@@ -165,13 +164,13 @@ class WorkDir:
             with self._trouble(WriteError, "make"):
                 private_dir(checkpoints)
         context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints, attempt, cpus)
-        for name in ("saved_model_dir", "latest_ckpt_dir"):
-            if context[name] is not None:
+        for directory in (context["saved_model_dir"], context["latest_ckpt_dir"]):
+            if directory is not None:
                 with self._trouble(WriteError, "make"):
-                    private_dir(context[name])
+                    private_dir(directory)
         return context
 
-    def save_context(self, task: TaskSpec, context: Mapping[str, Any]) -> None:
+    def save_context(self, task: TaskSpec, context: Context) -> None:
         """For a replay."""
         if self.keep:
             with self._trouble(WriteError, "write"):

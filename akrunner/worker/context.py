@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING:
+    from akrunner.wire.context import Context
     from akrunner.worker.output import OutputWriter
     from akrunner.worker.stream import RowStream
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 class TFContext(object):
     """Attributes: index: of the task in its role; output_writer_op: the task's output writer."""
 
-    def __init__(self, context: Dict[str, Any], writer: OutputWriter, stream: Optional[RowStream] = None) -> None:
+    def __init__(self, context: Context, writer: OutputWriter, stream: Optional[RowStream] = None) -> None:
         self._context = context
         self._stream = stream
         self.output_writer_op = writer

@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+from akrunner.wire.context import TFConfig
 from akrunner.worker import lines, running
 from akrunner.worker.context import TFContext as _Rows
 
@@ -183,7 +184,7 @@ def workers_only(cluster: Dict[str, List[str]]) -> Dict[str, List[str]]:
     return {role: addresses for role, addresses in named.items() if addresses}
 
 
-def role_of(tf_config: Dict[str, Any]) -> Tuple[str, int]:
+def role_of(tf_config: TFConfig) -> Tuple[str, int]:
     """(role, index) of a task in such a cluster."""
     role, index = tf_config["task"]["type"], tf_config["task"]["index"]
     if role == "chief":

@@ -22,6 +22,8 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Tuple
 
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
+from akrunner.wire.context import Context
+from akrunner.wire.context import read as read_context
 from akrunner.worker import forked, splits
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class Link(object):
         os.set_inheritable(write_fd, False)
         self._reader = frames.FrameReader(read_fd, frames.TO_WORKER)
         self.writer = Writer(write_fd)
-        self.context: Dict[str, Any] = {}
+        self.context: Optional[Context] = None
         self.stopped = threading.Event()
         self.on_stop: Optional[Callable[[], Any]] = None
         self.tables: Optional[Broker] = None
@@ -86,7 +88,7 @@ class Link(object):
         self._result: Tuple[int, Dict[str, Any]] = (0, {})
         self._error: Optional[BaseException] = None
 
-    def handshake(self) -> Dict[str, Any]:
+    def handshake(self) -> Context:
         """Say hello and learn what to do."""
         self.writer.write_json(
             frames.HELLO,
@@ -98,8 +100,8 @@ class Link(object):
             },
         )
         frame = self._expect(frames.CONTEXT)
-        self.context = frame.json()
-        return self.context
+        self.context = told = read_context(frame.json())
+        return told
 
     def spool(self, path: str, split: bool = False) -> Tuple[int, Dict[str, Any]]:
         """Write the rows to a file as they arrive. Args: split: and what split they are in to another one.

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, Dict, List, Sequence
 
+from akrunner.wire.context import Context, TFConfig
 from akrunner.worker import imports, oss_paths
 
 _FLAGS_MODULE = "absl.flags._flagvalues"
@@ -14,7 +15,7 @@ _PAIS = ("tables", "outputs", "buckets", "checkpointDir", "job_name", "task_inde
 _unknown: Dict[str, Any] = {}
 
 
-def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:
+def enter(context: Context, tf_config: TFConfig) -> None:
     """Before the script is imported; `sys.argv` and the module path are the task's already."""
     # a script may look for files beside it
     sys.argv[0] = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
@@ -28,7 +29,7 @@ def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:
     oss_paths.refuse()
 
 
-def cluster_flags(tf_config: Dict[str, Any]) -> List[str]:
+def cluster_flags(tf_config: TFConfig) -> List[str]:
     """`--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`: the chief is PAI's worker 0, and worker 0 its worker 1."""
     cluster, task = tf_config["cluster"], tf_config["task"]
     role, index = task["type"], task["index"]

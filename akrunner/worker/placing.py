@@ -15,6 +15,8 @@ import threading
 import weakref
 from typing import Any, Dict, Iterator, MutableMapping, Optional, Set, Tuple
 
+from akrunner.wire.context import Role
+
 #: operations that call a function of this process
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue")
@@ -50,7 +52,7 @@ def together() -> Iterator[None]:
     _belong.setdefault(graph, set()).update(op.name for op in graph.get_operations()[before:])
 
 
-def install(task: Dict[str, Any]) -> None:
+def install(task: Role) -> None:
     """TensorFlow has been imported: number this process's functions, learn of its servers. Args: task: its "type" and "index" in the cluster."""
     _number(task["type"], task["index"])
     module = sys.modules.get("tensorflow.python.training.server_lib")

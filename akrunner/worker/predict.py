@@ -11,13 +11,14 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from akrunner.wire.context import Context
 from akrunner.worker import chunks
 
 #: seconds between two looks for a new model
 _LOOK = 0.2
 
 
-def prepare(context: Dict[str, Any]) -> Callable[[Any], None]:
+def prepare(context: Context) -> Callable[[Any], None]:
     """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
     params = context["user_params"]
     using = _Using(_checked_model(context["model"], params), params)

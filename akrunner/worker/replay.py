@@ -12,6 +12,8 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from akrunner.wire import columns
+from akrunner.wire.context import Context
+from akrunner.wire.context import read as read_context
 from akrunner.worker import running, task
 from akrunner.worker.output import OutputWriter
 
@@ -48,7 +50,7 @@ def main(argv: List[str]) -> int:
     """`TASK_DIR [--cluster]`; returns the exit code. Exceptions of the script pass through, for a debugger to catch."""
     directory = os.path.abspath(argv[0])
     with open(os.path.join(directory, "context.json")) as f:
-        context = json.load(f)
+        context = read_context(json.load(f))
     asked = context.get("tables") or {}
     if asked.get("inputs") or asked.get("outputs"):
         print(
@@ -81,7 +83,7 @@ def main(argv: List[str]) -> int:
     return 0
 
 
-def _rows(directory: str, context: Dict[str, Any]) -> Tuple[int, List[int]]:
+def _rows(directory: str, context: Context) -> Tuple[int, List[int]]:
     """(rows of this task, rows of each worker)."""
     try:
         with open(os.path.join(directory, "..", "..", "rows.json")) as f:

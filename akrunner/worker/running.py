@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 if TYPE_CHECKING:
+    from akrunner.wire.context import Context
     from akrunner.worker.config import TaskConfig
     from akrunner.worker.output import OutputWriter
     from akrunner.worker.stream import RowStream
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _task: Dict[str, Any] = {}
 
 
-def enter(context: Dict[str, Any], writer: OutputWriter, stream: Optional[RowStream]) -> None:
+def enter(context: Context, writer: OutputWriter, stream: Optional[RowStream]) -> None:
     """Args: context: what the host said; writer: the output writer; stream: a `RowStream`, or None."""
     _task.update(context=context, writer=writer, stream=stream)
 
@@ -57,9 +58,9 @@ def config() -> Any:
     return _get("config")
 
 
-def context() -> Dict[str, Any]:
+def context() -> Context:
     """What the host said this task is. Raises: RuntimeError: this process runs none."""
-    told: Dict[str, Any] = _get("context")
+    told: Context = _get("context")
     return told
 
 

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence
 
 from akrunner.wire import asks_about, failure, frames
+from akrunner.wire.context import Context, TFConfig
 from akrunner.worker import data, export, flink_row, pai_program, placing, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
@@ -42,7 +43,7 @@ _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 class Task(object):
     """One task of a job, from its context to its last word."""
 
-    def __init__(self, link: Link, context: Dict[str, Any]) -> None:
+    def __init__(self, link: Link, context: Context) -> None:
         self.link = link
         self.context = context
         self.phase = "while starting"
@@ -288,14 +289,15 @@ class Task(object):
 
     def check_export(self) -> Optional[BaseException]:
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
-        if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
+        exported = self.context["saved_model_dir"]
+        if exported is None or self.context["task"] != self.context["first"]:
             return None
-        if self.asked and not os.listdir(self.context["saved_model_dir"]):
+        if self.asked and not os.listdir(exported):
             # its help has been asked for, not a model
             return None
         self.phase = "after main()"
         try:
-            export.check(self.context["saved_model_dir"], self.context["latest_ckpt_dir"])
+            export.check(exported, self.context["latest_ckpt_dir"])
         except BaseException as e:
             return e
         return None
@@ -325,7 +327,7 @@ class Task(object):
         return failure.record(error, self.phase, format_failure(error, self.context))
 
 
-def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:
+def enter(context: Context, tf_config: TFConfig) -> None:
     """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported, but in a warm
     worker (`akrunner.worker.spare`), where `before_import` was called then."""
     before_import(context["env"], context["cpus"], context["overlay"])
@@ -356,7 +358,7 @@ def before_import(env: Dict[str, Any], cpus: Optional[Sequence[int]], overlay: O
     quick.import_quickly()
 
 
-def tell(context: Dict[str, Any]) -> None:
+def tell(context: Context) -> None:
     """What a script that imports nothing of ours has to know, as environment variables. TF_CONFIG is another of them."""
     known = {
         "AKRUNNER_TASK": context["task"],
@@ -377,7 +379,7 @@ def tell(context: Dict[str, Any]) -> None:
             os.environ[name] = value
 
 
-def load_entry(context: Dict[str, Any], real_name: Optional[str] = None) -> Callable[..., Any]:
+def load_entry(context: Context, real_name: Optional[str] = None) -> Callable[..., Any]:
     """What is called with the task config. Args: real_name: replaces the name the script's code carries."""
     names = context["script"]
     real = real_name or names["real"]
@@ -397,7 +399,7 @@ def load_entry(context: Dict[str, Any], real_name: Optional[str] = None) -> Call
     return entry
 
 
-def format_failure(error: BaseException, context: Dict[str, Any]) -> str:
+def format_failure(error: BaseException, context: Context) -> str:
     """The script's own traceback, as text."""
     names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
     return script.format_failure(error, names, shown.OURS)
@@ -410,9 +412,7 @@ def leave(closed: Dict[str, Any], link: Link) -> NoReturn:
     os._exit(0 if closed["ok"] else 1)
 
 
-def build_config(
-    context: Dict[str, Any], rows: int, writer: OutputWriter, job: Any, stream: Optional[RowStream] = None
-) -> TaskConfig:
+def build_config(context: Context, rows: int, writer: OutputWriter, job: Any, stream: Optional[RowStream] = None) -> TaskConfig:
     """The task config of the context's mode.
 
     Args:

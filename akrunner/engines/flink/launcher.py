@@ -27,11 +27,15 @@ from akrunner.launch.files import lay_out
 from akrunner.launch.session import TaskSession
 from akrunner.launch.trees import Blame
 from akrunner.spec import JobSpec, TaskSpec
+from akrunner.wire.context import Context, TFConfig
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.engine import FlinkEngine
 
 _LOOPBACK = "127.0.0.1"
+#: names in a task's folder
+_MODEL = "model"
+_OVERLAY = "overlay"
 #: what Flink says of a job that it ends
 _ENDING = ("FAILING",)
 _ENDING_SECONDS = 3.0
@@ -102,7 +106,7 @@ class FlinkLauncher:
             self._parts = None
         return {task: place.address for task, place in self._places.items()}
 
-    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+    def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
         folder = self._places[task].folder
         checkpoints = self._job.checkpoint_dir
         if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
@@ -111,10 +115,13 @@ class FlinkLauncher:
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
         attempt += self._places[task].attempt
         told = self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
-        shipped = {name: f"{folder}/{name}" for name in self._shipped}
+        if told["model"]:
+            told["model"] = f"{folder}/{_MODEL}"
+        if told["overlay"]:
+            told["overlay"] = f"{folder}/{_OVERLAY}"
         # Flink may want a checkpoint, or a savepoint, at any time
-        barriers = self._job.mode == "stream" and self._table is not None and self._table.output is not None
-        return {**told, **shipped, "barriers": barriers}
+        told["barriers"] = self._job.mode == "stream" and self._table is not None and self._table.output is not None
+        return told
 
     def start(self, task: TaskSpec) -> RemoteProcess:
         job, place = self._job, self._places[task]
@@ -166,8 +173,8 @@ class FlinkLauncher:
 
     @property
     def _shipped(self) -> Dict[str, str]:
-        """Directories of this machine that the task reads: name in its folder, and in its context, -> path."""
-        return {name: path for name, path in (("model", self._job.model), ("overlay", self._job.overlay)) if path}
+        """Directories of this machine that the task reads: name in its folder -> path."""
+        return {name: path for name, path in ((_MODEL, self._job.model), (_OVERLAY, self._job.overlay)) if path}
 
     @functools.cached_property
     def _package(self) -> str:

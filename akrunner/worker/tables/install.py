@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING
 
 from akrunner.worker import quick
 from akrunner.worker.tables import asking, sharing, writer
 from akrunner.worker.tables.broker import Broker
 
 if TYPE_CHECKING:
+    from akrunner.wire.context import Context
     from akrunner.wire.frames import FrameWriter
 
 
-def enter(context: Dict[str, Any], frames: FrameWriter) -> Broker:
+def enter(context: Context, frames: FrameWriter) -> Broker:
     """The broker of this task; from now on readers and writers find it. Args: context: the task's; frames: to the host."""
     folder = os.path.join(context["task_dir"], "tables")
     os.mkdir(folder, 0o700)
