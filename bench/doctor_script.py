@@ -217,9 +217,9 @@ def fine_fit(config, mended):
     model.fit(config.dataset(64).map(apart).prefetch(2), epochs=1, verbose=0)
 
 
-def in_turns(one, pairs=40):
+def in_turns(one, pairs=60):
     """The processor's seconds of passes with the input doctor's clocks on, and off: in pairs, of which each second one is the other way round. The
-    median of the pairs counts."""
+    median of the pairs counts: the machine becomes slower and faster by some percent, so passes are short, and pairs many."""
     from akrunner.worker.waits import timing
 
     clocks, off, ratios = timing.running(), [], []
@@ -255,17 +255,17 @@ def cost_short(config, mended):
     cost_loop(config, mended, 16, 600)
 
 
-def cost_fit(config, mended, units=2000, steps=60):
+def cost_fit(config, mended, units=1000, steps=30, pairs=300):
     model = tf.keras.Sequential(
         [tf.keras.layers.Dense(units, activation="relu"), tf.keras.layers.Dense(units), tf.keras.layers.Dense(1)]
     )
     model.compile("sgd", "mse")
     dataset = config.dataset(64).map(lambda columns: (tf.reshape(columns["a"], [-1, 1]), columns["a"])).prefetch(2).take(steps)
-    config.report(dict(in_turns(lambda: model.fit(dataset, verbose=0), 24), steps=steps))
+    config.report(dict(in_turns(lambda: model.fit(dataset, verbose=0), pairs), steps=steps))
 
 
 def cost_fit_short(config, mended):
-    cost_fit(config, mended, 16, 600)
+    cost_fit(config, mended, 16, 600, 60)
 
 
 def main(task_config):
