@@ -196,7 +196,9 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
     for key, value in items:
         if not isinstance(key, str) or not isinstance(value, str):
             what = (
-                f"a {type(key).__name__} as a name" if not isinstance(key, str) else f"{shown(key)} is a {type(value).__name__}"
+                f"a name of type {type(key).__name__}"
+                if not isinstance(key, str)
+                else f"{shown(key)} has a value of type {type(value).__name__}"
             )
             raise ConfigError(f"{name}: {what}: names and values must be text")
         if not key or "=" in key or key.split() != [key]:

@@ -19,6 +19,7 @@ from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.options.told import told
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.programs import predicted, scripted, streamed
+from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
@@ -30,8 +31,8 @@ def run(
     source: Any,
     *,
     user_params: Optional[Mapping[str, Any]] = None,
-    user_files: Sequence[PathLike] = (),
-    script_args: Sequence[str] = (),
+    user_files: SequenceNotStr[PathLike] = (),
+    script_args: SequenceNotStr[str] = (),
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike,
     num_workers: Optional[int] = None,
@@ -165,8 +166,8 @@ def stream(
     source: Any,
     *,
     user_params: Optional[Mapping[str, Any]] = None,
-    user_files: Sequence[PathLike] = (),
-    script_args: Sequence[str] = (),
+    user_files: SequenceNotStr[PathLike] = (),
+    script_args: SequenceNotStr[str] = (),
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike,
@@ -302,12 +303,12 @@ def predict(
     model: ModelLike,
     source: Any,
     *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
+    selected_cols: Optional[SequenceNotStr[str]] = None,
+    input_signature_defs: Optional[SequenceNotStr[str]] = None,
+    output_signature_defs: Optional[SequenceNotStr[str]] = None,
     signature_def_key: str = "serving_default",
     graph_def_tag: str = "serve",
-    reserved_cols: Optional[Sequence[str]] = None,
+    reserved_cols: Optional[SequenceNotStr[str]] = None,
     batch_size: int = 1024,
     flush_seconds: float = 0.02,
     output_schema: Optional[SchemaLike] = None,

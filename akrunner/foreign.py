@@ -296,7 +296,7 @@ def _meaning(error: BaseException) -> str:
 def _unknown(error: BaseException) -> str:
     found = re.search(r"Protocol not known: (\S+)", _text(error)) if isinstance(error, ValueError) else None
     return (
-        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others)"
+        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others; databases: postgresql, sqlite, duckdb)"
         if found
         else ""
     )

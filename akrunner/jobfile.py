@@ -47,6 +47,8 @@ HEADS = {
     "predict": "model",
     "predict_stream": "model",
 }
+#: by which a function may be given the file
+_JOB = "job"
 #: Python's objects
 _NOT_IN_FILES = ("observer",)
 #: options whose values from both places count together
@@ -55,7 +57,7 @@ MERGED = ("user_params", "env", "defaults")
 _LONGEST = 1 << 20
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: annotations of paths; and of texts that are one if they have a separator
-_PATHS = ("ScriptLike", "ModelLike", "PathLike", "Optional[PathLike]", "Sequence[PathLike]", "Optional[WatchLike]", "Any")
+_PATHS = ("ScriptLike", "ModelLike", "PathLike", "Optional[PathLike]", "SequenceNotStr[PathLike]", "Optional[WatchLike]", "Any")
 
 
 @dataclass(frozen=True)
@@ -130,13 +132,16 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
 
 
 def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
-    """Of a verb's function: a job file may be given in place of the script, or model; what else is given wins over what it says."""
+    """Of a verb's function: a job file may be given in place of the script, or model, or as `job=`; what else is given wins over what it says."""
     head = HEADS[verb]
     names = next(one.positional for one in VERBS if one.name == verb)
 
     def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
         @functools.wraps(function)
         def called(*args: "P.args", **options: "P.kwargs") -> R:
+            if _JOB in options and not args and head not in options and is_job_file(options[_JOB]):
+                # by the name of what it is
+                options = {head if name == _JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
             first = args[0] if args else options.get(head)
             if not is_job_file(first):
                 return function(*args, **options)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Tuple, Union
 
 import pyarrow as pa
 
@@ -21,19 +21,34 @@ from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
 from akrunner.schema import Schema
+from akrunner.sequences import SequenceNotStr
 from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_source, sink_to
 
-if TYPE_CHECKING:
-    import pandas
-
 PathLike = Union[str, "os.PathLike[str]"]
 #: a path or URL; or a function that takes the task config
 ScriptLike = Union[PathLike, Callable[[Any], Any]]
+
+
+class ArrowSchema(Protocol):
+    """pyarrow's, which has no types of its own: type checkers would let anything pass for it."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+class Dtypes(Protocol):
+    """pandas' `frame.dtypes`, also where its types are not installed."""
+
+    @property
+    def dtypes(self) -> Any: ...
+
+    def items(self) -> Iterable[Tuple[Any, Any]]: ...
+
+
 #: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`
-SchemaLike = Union[str, pa.Schema, Schema, Mapping[str, Any], "pandas.Series[Any]"]
+SchemaLike = Union[str, ArrowSchema, Schema, Mapping[str, Any], Dtypes]
 
 #: names of splits and their shares
 SplitLike = Union[str, Mapping[str, float]]
@@ -58,13 +73,13 @@ class Arguments:
     script: Union[ScriptLike, ScriptSpec]
     source: Any = None
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
-    user_files: Sequence[PathLike] = ()
-    script_args: Sequence[str] = field(default=(), repr=False)
+    user_files: SequenceNotStr[PathLike] = ()
+    script_args: SequenceNotStr[str] = field(default=(), repr=False)
     save_latest_checkpoint: bool = False
-    tables: Sequence[str] = ()
+    tables: SequenceNotStr[str] = ()
     project: Optional[str] = None
     select: Optional[str] = None
-    columns: Optional[Sequence[str]] = None
+    columns: Optional[SequenceNotStr[str]] = None
     defaults: Optional[Mapping[str, Any]] = None
     split: Optional[SplitLike] = None
     split_by: Optional[str] = None
@@ -73,7 +88,7 @@ class Arguments:
     input_format: Optional[str] = None
     flush_seconds: float = 0.02
     data_format: str = "examples"
-    output_tables: Sequence[str] = ()
+    output_tables: SequenceNotStr[str] = ()
     output_schema: Optional[SchemaLike] = None
     output: Optional[PathLike] = None
     output_format: Optional[str] = None
@@ -228,7 +243,8 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         # rows of a stream leave as they come, for whoever was told their columns before
         output_inferred=given.output_schema is None and mode != "stream",
         user_params=given.user_params if given.user_params is not None else {},
-        script_args=given.script_args if given.script_args is not None else (),
+        # which is checked there
+        script_args=given.script_args if given.script_args is not None else (),  # type: ignore[arg-type]
         mode=mode,
         keras=given.keras,
         data_format=given.data_format,

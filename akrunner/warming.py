@@ -15,6 +15,7 @@ from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, interpreter_for
+from akrunner.sequences import SequenceNotStr
 from akrunner.spares import client, registry, talk
 from akrunner.spares.daemon import AlreadyKept, Daemon, Listening
 from akrunner.spares.pool import Pool
@@ -42,7 +43,7 @@ class WarmArguments:
     env: Optional[Mapping[str, str]] = field(default=None, repr=False)
     idle_timeout: float = 900.0
     max_memory: Union[int, str, None] = None
-    preload: Sequence[str] = ("tensorflow",)
+    preload: SequenceNotStr[str] = ("tensorflow",)
     # end of what scripts/gen-options writes
 
 
@@ -58,7 +59,7 @@ def warm(
     env: Optional[Mapping[str, str]] = None,
     idle_timeout: float = 900.0,
     max_memory: Union[int, str, None] = None,
-    preload: Sequence[str] = ("tensorflow",),
+    preload: SequenceNotStr[str] = ("tensorflow",),
 ) -> Warm:
     """Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
 

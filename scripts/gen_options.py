@@ -30,6 +30,7 @@ from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
 
 __all__ = ["plan", "run", "stream", "train"]
@@ -46,6 +47,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
+from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
 from akrunner.serving.planned import PredictPlan, plan_prediction
@@ -76,6 +78,7 @@ from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.options.told import told
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.programs import predicted, scripted, streamed
+from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
@@ -94,6 +97,7 @@ from akrunner.packing.progress import PackProgress
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, Split
 from akrunner.schema import Schema
+from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pack"]
 ''',
@@ -110,6 +114,7 @@ from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
 from akrunner.prepare import PathLike
+from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]
 ''',

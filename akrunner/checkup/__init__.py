@@ -13,6 +13,7 @@ from akrunner.checkup.beside import Check, looked
 from akrunner.checkup.lines import BROKEN, Checkup, Line
 from akrunner.errors import ConfigError
 from akrunner.options.told import told
+from akrunner.sequences import SequenceNotStr
 
 __all__ = ["Checkup", "Line", "doctor"]
 
@@ -27,7 +28,7 @@ class DoctorArguments:
 
     # options: written by scripts/gen-options
     work_dir: Optional[PathLike] = None
-    python_env: Union[PathLike, Sequence[PathLike], None] = None
+    python_env: Union[PathLike, SequenceNotStr[PathLike], None] = None
     flink_master: Optional[str] = None
     flink_python: Optional[PathLike] = None
     quick: bool = False
@@ -39,7 +40,7 @@ class DoctorArguments:
 def doctor(
     work_dir: Optional[PathLike] = None,
     *,
-    python_env: Union[PathLike, Sequence[PathLike], None] = None,
+    python_env: Union[PathLike, SequenceNotStr[PathLike], None] = None,
     flink_master: Optional[str] = None,
     flink_python: Optional[PathLike] = None,
     quick: bool = False,
@@ -155,7 +156,7 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
     ]
 
 
-def _environments(given: "Union[PathLike, Sequence[PathLike], None]") -> List[Optional[str]]:
+def _environments(given: "Union[PathLike, SequenceNotStr[PathLike], None]") -> List[Optional[str]]:
     if given is None:
         return [None]
     if isinstance(given, (str, os.PathLike)):

@@ -26,7 +26,7 @@ _TYPES: Mapping[str, Any] = {
 }
 #: in what a command was given: the options that somebody gave for this job, not the environment
 _SAID = "(said)"
-_NAMES, _TEXTS = "Optional[Sequence[str]]", "Optional[Mapping[str, str]]"
+_NAMES, _TEXTS = "Optional[SequenceNotStr[str]]", "Optional[Mapping[str, str]]"
 
 
 def _environments() -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 import sys
@@ -180,9 +181,8 @@ def load(arguments: Sequence[str]) -> Any:
 
 
 def _wants_all(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for the help of all options of a command that has many."""
-    words = [word for word in arguments[: arguments.index("--") if "--" in arguments else None] if word != "--json"]
-    return words[:1] in [[name] for name in _LONG] and "--help-all" in words
+    """Whether a command line asks for the help of all options."""
+    return "--help-all" in arguments[: arguments.index("--") if "--" in arguments else None]
 
 
 def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
@@ -196,7 +196,9 @@ def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
         # every command has the option itself
         ours = [*ours[1:], "--json"]
     if _wants_all(ours):
-        ours = [ours[0], "--help"]
+        # the same as --help, where few options are all; words of a command that has others within say of which
+        words = list(itertools.takewhile(lambda word: not word.startswith("-"), ours))
+        ours = [*(words[:1] if words[:1] in [[name] for name in COMMANDS] else words), "--help"]
     if ours[:1] == ["pai"]:
         from akrunner.cli import pai
 

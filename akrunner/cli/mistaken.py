@@ -44,6 +44,8 @@ def _file(name: str, words: Sequence[str]) -> str:
     free = [word for before, word in zip(words, words[1:]) if word[:1] != "-" and before[:2] != "--"]
     if not free:
         return ""
+    if free[0].lower().endswith((".json", ".yaml", ".yml", ".ini", ".cfg")):
+        return f"{free[0]} is no script; a job file is TOML, and its name ends in {ENDING}"
     if "." in free[0] and not os.path.exists(free[0]):
         folder = os.path.dirname(free[0]) or "."
         beside = os.listdir(folder) if os.path.isdir(folder) else []

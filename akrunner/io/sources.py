@@ -139,6 +139,11 @@ def _open(
         return _open(frames.from_dict(source), read_examples, schema, None)
     if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, memoryview)):
         return from_rows(source, schema, flush_seconds)
+    if source is None:
+        raise SourceError(
+            "source: no table is given: akrunner.run(script, source) takes a path, a pyarrow Table, a pandas or polars frame, a DuckDB relation, a "
+            "dict of arrays or an iterable of rows; a script that reads all its data itself gets one row: {'row': [0]}"
+        )
     call = " (call it, and give what it returns?)" if inspect.isroutine(source) or inspect.isclass(source) else ""
     raise SourceError(
         f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "

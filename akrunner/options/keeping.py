@@ -40,7 +40,7 @@ OPTIONS = (
     ),
     Option(
         "preload",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         PYTHON,
         "modules they import.",
         ("tensorflow",),

@@ -10,7 +10,7 @@ _PACK = ("pack",)
 OPTIONS = (
     Option(
         "places",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         INPUT,
         "",
         verbs=(),

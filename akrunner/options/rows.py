@@ -53,7 +53,7 @@ OPTIONS = (
     ),
     Option(
         "tables",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         INPUT,
         '"odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`, '
         "`TableReader`, ... (see the docs of PAI).",
@@ -89,7 +89,7 @@ OPTIONS = (
     ),
     Option(
         "columns",
-        "Optional[Sequence[str]]",
+        "Optional[SequenceNotStr[str]]",
         INPUT,
         "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
         "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
@@ -231,7 +231,7 @@ OPTIONS = (
     ),
     Option(
         "output_tables",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         OUTPUT,
         "tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has succeeded.",
         (),

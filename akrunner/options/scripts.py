@@ -38,7 +38,7 @@ OPTIONS = (
     ),
     Option(
         "user_files",
-        "Sequence[PathLike]",
+        "SequenceNotStr[PathLike]",
         SCRIPT,
         'files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`, "#sha256=..." '
         "checks what came.",
@@ -53,7 +53,7 @@ OPTIONS = (
     ),
     Option(
         "script_args",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         SCRIPT,
         'what stands behind the script\'s name in `sys.argv`, ["--epochs", "3"].',
         (),
@@ -90,7 +90,7 @@ OPTIONS = (
     ),
     Option(
         "selected_cols",
-        "Optional[Sequence[str]]",
+        "Optional[SequenceNotStr[str]]",
         MODEL,
         "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a model of one input "
         "several columns are laid side by side: [rows, columns].",
@@ -100,7 +100,7 @@ OPTIONS = (
     ),
     Option(
         "input_signature_defs",
-        "Optional[Sequence[str]]",
+        "Optional[SequenceNotStr[str]]",
         MODEL,
         "the signature's inputs, in the order of the columns; None: named as the columns.",
         verbs=MODELS,
@@ -108,7 +108,7 @@ OPTIONS = (
     ),
     Option(
         "output_signature_defs",
-        "Optional[Sequence[str]]",
+        "Optional[SequenceNotStr[str]]",
         MODEL,
         "the signature's outputs, in the order of `output_schema`; None: named as its columns.",
         verbs=MODELS,
@@ -134,7 +134,7 @@ OPTIONS = (
     ),
     Option(
         "reserved_cols",
-        "Optional[Sequence[str]]",
+        "Optional[SequenceNotStr[str]]",
         MODEL,
         "columns of the table to keep; None: all. An output named as one of them takes its place.",
         verbs=MODELS,

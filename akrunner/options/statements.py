@@ -53,7 +53,7 @@ OPTIONS = (
     ),
     Option(
         "arguments",
-        "Sequence[str]",
+        "SequenceNotStr[str]",
         STATEMENTS,
         "of a shell script.",
         (),

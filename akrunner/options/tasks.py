@@ -112,7 +112,7 @@ OPTIONS = (
         help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
         often=True,
         environment=True,
-        types={"doctor": "Union[PathLike, Sequence[PathLike], None]"},
+        types={"doctor": "Union[PathLike, SequenceNotStr[PathLike], None]"},
         instead={
             "pai": "what has TensorFlow, as for `run`; None: the environment that the command's name stands for.",
             "warm": "of the jobs to come, as for `run`; what they are is learnt from them, too.",

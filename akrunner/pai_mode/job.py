@@ -33,6 +33,7 @@ from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare import Arguments, PathLike, prepare
+from akrunner.sequences import SequenceNotStr
 from akrunner.spec import STALL_ACTIONS, TablesSpec
 from akrunner.tables import foreseen, statements
 from akrunner.tables.buckets import Buckets
@@ -70,7 +71,7 @@ def run_pai(
     given: PaiArguments,
     command: Union[str, Sequence[str], None],
     file: Optional[PathLike],
-    arguments: Sequence[str],
+    arguments: SequenceNotStr[str],
     observer: Optional[Observer],
 ) -> Union[Result, List[Done]]:
     """`akrunner.pai`. Raises: ConfigError, JobError: as it."""
@@ -124,7 +125,7 @@ class Runner:
         self._resources: Dict[str, str] = {}
 
     def read(
-        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: Sequence[str] = ()
+        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: SequenceNotStr[str] = ()
     ) -> texts.Statements:
         """The statements. Args: arguments: of a shell script, for a dry run. Raises: ConfigError."""
         numbered = {str(number): one for number, one in enumerate(arguments, 1)}
@@ -144,7 +145,7 @@ class Runner:
         return texts.of_parts(parts, self._variables, folder, first)
 
     def script(
-        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: Sequence[str] = ()
+        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: SequenceNotStr[str] = ()
     ) -> Optional[scripts.ShellScript]:
         """The file as a shell script, None if it is none. Raises: ConfigError: it cannot be run; arguments are given to what takes none."""
         path = check_path("file", file) if file is not None else None

@@ -10,6 +10,7 @@ from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
 from akrunner.prepare import PathLike
+from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]
 
@@ -19,7 +20,7 @@ def pai(
     command: Union[str, Sequence[str], None] = None,
     *,
     file: Optional[PathLike] = None,
-    arguments: Sequence[str] = (),
+    arguments: SequenceNotStr[str] = (),
     variables: Optional[Mapping[str, str]] = None,
     tables_root: Optional[PathLike] = None,
     oss_roots: Optional[Mapping[str, str]] = None,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Union
 
 import pyarrow as pa
 
 from akrunner.model import Model
 from akrunner.prepare import PathLike, SchemaLike
+from akrunner.sequences import SequenceNotStr
 
 ModelLike = Union[Model, PathLike, pa.Table]
 
@@ -20,12 +21,12 @@ class PredictArguments:
     # options: written by scripts/gen-options
     model: ModelLike
     source: Any = None
-    selected_cols: Optional[Sequence[str]] = None
-    input_signature_defs: Optional[Sequence[str]] = None
-    output_signature_defs: Optional[Sequence[str]] = None
+    selected_cols: Optional[SequenceNotStr[str]] = None
+    input_signature_defs: Optional[SequenceNotStr[str]] = None
+    output_signature_defs: Optional[SequenceNotStr[str]] = None
     signature_def_key: str = "serving_default"
     graph_def_tag: str = "serve"
-    reserved_cols: Optional[Sequence[str]] = None
+    reserved_cols: Optional[SequenceNotStr[str]] = None
     batch_size: int = 1024
     select: Optional[str] = None
     defaults: Optional[Mapping[str, Any]] = None

@@ -26,6 +26,7 @@ from akrunner.io.values import as_type
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.schema import Field, Schema, nearest
+from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import Settings, interpreter_of, job_for, open_model
 from akrunner.serving.plan import ARROW
@@ -56,12 +57,12 @@ class LocalPredictor:
         self,
         model: ModelLike,
         *,
-        selected_cols: Optional[Sequence[str]] = None,
-        input_signature_defs: Optional[Sequence[str]] = None,
-        output_signature_defs: Optional[Sequence[str]] = None,
+        selected_cols: Optional[SequenceNotStr[str]] = None,
+        input_signature_defs: Optional[SequenceNotStr[str]] = None,
+        output_signature_defs: Optional[SequenceNotStr[str]] = None,
         signature_def_key: str = "serving_default",
         graph_def_tag: str = "serve",
-        reserved_cols: Optional[Sequence[str]] = (),
+        reserved_cols: Optional[SequenceNotStr[str]] = (),
         batch_size: int = 1024,
         input_schema: Optional[SchemaLike] = None,
         output_schema: Optional[SchemaLike] = None,

@@ -9,6 +9,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
+from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
 from akrunner.serving.planned import PredictPlan, plan_prediction
@@ -24,12 +25,12 @@ def predict(
     model: ModelLike,
     source: Any = None,
     *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
+    selected_cols: Optional[SequenceNotStr[str]] = None,
+    input_signature_defs: Optional[SequenceNotStr[str]] = None,
+    output_signature_defs: Optional[SequenceNotStr[str]] = None,
     signature_def_key: str = "serving_default",
     graph_def_tag: str = "serve",
-    reserved_cols: Optional[Sequence[str]] = None,
+    reserved_cols: Optional[SequenceNotStr[str]] = None,
     batch_size: int = 1024,
     select: Optional[str] = None,
     defaults: Optional[Mapping[str, Any]] = None,
@@ -149,12 +150,12 @@ def plan_predict(
     model: ModelLike,
     source: Any = None,
     *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
+    selected_cols: Optional[SequenceNotStr[str]] = None,
+    input_signature_defs: Optional[SequenceNotStr[str]] = None,
+    output_signature_defs: Optional[SequenceNotStr[str]] = None,
     signature_def_key: str = "serving_default",
     graph_def_tag: str = "serve",
-    reserved_cols: Optional[Sequence[str]] = None,
+    reserved_cols: Optional[SequenceNotStr[str]] = None,
     batch_size: int = 1024,
     select: Optional[str] = None,
     defaults: Optional[Mapping[str, Any]] = None,
@@ -271,12 +272,12 @@ def predict_stream(
     model: ModelLike,
     source: Any = None,
     *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
+    selected_cols: Optional[SequenceNotStr[str]] = None,
+    input_signature_defs: Optional[SequenceNotStr[str]] = None,
+    output_signature_defs: Optional[SequenceNotStr[str]] = None,
     signature_def_key: str = "serving_default",
     graph_def_tag: str = "serve",
-    reserved_cols: Optional[Sequence[str]] = None,
+    reserved_cols: Optional[SequenceNotStr[str]] = None,
     batch_size: int = 1024,
     watch: Optional[WatchLike] = None,
     watch_seconds: float = 10.0,

@@ -209,6 +209,7 @@ def sink_to(
     """As `akrunner.io.sinks.sink_to`, which see; of tables, too."""
     if is_table(path) or systems.is_system(path):
         return _table_sink(path, schema, form, overwrite)
+    systems.check_output(path)
     return sinks.sink_to(path, schema, write_examples, form, overwrite)
 
 
@@ -218,6 +219,7 @@ def file_sink(
     """As `sink_to`, of what is one file if it is no table."""
     if is_table(path) or systems.is_system(path):
         return _table_sink(path, schema, form, overwrite)
+    systems.check_output(path)
     return FileSink(path, schema, write_examples, form, overwrite)
 
 

@@ -1,6 +1,10 @@
 """Every public name as a user's program writes it: a type checker has nothing to say (`tests/e2e/test_types.py`). Nobody runs this."""
 
+from pathlib import Path
 from typing import Any, Dict, List, Optional
+
+import pandas as pd
+import pyarrow as pa
 
 import akrunner
 from akrunner.worker import BatchTaskConfig, OutputWriter, StreamTaskConfig, TaskConfig, TrainTaskConfig, current
@@ -48,6 +52,11 @@ def jobs() -> None:
     names: List[str] = result.stats.bound.split() if result.stats.bound else []
     print(names, result.to_pandas())
     akrunner.run(score, {"x": [1.0]}, output_schema={"y": float})
+    akrunner.run(
+        score, {"x": [1.0]}, output_schema=pa.schema({"y": pa.float64()}), script_args=("--epochs", "3"), columns=["x"]
+    )
+    files: List[Path] = [Path("net.py")]
+    akrunner.run(score, {"x": [1.0]}, output_schema=pd.DataFrame({"y": [1.0]}).dtypes, user_files=files, env={"A": "1"})
     schema = akrunner.Schema.parse("id bigint")
     akrunner.run("train.py", "iris.csv", input_schema=schema)
     plan: akrunner.Plan = akrunner.plan("train.py", "iris.csv", verb="train")

@@ -37,6 +37,12 @@ def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Pla
     akrunner.run("train.py", "iris.csv", num_worker=2)  # num_worker
     akrunner.run("train.py", "iris.csv", num_workers="2")  # num_workers
     akrunner.run()  # script
+    akrunner.run("train.py", "iris.csv", script_args="--epochs")  # script_args
+    akrunner.run("train.py", "iris.csv", user_files="net.py")  # user_files
+    akrunner.run("train.py", "iris.csv", columns="x")  # columns
+    akrunner.run("train.py", "iris.csv", output_schema=3)  # output_schema
+    akrunner.run("train.py", "iris.csv", env={"A": 1})  # int
+    akrunner.predict("model.zip", "iris.csv", selected_cols="x")  # selected_cols
     akrunner.run("train.py", "iris.csv", stall_action="wran")  # stall_action
     akrunner.train("train.py", "iris.csv", keras="lgacy")  # keras
     akrunner.plan("train.py", "iris.csv", data_format="column")  # data_format

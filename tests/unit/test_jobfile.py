@@ -176,3 +176,12 @@ def test_editors_know_every_key(tmp_path: Path) -> None:
     known = json.loads((Path(__file__).parents[2] / "docs" / "job.schema.json").read_text())
     assert known == jobfile.schema() and known["properties"]["num_workers"]["type"] == "integer"
     assert "observer" not in known["properties"] and known["additionalProperties"] is False
+
+
+def test_a_function_may_be_given_the_file_by_its_name(tmp_path: Path) -> None:
+    taken = jobfile.from_file("run")(lambda script, source, **options: (script, source, options))
+    file = tmp_path / "job.toml"
+    file.write_text('script = "/a.py"\nsource = "/t.csv"\nnum_workers = 3\n')
+    assert taken(job=file, num_workers=2) == taken(file, num_workers=2) == ("/a.py", "/t.csv", {"num_workers": 2})
+    with pytest.raises(TypeError, match=r"akrunner.run: job= is for a job file alone, a name that ends in .toml"):
+        akrunner.run("a.py", "t.csv", job=file)

@@ -86,7 +86,7 @@ def test_counts(counts: Any, words: str) -> None:
         ({"mode": "stream", "supervision": SupervisionSpec(max_restarts=1)}, "max_restarts: a stream"),
         ({"mode": "stream", "cluster": ClusterSpec(coordinator=True)}, "coordinator: "),
         ({"bind_host": "0.0.0.0"}, "advertised_host="),
-        ({"env": {"A": 1}}, "env: 'A' is a int: names and values must be text"),
+        ({"env": {"A": 1}}, "env: 'A' has a value of type int: names and values must be text"),
     ],
 )
 def test_values(fields: Dict[str, Any], words: str) -> None:

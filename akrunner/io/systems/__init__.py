@@ -14,13 +14,13 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Type
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.io.systems.base import System, TableSink, Url
 
-__all__ = ["System", "TableSink", "check_no_format", "is_system", "names_table", "one_system", "system_of"]
+__all__ = ["System", "TableSink", "check_no_format", "check_output", "is_system", "names_table", "one_system", "system_of"]
 
 #: scheme of a URL -> the module that has its SYSTEM
 _MODULES: Mapping[str, str] = {
@@ -30,6 +30,11 @@ _MODULES: Mapping[str, str] = {
     "duckdb": "duckdb",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+#: URLs of what keeps tables and has no module here, so that nobody looks for a file system of that name
+_OTHERS = frozenset(
+    "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka mariadb mongodb mssql "
+    "mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake sqlserver teradata tidb trino vertica".split()
+)
 
 
 def is_system(given: Any) -> bool:
@@ -55,6 +60,14 @@ def one_system(given: Any, form: Optional[str]) -> Optional[str]:
     Raises: SourceError: several tables, or a table and files.
     """
     urls: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    for one in urls:
+        _check_ours(
+            one,
+            SourceError,
+            "source",
+            "give its rows in Python: akrunner.run(script, cursor) takes a cursor of its driver (DB-API, ADBC), akrunner.stream an "
+            "iterable; or export them to Parquet",
+        )
     found = [one for one in urls if is_system(one)]
     if not found:
         return None
@@ -71,6 +84,28 @@ def one_system(given: Any, form: Optional[str]) -> Optional[str]:
 def _scheme(given: Any) -> str:
     found = _SCHEME.match(given) if isinstance(given, str) else None
     return found[1].lower() if found is not None else ""
+
+
+def check_output(path: str) -> None:
+    """Raises: SinkError: an output is in a database that akrunner does not write."""
+    _check_ours(path, SinkError, "output", "write Parquet and load that, or write what akrunner.run() returns, result.table")
+
+
+def _check_ours(given: Any, kind: Type[AkrunnerError], parameter: str, instead: str) -> None:
+    """Raises: kind: a URL names a database, or a driver, that is none of these."""
+    if not isinstance(given, (str, os.PathLike)):
+        return
+    # as SQLAlchemy (mysql+pymysql://) and JDBC (jdbc:mysql://) have it
+    name = _scheme(os.fspath(given)) or _scheme(os.fspath(given).removeprefix("jdbc:"))
+    base, plus, driver = name.partition("+")
+    jdbc = os.fspath(given).startswith("jdbc:")
+    if base in _MODULES and (plus or jdbc):
+        raise kind(
+            f"{parameter}: {redacted(os.fspath(given))}: write {base}://, {'without jdbc:' if jdbc else f'without +{driver}'}"
+        )
+    if base in _OTHERS:
+        known = "postgresql://, sqlite:/// and duckdb:///"
+        raise kind(f"{parameter}: {redacted(os.fspath(given))}: of databases akrunner opens {known} URLs, no {base}; {instead}")
 
 
 def check_no_format(path: str, form: Optional[str]) -> None:

@@ -84,6 +84,11 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
     assert message.startswith("No such option: --") and message.endswith(words)
 
 
+def test_a_job_file_of_another_format_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("run job.yaml --json".split()) == 2
+    assert "job.yaml is no script; a job file is TOML" in json.loads(capsys.readouterr().out)["message"]
+
+
 def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("run s.py -i a.csv --num-workers two --json".split()) == 2
     message = json.loads(capsys.readouterr().out)["message"]
@@ -171,6 +176,17 @@ def test_short_help_is_short_and_all_of_it_is_in_groups(
     assert "When something goes wrong" in said["--help-all"] and "When something" not in said["--help"]
     assert "--help-all" in said["--help"]
     assert "…" not in said["--help"] + said["--help-all"], "a word is cut at 80 columns"
+
+
+@pytest.mark.parametrize(
+    "line", ["status", "pack", "pai", "odpscmd", "env create", "flink start", "tables put a.csv", "warm", ""]
+)
+def test_where_there_is_one_help_all_of_it_is_that(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for word in ("--help", "--help-all"):
+        assert main([*line.split(), word]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] or line == "pack"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

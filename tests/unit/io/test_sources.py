@@ -183,6 +183,7 @@ def test_no_rows(tmp_path: Path) -> None:
         ("*.nothing", {}, "no file matches"),
         ([], {}, "the iterable is empty"),
         (7, {}, "int is not a table"),
+        (None, {}, r"no table is given: .*akrunner.run\(script, source\)"),
         ([{"a": 1}, {"a": "x"}], {}, "column 'a' has no type that fits its first 2 rows"),
         ({"a": [1, 2], "b": [1]}, {}, "equally long"),
         (TABLE, {"select": "SELECT b FROM input"}, '(?s)"b" not found.*its columns: a, s, f'),

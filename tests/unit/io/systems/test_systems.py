@@ -46,3 +46,29 @@ def test_a_url_in_parts_shows_no_password() -> None:
         with pytest.raises(ConfigError, match=words):
             _ = Url.parse(wrong).table
     assert quoted('a"b') == '"a""b"'
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "mysql://me:s3cret@h/d?table=t",
+            r"mysql://me:\*\*\*@h/d\?table=t: of databases akrunner opens postgresql://, .*, no mysql",
+        ),
+        ("mysql+pymysql://h/d", "no mysql"),
+        ("jdbc:mysql://h/d", "no mysql"),
+        ("Snowflake://h/d", "no snowflake"),
+        ("postgresql+psycopg2://h/d?table=t", r"write postgresql://, without \+psycopg2"),
+        ("jdbc:postgresql://h/d?table=t", "write postgresql://, without jdbc:"),
+    ],
+)
+def test_another_database_is_not_taken_for_a_file_system(url: str, words: str) -> None:
+    with pytest.raises(SourceError, match=f"source: .*{words}"):
+        systems.one_system(url, None)
+    with pytest.raises(SinkError, match=f"output: .*{words}"):
+        systems.check_output(url)
+
+
+def test_what_is_no_database_is_left_to_the_file_systems() -> None:
+    assert systems.one_system("foo://h/d", None) is None
+    systems.check_output("s3://mysql/a.parquet")
