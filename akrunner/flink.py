@@ -11,7 +11,7 @@ and on without leaving that machine.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Sequence
+from typing import Any, Literal, Mapping, Optional
 
 from akrunner.engines.base import Observer
 from akrunner.engines.flink.attached import Attached

@@ -22,7 +22,7 @@ _HEAD = {
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
@@ -40,7 +40,7 @@ __all__ = ["plan", "run", "stream", "train"]
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
@@ -70,7 +70,7 @@ and on without leaving that machine.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Sequence
+from typing import Any, Literal, Mapping, Optional
 
 from akrunner.engines.base import Observer
 from akrunner.engines.flink.attached import Attached
@@ -97,7 +97,6 @@ from akrunner.packing.progress import PackProgress
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, Split
 from akrunner.schema import Schema
-from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pack"]
 ''',

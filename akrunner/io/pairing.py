@@ -12,6 +12,7 @@ from typing import Tuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.arrays import decoded, integers_of, truths_of
 from akrunner.column_types import TIMES, family_of
@@ -60,6 +61,7 @@ class Pairing:
 def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: int) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    given = array.type
     # before nulls are counted: of a dictionary, Arrow counts only those among the indices
     array = decoded(array)
     flat_type = target.value_type if is_list(target) else target
@@ -69,6 +71,15 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
         raise DataError(
             f"row {row}, column {name!r}: is null, which input {one.name!r} of the model cannot take; give "
             f"defaults={{{name!r}: ...}} (--default {name}=...), or leave the row out with select=",
+            row=row,
+            column=name,
+        )
+    if is_list(array.type) and array.flatten().null_count:
+        inside = truths_of(array.flatten().is_null())
+        row = first_row + int(pc.list_parent_indices(array)[int(np.flatnonzero(inside)[0])].as_py())
+        raise DataError(
+            f"row {row}, column {name!r}: has a null in its list, which input {one.name!r} of the model cannot take; fill or drop it, here or in "
+            "select= (--select)",
             row=row,
             column=name,
         )
@@ -84,6 +95,10 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
         row = first_row + _first_misfit(array, target)
         raise DataError(
             f"row {row}, column {name!r}: does not fit {one.dtype}, which input {one.name!r} takes: {e}", row=row, column=name
+        ) from None
+    except pa.ArrowNotImplementedError:
+        raise DataError(
+            f"column {name!r} is {given}, which does not fit {one.dtype}, as input {one.name!r} takes", column=name
         ) from None
 
 

@@ -11,7 +11,6 @@ from akrunner.packing.progress import PackProgress
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, Split
 from akrunner.schema import Schema
-from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pack"]
 

@@ -34,6 +34,8 @@ from akrunner.signature import Signature, signature_of
 from akrunner.spec import TaskSpec
 
 _TICK = 0.1
+#: what Arrow, numpy and Python say of a value of another type
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class LocalPredictor:
@@ -185,7 +187,12 @@ class LocalPredictor:
         first = 0
         for chunk in table.to_batches(max_chunksize=self._job.chunk_rows):
             if chunk.num_rows:
-                asked.append((chunk, self._requests.ask(self._plan.fed(chunk, first))))
+                try:
+                    fed = self._plan.fed(chunk, first)
+                except DataError as e:
+                    # it has no table that could be mended on the way
+                    raise DataError(e.args[0].partition("; ")[0], row=e.row, column=e.column) from None
+                asked.append((chunk, self._requests.ask(fed)))
                 first += chunk.num_rows
         batches = [self._plan.joined(chunk, request.answer()) for chunk, request in asked]
         return pa.Table.from_batches(batches, schema=self.output_schema)
@@ -397,12 +404,27 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
     arrays = []
     for field, values in zip(schema, columns):
         try:
-            if field.is_list:
-                values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
-            arrays.append(as_type(values, field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
-            raise DataError(f"column {field.name!r}: a value does not fit {field.type}: {e}", column=field.name) from None
+            arrays.append(_as_column(field, values))
+        except _MISFITS as e:
+            at = next((at for at, value in enumerate(values) if not _fits(field, value)), 0)
+            raise DataError(
+                f"row {at}, column {field.name!r}: its value does not fit {field.type}: {e}", row=at, column=field.name
+            ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def _as_column(field: Field, values: List[Any]) -> pa.Array:
+    if field.is_list:
+        values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
+    return as_type(values, field.type)
+
+
+def _fits(field: Field, value: Any) -> bool:
+    try:
+        _as_column(field, [value])
+    except _MISFITS:
+        return False
+    return True
 
 
 def _plain(column: pa.ChunkedArray) -> List[Any]:

@@ -245,10 +245,14 @@ def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path, wo
         assert many["y"].to_pylist() == [40 + i / 4 for i in range(20_000)]
         with pytest.raises(akrunner.DataError, match="row 0 lacks 's'"):
             predictor.predict({"x": 1.0})
-        with pytest.raises(akrunner.DataError, match="column 'x': a value does not fit double"):
+        with pytest.raises(akrunner.DataError, match="row 0, column 'x': its value does not fit double"):
             predictor.predict({**row(1), "x": "one"})
         with pytest.raises(akrunner.DataError, match="column 's': is null"):
             predictor.predict({**row(1), "s": None})
+        with pytest.raises(
+            akrunner.DataError, match=r"row 1, column 'v': has a null in its list, which input 'v' of the model cannot take$"
+        ):
+            predictor.predict([row(1), {**row(1), "v": [1.0, None, 1.0, 1.0]}])
         with pytest.raises(akrunner.ScriptFailedError, match="x is too large"):
             predictor.predict(row(2e6))
         assert predictor.predict(row(1.0))["y"] == 2.0, "a request the model refuses costs nobody else anything"

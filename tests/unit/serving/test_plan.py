@@ -189,4 +189,11 @@ def test_values_on_their_way() -> None:
         fed(i=[1, None])
     with pytest.raises(DataError, match="row 100, column 's': is null"):
         fed(s=[None, ["a"]])
+    with pytest.raises(
+        DataError, match="row 101, column 's': has a null in its list, which input 's' of the model cannot take"
+    ):
+        fed(s=[["a"], ["b", None]])
+    other = pa.record_batch({"f": [0.1], "i": [1], "t": pa.array([5], pa.timestamp("s")), "s": pa.array([1], pa.date32())})
+    with pytest.raises(DataError, match=r"column 's' is date32\[day\], which does not fit string, as input 's' takes"):
+        made.fed(other, 0)
     assert akrunner.DataError is DataError
