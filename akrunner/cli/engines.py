@@ -9,12 +9,10 @@ import akrunner
 from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
 from akrunner.engines.registry import engine_of
-from akrunner.options import is_given, named
+from akrunner.options import OPTIONS, is_given, named
 
-#: options that are only for Flink
-FLAGS = (
-    "flink_master", "flink_python", "flink_worker_python", "flink_option", "flink_files_here", "flink_host", "flink_port", "flink_no_tls",
-)  # fmt: skip
+#: options that are only for Flink: their names say so
+FLAGS = tuple(one.name for one in OPTIONS if one.name.startswith("flink_"))
 
 
 def chosen(name: str, words: Mapping[str, Any]) -> Any:

@@ -63,7 +63,11 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         done = akrunner.pack(source, output, progress=show, **given.options("pack", words))
     with telling(f"{done.path} is packed" if not words["dry_run"] else "nothing was written"):
         if as_json:
-            emit({"ok": True, "exit_code": 0, **dataclasses.asdict(done)})
+            said = dataclasses.asdict(done)
+            if done.dry_run and done.kind == "rows":
+                # which are counted when they are read
+                said.update(rows=None, total_rows=None, shards=None)
+            emit({"ok": True, "exit_code": 0, **said})
         else:
             _say(done, quiet)
 
@@ -125,6 +129,10 @@ def _say(done: "Packed", quiet: bool) -> None:
         return
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())
     rows = "row" if done.total_rows == 1 and len(done.splits) == 1 else "rows"
+    if done.dry_run and done.kind == "rows":
+        # which are counted when they are read
+        typer.echo("nothing was written: that was a dry run")
+        return
     if done.dry_run:
         typer.echo(
             f"would pack {counted(done.rows, done.kind[:-1])}: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"

@@ -6,6 +6,9 @@ import datetime
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -418,3 +421,39 @@ def test_times_and_decimals_are_text_in_sqlite(tmp_path: Path) -> None:
     assert sqlite3.connect(tmp_path / "t.db").execute("SELECT * FROM t").fetchall() == [
         ("2020-01-02", "2020-01-02 03:04:05.000000", "1.50")
     ]
+
+
+def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from akrunner.io.systems import sqlite
+
+    path = tmp_path / "t.db"
+    # the lock is the process's, and the driver has an SQLite of its own
+    program = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript('CREATE TABLE t (a INTEGER); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)');"
+        "print(flush=True); sys.stdin.read(); c.commit()"
+    )
+    rows = pa.table({"a": [2, 3]})
+
+    def write() -> None:
+        sink = sqlite.SYSTEM.output(f"sqlite:///{path}?table=t", rows.schema, False)
+        try:
+            sink.write_rows(rows.to_batches()[0])
+            sink.commit()
+        finally:
+            sink.abort()
+
+    with subprocess.Popen([sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        other.stdout.readline()
+        monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0)
+        with pytest.raises(
+            akrunner.WriteError, match=r"cannot write sqlite:///.*another program has been writing to this database for 0 s"
+        ):
+            write()
+        monkeypatch.undo()
+        ended = threading.Timer(0.3, other.stdin.close)
+        ended.start()
+        write()
+        ended.join()
+    assert other.returncode == 0
+    assert sqlite3.connect(path).execute("SELECT a FROM t").fetchall() == [(1,), (2,), (3,)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import urllib.parse
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns,
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.table import BATCH_ROWS, TableSource
 
+#: another program that writes is waited for
+_LOCKED_SECONDS = 60
 _EXTRA = ("adbc_driver_sqlite", "sqlite")
 #: a double holds every integer up to there
 _EXACT = 1 << 53
@@ -105,7 +107,12 @@ class _Column(NamedTuple):
 
 def _connected(path: str, mode: str) -> Any:
     """Args: mode: ro, rw, or rwc, which makes it."""
-    return driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}")
+    connection = driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}")
+    with contextlib.closing(connection.cursor()) as cursor:
+        # a pragma's answer is read, or it is not done
+        cursor.execute(f"PRAGMA busy_timeout = {_LOCKED_SECONDS * 1000}")
+        cursor.fetchall()
+    return connection
 
 
 def _table(cursor: Any, place: Url) -> str:
@@ -181,7 +188,7 @@ class _Writing(Transaction):
     """Rows on their way into a table."""
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
-        self._target, self._table = target, table
+        self._target, self._table, self._shown = target, table, shown
         self._types: Dict[str, "tuple[str, pa.DataType]"] = {
             field.name: _sent(field.name, field.type, shown) for field in schema
         }
@@ -189,11 +196,13 @@ class _Writing(Transaction):
         self._connection = _connected(target.at, "rwc")
         self._cursor = self._connection.cursor()
         there = _columns_of(self._cursor, table)
+        # who has read in a transaction is not let wait for others that write
+        self._connection.commit()
         if not there:
             declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
-            self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})")
+            self._unlocked(lambda: self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})"))
         elif overwrite:
-            self._cursor.execute(f"DELETE FROM {quoted(table)}")
+            self._unlocked(lambda: self._cursor.execute(f"DELETE FROM {quoted(table)}"))
 
     def append(self, rows: pa.Table) -> None:
         arrays = []
@@ -202,10 +211,23 @@ class _Writing(Transaction):
                 arrays.append(column.cast(self._types[name][1]))
             except pa.ArrowInvalid as e:
                 raise WriteError(f"output: column {name!r} cannot become SQLite's {self._types[name][0]}: {e}") from None
-        self._cursor.adbc_ingest(self._table, pa.Table.from_arrays(arrays, names=rows.column_names), mode="append")
+        sent = pa.Table.from_arrays(arrays, names=rows.column_names)
+        self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
+
+    def _unlocked(self, call: Callable[[], Any]) -> None:
+        """Do what waits for others that write. Raises: WriteError: one did for too long; what `call` raises."""
+        try:
+            call()
+        except Exception as e:
+            if "database is locked" not in str(e):
+                raise
+            raise WriteError(
+                f"output: cannot write {self._shown}: another program has been writing to this database for {_LOCKED_SECONDS} s (database is locked): "
+                "end it, or its transaction"
+            ) from None
 
     def commit(self) -> None:
-        self._connection.commit()
+        self._unlocked(self._connection.commit)
         self._end()
         self._target.commit()
 
