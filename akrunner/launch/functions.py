@@ -14,30 +14,24 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import linecache
-import logging
-import math
 import os
-import pathlib
 import re
 import symtable
 import sys
-import textwrap
+import tokenize
 import types
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
-from akrunner.launch import cache
+from akrunner.launch import as_written, cache
+from akrunner.launch.as_written import NOTHING, bound
+from akrunner.launch.literals import literal
 
-#: characters of a global that is written down
-_LONGEST = 100_000
-_LITERALS = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, set, frozenset)
-_INSTEAD = (
-    "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
-)
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
 _FUTURE = "from __future__ import annotations"
@@ -56,11 +50,12 @@ class _Piece:
 @dataclass
 class _Found:
     """What was found so far. Attributes: lines: imports and values; pieces: in the order in which they may stand; names: those that are known, and what
-    they are."""
+    they are; written: id of a list, a dict or a set -> the name it has, as another name of it means the same one."""
 
     lines: List[str] = field(default_factory=list)
     pieces: List[_Piece] = field(default_factory=list)
     names: Dict[str, Any] = field(default_factory=dict)
+    written: Dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,20 +125,43 @@ def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
     begins = "; ".join([_FUTURE, *found.lines])
     files = {piece.file for piece in found.pieces}
     ordered = sorted(found.pieces, key=lambda piece: piece.first)
+    if len(files) == 1 and "" not in files and ordered[0].first == 1 and len(ordered) == 1 and _stands_alone(ordered[0].text):
+        # the first lines of a notebook's cell: what it needs when it is called stands behind it
+        return "\n".join([ordered[0].text, *found.lines, *last]) + "\n", _shown(ordered[0].file)
     if len(files) == 1 and "" not in files and ordered[0].first > 1:
         lines = [begins]
         for piece in ordered:
             lines += [""] * (piece.first - 1 - len(lines))
             lines += piece.text.splitlines()
-        file = ordered[0].file
-        return "\n".join([*lines, *last]) + "\n", file if os.path.isfile(file) else _CELL
+        return "\n".join([*lines, *last]) + "\n", _shown(ordered[0].file)
     return "\n".join([begins, *(f"\n\n{piece.text}" for piece in found.pieces), *last]) + "\n", ""
+
+
+def _shown(file: str) -> str:
+    return file if os.path.isfile(file) else _CELL
+
+
+def _stands_alone(text: str) -> bool:
+    """Whether a function's definition computes nothing but the function: no decorator, no annotation, no default that is more than a literal."""
+    (whole,) = ast.parse(text).body
+    if not isinstance(whole, ast.FunctionDef) or whole.decorator_list:
+        return False
+    for node in ast.walk(whole):
+        if (
+            isinstance(node, ast.AnnAssign)
+            or getattr(node, "annotation", None) is not None
+            or getattr(node, "returns", None) is not None
+        ):
+            return False
+    defaults = [*whole.args.defaults, *(one for one in whole.args.kw_defaults if one is not None)]
+    return all(as_written.value_of(one, {}) is not NOTHING for one in defaults)
 
 
 def _add(thing: Any, found: _Found, user: str) -> None:
     """A function or a class, behind what it needs. Args: user: the function that is to be the script's, for errors."""
     piece = _piece(thing, user)
     known = _known_to(thing)
+    as_written.check(thing, piece.text, known)
     for name in _used(piece, user):
         if name in known:
             _need(name, known[name], thing, found, user)
@@ -152,8 +170,9 @@ def _add(thing: Any, found: _Found, user: str) -> None:
 
 def _piece(thing: Any, user: str) -> _Piece:
     try:
-        lines, first = inspect.getsourcelines(thing)
         file = inspect.getsourcefile(thing) or ""
+        as_written.check_on_disk(thing, file)
+        lines, first = inspect.getsourcelines(thing)
     except (OSError, TypeError):
         text = _in_a_cell(thing)
         if text:
@@ -162,22 +181,28 @@ def _piece(thing: Any, user: str) -> _Piece:
             f"script: the source of {thing.__name__}(), which {user}() needs, is not to be had; define it in a file or in a cell of a notebook, or give "
             "a script's path"
         ) from None
-    text = textwrap.dedent("".join(lines)).rstrip()
+    text = _dedented(lines).rstrip()
     try:
-        ast.parse(text)
+        body = ast.parse(text).body
     except SyntaxError:
+        body = []
+    own = thing.__code__.co_name if isinstance(thing, types.FunctionType) else thing.__name__
+    if os.path.isfile(file) and body and getattr(body[0], "name", own) != own:
+        raise as_written.changed_on_disk(thing, file)
+    if not body:
         raise ScriptError(
             f"script: {thing.__name__}() is part of a longer expression; define it by itself, by def, or give a script's path"
-        ) from None
+        )
     # a notebook's cell is a file to Python's tracebacks, and lies on no disk
     return _Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
 
 
 def _in_a_cell(thing: Any) -> str:
-    """The source of a class of a notebook, which `inspect` does not find; "" if there is none."""
+    """The source of a class of a notebook, or of a function of a cell with a magic, which `inspect` does not find; "" if there is none."""
+    kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
     for cell in reversed(_texts_around(thing)):
         for node in _parsed(cell).body:
-            if isinstance(node, ast.ClassDef) and inspect.isclass(thing) and node.name == thing.__name__:
+            if isinstance(node, kind) and node.name == thing.__name__:
                 first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
                 return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])
     return ""
@@ -187,8 +212,34 @@ def _parsed(cell: str) -> ast.Module:
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError):
-        # one with a magic
+        pass
+    try:
+        # one with a magic, which stands in a line of its own
+        return ast.parse(re.sub(r"(?m)^[ \t]*[%!?].*$", "", cell))
+    except (SyntaxError, ValueError):
         return ast.Module([], [])
+
+
+def _dedented(lines: List[str]) -> str:
+    """A definition without the blanks before its first line. What stands within a text of several lines stays as it is."""
+    blanks = len(lines[0]) - len(lines[0].lstrip())
+    if not blanks:
+        return "".join(lines)
+    within: Set[int] = set()
+    begun: List[int] = []
+    with contextlib.suppress(tokenize.TokenError, IndentationError):
+        for token in tokenize.generate_tokens(iter(lines).__next__):
+            name = tokenize.tok_name[token.type]
+            if name.endswith("STRING_START"):
+                begun.append(token.start[0])
+            elif name.endswith("STRING_END"):
+                within.update(range(begun.pop() + 1, token.end[0] + 1))
+            elif token.type == tokenize.STRING:
+                within.update(range(token.start[0] + 1, token.end[0] + 1))
+    return "".join(
+        line if number in within else line[blanks:] if not line[:blanks].strip() else line.lstrip()
+        for number, line in enumerate(lines, 1)
+    )
 
 
 def _used(piece: _Piece, user: str) -> List[str]:
@@ -241,23 +292,21 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         if found.names[name] is not value:
             raise ScriptError(f"script: {user}() and what it calls mean different things by {name}; give a script's path")
         return
-    if getattr(builtins, name, _NOTHING) is value:
+    if getattr(builtins, name, NOTHING) is value:
         return
     found.names[name] = value
     plain = _plain(value) or value
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of):
         if plain.__name__ != name:
-            raise ScriptError(
-                f"script: {user}() uses {plain.__name__} by the name {name}; use its own name, or give a script's path"
-            )
+            instead = f"write {name} by def" if plain.__name__ == "<lambda>" else "use its own name"
+            raise ScriptError(f"script: {user}() uses {plain.__name__} by the name {name}; {instead}, or give a script's path")
         _add(plain, found, user)
+    elif id(value) in found.written:
+        found.lines.append(f"{name} = {found.written[id(value)]}")
     else:
-        found.lines.append(
-            _as_imported(name, value, of) or _import_of(name, value) or f"{name} = {_literal(name, value, user)}"
-        )
-
-
-_NOTHING = object()
+        found.lines.append(_as_imported(name, value, of) or _import_of(name, value) or f"{name} = {literal(name, value, user)}")
+        if isinstance(value, (list, dict, set)):
+            found.written[id(value)] = name
 
 
 def _as_imported(name: str, value: Any, of: Any) -> str:
@@ -266,7 +315,7 @@ def _as_imported(name: str, value: Any, of: Any) -> str:
     for text in _texts_around(of):
         for node in ast.walk(_parsed(text)):
             for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
-                if _bound(node, alias) == name and _brings(node, alias, value):
+                if bound(node, alias) == name and _brings(node, alias, value):
                     found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
     return found
 
@@ -280,10 +329,6 @@ def _texts_around(of: Any) -> List[str]:
         return ["".join(inspect.findsource(of)[0])]
     except (OSError, TypeError):
         return []
-
-
-def _bound(node: Any, alias: ast.alias) -> str:
-    return alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
 
 
 def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
@@ -306,7 +351,7 @@ def _import_of(name: str, value: Any) -> str:
     module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
         return ""
-    return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, _NOTHING) is value else ""
+    return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, NOTHING) is value else ""
 
 
 def _is_ours(value: Any, of: Any) -> bool:
@@ -317,25 +362,3 @@ def _is_ours(value: Any, of: Any) -> bool:
 def _outside(value: Any) -> str:
     """The name of a thing beyond functions that it was made in."""
     return str(value.__qualname__).rpartition("<locals>.")[2]
-
-
-def _literal(name: str, value: Any, user: str) -> str:
-    """A value as Python writes it."""
-    text = repr(value) if isinstance(value, _LITERALS) else ""
-    if len(text) > _LONGEST:
-        raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {_INSTEAD}")
-    if type(value) is float and not math.isfinite(value):
-        return f"float({text!r})"
-    if isinstance(value, logging.Logger):
-        return f"__import__('logging').getLogger({value.name!r})"
-    if isinstance(value, pathlib.PurePath):
-        return f"__import__('pathlib').Path({str(value)!r})"
-    try:
-        same = ast.literal_eval(text)
-        if type(same) is type(value) and repr(same) == text:
-            return text
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        # something within it is no literal
-        pass
-    kind = type(value).__name__
-    raise ScriptError(f"script: {user}() uses {name}, a {kind}, which cannot be handed to other processes; {_INSTEAD}")

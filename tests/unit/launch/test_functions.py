@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import functools
+import importlib
 import linecache
 import logging
 import math
 import os.path
 import pathlib
+import re
 import sys
 import types
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, ClassVar, Dict, List, NamedTuple
 
 import numpy as np
 import pytest
@@ -71,8 +75,44 @@ def uses_table(args: Any) -> Any:
     return TABLE
 
 
-def uses_a_scalar(args: Any) -> Any:
-    return SUM * args
+WEIGHTS = {"w": [1, np.ones(2)]}
+ENDLESS: List[Any] = []
+ENDLESS.append(ENDLESS)
+HALF = lambda x: x / 2  # noqa: E731
+
+
+def uses_an_array(args: Any) -> Any:
+    return WEIGHTS
+
+
+def uses_itself(args: Any) -> Any:
+    return ENDLESS
+
+
+def calls_a_lambda(args: Any) -> Any:
+    return HALF(args)
+
+
+VALUES = [
+    SUM,
+    np.int8(-3),
+    frozenset([1]),
+    set(),
+    datetime.date(2026, 1, 2),
+    datetime.datetime(2026, 1, 2, 3, 4, 5, 6),
+    datetime.timedelta(seconds=1.5),
+    decimal.Decimal("1.50"),
+    re.compile("a+", re.I),
+    (1,),
+    [math.inf, {"a": (None, b"x")}],
+    complex(1, -0.0),
+]
+SAME = VALUES
+
+
+def gives_values(args: Any) -> Any:
+    SAME.append(args)
+    return VALUES
 
 
 def recurses(n: Any) -> Any:
@@ -154,7 +194,19 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shown = functions.source_of(module.__dict__["alone"])
     assert shown == "a notebook's cell" and text.splitlines()[2:4] == cell.splitlines()[2:]
     del linecache.cache["<cell 9>"]
-    for number in range(len(cells) - 1):
+    # and one that stands at the beginning of its cell
+    cell = "def first(cfg):\n    return np.asarray(cfg).tolist()"
+    linecache.cache["<cell 10>"] = (len(cell), None, [line + "\n" for line in cell.splitlines()], "<cell 10>")
+    exec(compile(cell, "<cell 10>", "exec"), module.__dict__)
+    text, shown = functions.source_of(module.__dict__["first"])
+    assert shown == "a notebook's cell" and text.splitlines()[:2] == cell.splitlines()
+    assert _run(module.__dict__["first"])([1]) == [1]
+    del linecache.cache["<cell 10>"]
+    # %%time has it compiled as a part of no cell
+    cells.append("%%time\ndef timed(cfg):\n    return STEP")
+    exec(compile(cells[-1].partition("\n")[2], "<timed exec>", "exec"), module.__dict__)
+    assert _run(module.__dict__["timed"])(0) == 2
+    for number in range(len(cells) - 2):
         del linecache.cache[f"<cell {number}>"]
 
 
@@ -165,12 +217,114 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         (functools.partial(train), "a partial cannot be handed"),
         (Box, "a type cannot be handed"),
         (uses_table, r"uses_table\(\) uses TABLE, a object, which cannot be handed .*user_params="),
-        (uses_a_scalar, "uses SUM, a float64"),
+        (uses_an_array, r"uses WEIGHTS\['w'\]\[1\], a ndarray, which cannot be handed"),
+        (uses_itself, "uses ENDLESS, which has itself in it"),
+        (calls_a_lambda, "uses <lambda> by the name HALF; write HALF by def"),
     ],
 )
 def test_what_cannot_go(function: Any, said: str) -> None:
     with pytest.raises(ScriptError, match=said):
         functions.source_of(function)
+
+
+def test_values_of_many_types_go() -> None:
+    assert repr(_run(gives_values)(7)) == repr([*VALUES, 7]), "and two names of one list are two names of one list"
+
+
+def test_a_text_of_several_lines_keeps_its_blanks() -> None:
+    def inner(args: Any) -> str:
+        return (
+            """a
+        b
+c"""
+            + f"""{args}
+    d"""
+        )
+
+    assert _run(inner)(1) == "a\n        b\nc1\n    d" == inner(1)
+
+
+DEFAULT = 1
+LATER_DEFAULT = 1
+
+
+def has_defaults(args: Any, k: int = DEFAULT, *, m: int = DEFAULT + 1) -> int:
+    return k + m
+
+
+def has_a_changed_default(args: Any, k: int = LATER_DEFAULT) -> int:
+    return k
+
+
+LATER_DEFAULT = 2
+
+
+class Pair(NamedTuple):
+    x: int = 1
+
+
+class Slotted:
+    __slots__ = ("a",)
+    _b: ClassVar[int] = 2
+
+    def __init__(self) -> None:
+        self.a = self.__c()
+
+    def __c(self) -> int:
+        return 3
+
+
+def uses_classes(args: Any) -> Any:
+    return [Pair().x, Slotted().a, Slotted._b]
+
+
+class Changed:
+    n = 1
+    many: List[int] = []
+
+    def go(self) -> int:
+        return self.n
+
+
+def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _run(has_defaults)(0) == 3
+    assert _run(uses_classes)(0) == [1, 3, 2]
+    with pytest.raises(ScriptError, match=r"the default k=LATER_DEFAULT of has_a_changed_default\(\) was 1 when .* would be 2"):
+        functions.source_of(has_a_changed_default)
+
+    def uses(args: Any) -> Any:
+        return Changed().go()
+
+    assert _run(uses)(0) == 1
+    for name, value in (("n", 2), ("more", 1), ("go", lambda self: 5)):
+        with monkeypatch.context() as patched:
+            patched.setattr(Changed, name, value, raising=False)
+            with pytest.raises(ScriptError, match=rf"Changed.{name} was set behind the definition of Changed"):
+                functions.source_of(uses)
+    Changed.many.append(1)
+    with pytest.raises(ScriptError, match="Changed.many was set"):
+        functions.source_of(uses)
+    Changed.many.clear()
+    monkeypatch.setattr(main, "factor", 7, raising=False)
+    with pytest.raises(ScriptError, match="main.factor was set behind the definition of main"):
+        functions.source_of(main)
+
+
+def test_a_module_that_has_changed_on_disk_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = tmp_path / "changes_on_disk.py"
+    text = "def other(x):\n    return 0\n\n\ndef f(x):\n    return [1]\n"
+    file.write_text(text)
+    module = importlib.import_module("changes_on_disk")
+    assert _run(module.f)(0) == [1]
+    file.write_text(text.replace("return 0", "return 3"))
+    assert _run(module.f)(0) == [1], "another function is another's"
+    for changed in (text.replace("[1]", "[2]"), "import os\nimport re\n\n" + text.replace("[1]", "[2]"), "def f(:"):
+        file.write_text(changed)
+        with pytest.raises(ScriptError, match=r"changes_on_disk.py has changed since f\(\) was imported"):
+            functions.source_of(module.f)
+    monkeypatch.delitem(sys.modules, "changes_on_disk")
 
 
 def _two(a: Any, b: Any) -> None: ...
