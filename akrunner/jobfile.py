@@ -25,7 +25,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Se
 from akrunner.checks import check_path
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
-from akrunner.options import VERBS, Option, misfit, of_verb
+from akrunner.options import VERBS, Option, misfit, of_command, of_verb
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,6 +49,10 @@ HEADS = {
 }
 #: by which a function may be given the file
 _JOB = "job"
+#: verbs -> their commands
+_COMMANDS = {"run": "run", "train": "train", "stream": "stream", "predict": "predict", "predict_stream": "predict"}
+#: what is asked of a command line itself
+OF_THE_LINE = ("help", "help_all", "dry_run", "dry_run_rows")
 #: Python's objects
 _NOT_IN_FILES = ("observer",)
 #: options whose values from both places count together
@@ -282,12 +286,24 @@ def schema() -> Dict[str, Any]:
             "description": "Environment variables that ${NAME} may stand for in texts of this file.",
         },
     }
+    rules = []
     for verb in HEADS:
-        for one in of_verb(verb):
+        own = of_verb(verb)
+        if verb in _COMMANDS:
+            # what the command alone has may stand there, too
+            own += tuple(one for one in of_command(_COMMANDS[verb]) if one.name not in OF_THE_LINE)
+            names = sorted({VERB, SUBSTITUTE, *(one.name for one in own if one.name not in _NOT_IN_FILES)})
+            rules.append(
+                {"if": {"properties": {VERB: {"const": verb}}, "required": [VERB]}, "then": {"propertyNames": {"enum": names}}}
+            )
+        for one in own:
             if one.name in _NOT_IN_FILES or one.name in properties:
                 continue
             kinds: List[str] = list(kinds_of(one))
-            made: Dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0], "description": one.text}
+            made: Dict[str, Any] = {
+                "type": kinds if len(kinds) > 1 else kinds[0],
+                "description": one.text or one.help_in(_COMMANDS.get(verb, "")),
+            }
             if one.choices:
                 made["enum"] = list(one.choices)
             if "array" in kinds:
@@ -299,4 +315,5 @@ def schema() -> Dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
+        "allOf": rules,
     }

@@ -13,8 +13,6 @@ import typer
 import akrunner
 from akrunner import jobfile
 
-#: Typer's own, and what is asked of the command line itself
-_NOT_IN_FILES = ("help", "help_all", "dry_run", "dry_run_rows")
 _STREAM = ("-",)
 
 
@@ -40,7 +38,7 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
         return Line(list(words), list(script_args))
     name = words[0]
     parameters = {one.name: one for one in command.params}
-    known = [one for one in parameters if one not in _NOT_IN_FILES]
+    known = [one for one in parameters if one not in jobfile.OF_THE_LINE]
     verb = "predict_stream" if name == "predict" and _streams(words) else name
     file = jobfile.read(words[place], verb, known)
     options = dict(file.options)
@@ -67,7 +65,7 @@ def origins(ctx: typer.Context) -> List[str]:
     found = []
     for one in ctx.command.params:
         source = ctx.get_parameter_source(one.name or "")
-        if source is None or one.name in _NOT_IN_FILES or source.name in ("DEFAULT", "PROMPT"):
+        if source is None or one.name in jobfile.OF_THE_LINE or source.name in ("DEFAULT", "PROMPT"):
             continue
         # the file stands in the place of the script
         if one.param_type_name == "argument" and ctx.default_map:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
@@ -29,9 +29,9 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         error.possibilities = None
         error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
     elif hasattr(error, "param_type") and path[:1] and path[0] in HEADS:
-        error.message = _file(path[0], words)
+        error.message = _file(path[0], words, _taking(error.ctx.command))
     elif path[:1] and path[0] in HEADS and str(error.message).startswith(_EXTRA):
-        error.message = _file(path[0], words) or error.message
+        error.message = _file(path[0], words, _taking(error.ctx.command)) or error.message
     elif getattr(error, "param", None) is not None and error.message:
         value = next((after for before, after in zip(words, words[1:]) if before in error.param.opts), "")
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
@@ -39,9 +39,17 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
 
 
-def _file(name: str, words: Sequence[str]) -> str:
-    """Of a command line without something it needs: which of its words may be a file in the wrong place; "": none."""
-    free = [word for before, word in zip(words, words[1:]) if word[:1] != "-" and before[:2] != "--"]
+def _taking(command: Any) -> Set[str]:
+    """The flags of a command that take the word behind them."""
+    return {flag for one in command.params if not getattr(one, "is_flag", False) for flag in one.opts}
+
+
+def _file(name: str, words: Sequence[str], taking: Set[str]) -> str:
+    """Of a command line without something it needs: which of its words may be a file in the wrong place; "": none. Args: taking: as of `_taking`."""
+    if any(before == "--dry-run" and word.isdigit() for before, word in zip(words, words[1:])):
+        at = words.index("--dry-run")
+        return f"--dry-run takes its number behind a =: --dry-run={words[at + 1]}."
+    free = [word for before, word in zip(words, words[1:]) if word[:1] != "-" and before not in taking]
     if not free:
         return ""
     if free[0].lower().endswith((".json", ".yaml", ".yml", ".ini", ".cfg")):

@@ -13,7 +13,7 @@ _OURS = "AKRUNNER_"
 #: those that give no option its default: of the machine, or set in tasks for programs, where a script may start akrunner, too
 _OTHERS = (
     "ENV_PATH FLINK_CREDENTIALS FLINK_MASTER MAX_DOWNLOAD MAX_MEMBERS MAX_UNPACKED PROJECT TABLES WARM "
-    "CHECKPOINT_DIR DATASET_FILE DATASET_LENGTH HOST JOB OUTPUT_FILE SAVED_MODEL_DIR TABLES_SOCKET TASK"
+    "BASH_ENV OWN_DIRECTORY OWN_DIRECTORY_FROM_ROOT PAI_LINE PAI_SCRIPT CHECKPOINT_DIR DATASET_FILE DATASET_LENGTH HOST JOB OUTPUT_FILE SAVED_MODEL_DIR TABLES_SOCKET TASK"
 ).split()
 
 
@@ -41,7 +41,8 @@ def wrong(environment: Mapping[str, str]) -> List[str]:
 
 
 def unread(environment: Mapping[str, str], command: str) -> List[str]:
-    """In words, what is wrong with each variable that has the name of an option of the command that is read from none, or nearly the name of one that is read."""
+    """In words, what is wrong with each variable that has the name of an option of the command that is read from none, or nearly the name of one, or of
+    one that is read."""
     known = [*_OTHERS, *(one.variable[len(_OURS) :] for one in OPTIONS if one.variable)]
     flags = {one.name.upper(): one.words_in(command)[0] for one in of_command(command) if one.words_in(command)}
     told = []
@@ -53,7 +54,7 @@ def unread(environment: Mapping[str, str], command: str) -> List[str]:
             where = "on the command line or in a job file" if command in HEADS else "on the command line"
             told.append(f"{variable} is not read: {flags[name]} is given {where}")
             continue
-        near = difflib.get_close_matches(name, known, 1, 0.8)
+        near = difflib.get_close_matches(name, [*known, *flags], 1, 0.8)
         if near:
-            told.append(f"{variable} is not read; did you mean {_OURS}{near[0]}?")
+            told.append(f"{variable} is not read; did you mean {_OURS + near[0] if near[0] in known else flags[near[0]]}?")
     return told

@@ -87,6 +87,8 @@ def given(command: Union[str, Sequence[str], None], file: Optional[str], variabl
     if text.lstrip().startswith("-"):
         text = f"PAI {text.lstrip()}"
     found = split(text)
+    if not found:
+        raise ConfigError("command: there is no statement in it (is a variable of the shell empty?)")
     return Statements((text,), single=len(found) == 1 and found[0].kind == "pai")
 
 

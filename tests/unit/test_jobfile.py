@@ -185,3 +185,13 @@ def test_a_function_may_be_given_the_file_by_its_name(tmp_path: Path) -> None:
     assert taken(job=file, num_workers=2) == taken(file, num_workers=2) == ("/a.py", "/t.csv", {"num_workers": 2})
     with pytest.raises(TypeError, match=r"akrunner.run: job= is for a job file alone, a name that ends in .toml"):
         akrunner.run("a.py", "t.csv", job=file)
+
+
+def test_editors_know_what_a_command_has_and_a_verb_takes() -> None:
+    known = jobfile.schema()
+    assert {"flink_master", "as_json", "detach"} <= set(known["properties"]) and not {"dry_run", "help_all"} & set(
+        known["properties"]
+    )
+    taken = {rule["if"]["properties"]["verb"]["const"]: rule["then"]["propertyNames"]["enum"] for rule in known["allOf"]}
+    assert "model_out" in taken["train"] and "model_out" not in taken["run"]
+    assert {"verb", "substitute", "model", "as_json"} <= set(taken["predict"])

@@ -84,6 +84,25 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
     assert message.startswith("No such option: --") and message.endswith(words)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.py -i a.csv --dry-run 5", "--dry-run takes its number behind a =: --dry-run=5."),
+        ("run s.py -i a.csv --debug 5", "Got unexpected extra argument(s) (5)"),
+        ("run s.py -i a.csv extra", "Got unexpected extra argument(s) (extra)"),
+        ("run s.py -o out.csv a.csv", "a.csv stands there without its flag: akrunner run s.py --input a.csv."),
+    ],
+)
+def test_a_word_too_many_is_not_taken_for_the_table_that_has_its_flag(
+    line: str, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.py", "a.csv"):
+        (tmp_path / name).touch()
+    assert main([*line.split(), "--json"]) == 2
+    assert words in json.loads(capsys.readouterr().out)["message"]
+
+
 def test_a_job_file_of_another_format_is_no_script(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("run job.yaml --json".split()) == 2
     assert "job.yaml is no script; a job file is TOML" in json.loads(capsys.readouterr().out)["message"]
@@ -186,7 +205,7 @@ def test_where_there_is_one_help_all_of_it_is_that(line: str, capsys: pytest.Cap
     for word in ("--help", "--help-all"):
         assert main([*line.split(), word]) == 0
         said.append(capsys.readouterr().out)
-    assert said[0] == said[1] or line == "pack"
+    assert said[0] == said[1] or line in ("pack", "pai"), "those have a short one"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -19,6 +19,7 @@ from akrunner.options import OPTIONS
             "AKRUNNER_NUM_WORKERS",
             "AKRUNNER_NUM_WORKERS is not read: --num-workers is given on the command line or in a job file",
         ),
+        ("AKRUNNER_NUM_WORKER", "AKRUNNER_NUM_WORKER is not read; did you mean --num-workers?"),
         ("AKRUNNER_OUTPUT", "AKRUNNER_OUTPUT is not read: --output is given on the command line or in a job file"),
     ],
 )
