@@ -22,7 +22,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
 
-from akrunner.checks import check_path
+from akrunner.checks import check_path, nearest_file
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, of_command, of_verb
@@ -97,6 +97,8 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     Raises: ConfigError: it is not there, no TOML, or has a key, or a value, that the verb does not take; with its line.
     """
     name = os.path.abspath(os.path.expanduser(check_path("script", path)))
+    if not os.path.exists(name):
+        raise ConfigError(f"there is no job file {path}{nearest_file(name)}")
     with ours(ConfigError, f"job file {name}"):
         with open(name, "rb") as stream:
             data = stream.read(_LONGEST + 1)
@@ -119,6 +121,10 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     values: Dict[str, Any] = {}
     for key, value in found.items():
         at = f"{name}:{lines.get(key, 1)}"
+        if isinstance(value, dict) and key not in {*taken, *known} and set(value) & {*taken, *known}:
+            raise ConfigError(
+                f"{at}: [{key}] is no option: write what stands in it ahead of the first [...], without that line"
+            )
         if key not in taken and key not in known:
             raise ConfigError(f"{at}: {misfit([key], meant, [*taken, *known, VERB, SUBSTITUTE])}")
         value = _substituted(value, variables)

@@ -65,6 +65,9 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
             for told in variables.unread(os.environ, name) if name != "doctor" else ():
                 typer.echo(f"akrunner: {told}", err=True)
         said = [one for one in words if _is_said(ctx, one)]
+        if words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
+            # a job file's is for the output that stands there
+            words["overwrite"] = False
         _check_meant(words, said, name)
         try:
             body(ctx, {**words, _SAID: said})
@@ -90,9 +93,13 @@ def _check_meant(words: Mapping[str, Any], said: Sequence[str], name: str) -> No
 
 def _is_said(ctx: typer.Context, name: str) -> bool:
     """Whether somebody gave an option for this job, on the command line or in its file."""
-    source = ctx.get_parameter_source(name)
     # the environment wins over a file, whose options are given all the same
-    return (source is not None and source.name == "COMMANDLINE") or name in (ctx.default_map or {})
+    return _on_line(ctx, name) or name in (ctx.default_map or {})
+
+
+def _on_line(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def flag(name: str) -> Any:

@@ -239,7 +239,9 @@ def failure(error: BaseException, code: int) -> Dict[str, Any]:
 
 
 def _head(name: str, message: str, code: int) -> Dict[str, Any]:
-    return {"ok": False, "error": name, "message": message, "exit_code": code}
+    # the same names, whatever it was
+    none: Dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
+    return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
 
 
 def emit(body: Dict[str, Any]) -> None:

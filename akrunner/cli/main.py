@@ -138,6 +138,7 @@ def _made(names: Tuple[str, ...], every: bool = False) -> Any:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback(invoke_without_command=True)(akrunner_command)
     for name in names:
@@ -256,4 +257,4 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
                 raise jobfile.located(e, line.file, line.elsewhere)
             raise
 
-    return ended(run, asks_for_json(given), is_help=not ours or "--help" in ours or ours == ["--version"])
+    return ended(run, asks_for_json(given), is_help=not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"])

@@ -195,3 +195,27 @@ def test_editors_know_what_a_command_has_and_a_verb_takes() -> None:
     taken = {rule["if"]["properties"]["verb"]["const"]: rule["then"]["propertyNames"]["enum"] for rule in known["allOf"]}
     assert "model_out" in taken["train"] and "model_out" not in taken["run"]
     assert {"verb", "substitute", "model", "as_json"} <= set(taken["predict"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[job]\nscript = "a.py"\n', r":1: \[job\] is no option: write what stands in it ahead"),
+        ('script = "a.py"\n[table]\nz = 1\n', ":2: there is no option 'table' for run"),
+    ],
+)
+def test_a_table_that_is_none_is_told(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "job.toml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        jobfile.read(tmp_path / "job.toml", "run")
+    with pytest.raises(ConfigError, match=r"there is no job file .*jobb.toml; did you mean 'job.toml'"):
+        jobfile.read(tmp_path / "jobb.toml", "run")
+
+
+def test_what_is_overwritten_is_the_file_s_own_output(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "job.toml").write_text('script = "a.py"\nsource = "t.csv"\noutput = "o.csv"\noverwrite = true\n')
+    said = []
+    for line in (["-o", "-"], ["-o", "-", "--overwrite"]):
+        assert main.main(["run", str(tmp_path / "job.toml"), *line]) == 2
+        said.append(capsys.readouterr().err)
+    assert "there is no file" in said[0] and "--overwrite replaces a file" in said[1]
