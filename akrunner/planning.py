@@ -28,7 +28,7 @@ from akrunner.io import formats
 from akrunner.io.formats.base import Format
 from akrunner.io.paths import Files, PathLike
 from akrunner.io.table import TableSource
-from akrunner.launch import capacity, devices, files
+from akrunner.launch import capacity, devices, files, imported
 from akrunner.launch.interpreters import Interpreter
 from akrunner.model import check_target
 from akrunner.options import of_verb
@@ -211,7 +211,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(_warnings(job, table, columns_, tasks, rows)),
+        warnings=tuple(_warnings(job, table, columns_, tasks, rows, requirements)),
         trial=_trial(job, table, requirements, try_rows) if try_rows is not None else None,
     )
 
@@ -345,7 +345,12 @@ def _standing(there: Optional[Files]) -> List[Tuple[Format, str]]:
 
 
 def _warnings(
-    job: JobSpec, table: TableSource, columns: Tuple[PlannedColumn, ...], tasks: Tuple[PlannedTask, ...], rows: Optional[int]
+    job: JobSpec,
+    table: TableSource,
+    columns: Tuple[PlannedColumn, ...],
+    tasks: Tuple[PlannedTask, ...],
+    rows: Optional[int],
+    requirements: Optional[str],
 ) -> List[str]:
     told = list(job.notes)
     fed = sum(task.gets_rows for task in tasks)
@@ -366,6 +371,15 @@ def _warnings(
     if len(tasks) > most:
         told.append(f"{len(tasks)} tasks are more than the {most} that fit here ({why})")
     code = files.read_script(job.script)
+    if not requirements:
+        for name, line in imported.missing(job, code):
+            beside = f"{name}.py" if os.path.isfile(os.path.join(os.path.dirname(job.script.real), f"{name}.py")) else ""
+            instead = (
+                f"it lies beside the script: user_files=['{beside}'] (--user-file {beside}) sends it along"
+                if beside
+                else "install it there, or give requirements= (--requirements) or user_files= (--user-file)"
+            )
+            told.append(f"the script imports {name} in line {line}, and {job.python} does not have it: {instead}")
     if job.output_schema is not None and not job.script.program and files.writes_output(code) is None and job.mode == "batch":
         told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
     return told

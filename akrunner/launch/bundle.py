@@ -56,6 +56,12 @@ def bundle_bytes() -> bytes:
 
 
 @functools.lru_cache(maxsize=1)
+def names() -> "frozenset[str]":
+    """What a script may import of it."""
+    return frozenset(path.split("/")[0].partition(".")[0] for path, _, _ in _all())
+
+
+@functools.lru_cache(maxsize=1)
 def version() -> str:
     """The same for the same sources, whatever Python it is."""
     digest = hashlib.sha256()

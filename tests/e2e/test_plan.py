@@ -305,3 +305,20 @@ def test_a_plan_shows_nothing_of_what_stands_in_files(tmp_path: Path, capsys: An
         assert main([*words, *more]) == 0
         told = capsys.readouterr().out
         assert "hidden-" not in told and "shown" in told and "***" in told, told
+
+
+def test_modules_that_the_tasks_will_not_find_are_told(tmp_path: Path, leaves_nothing: Path) -> None:
+    script = tmp_path / "imports.py"
+    script.write_text(
+        "import os, no_such_module\nfrom beside import x\nimport sent\nimport akrunner.worker\nimport akdl\n"
+        "try:\n    import optional_module\nexcept ImportError:\n    pass\ndef main(task_config):\n    import later_module\n"
+    )
+    for name in ("beside.py", "sent.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    plan = akrunner.plan(script, {"a": [1]}, user_files=[tmp_path / "sent.py"])
+    told = [one for one in plan.warnings if "imports" in one]
+    assert len(told) == 2
+    assert "imports no_such_module in line 1" in told[0] and "requirements= (--requirements)" in told[0]
+    assert (
+        "imports beside in line 2" in told[1] and "user_files=['beside.py'] (--user-file beside.py) sends it along" in told[1]
+    )

@@ -1,0 +1,68 @@
+"""Modules that a script imports at once, and that its interpreter does not have: told before anything starts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from akrunner.launch import bundle
+from akrunner.launch.asking import ask
+from akrunner.spec import JobSpec
+
+_SECONDS = 20.0
+#: what the worker makes when it is not there
+_AT_RUN_TIME = ("pyflink",)
+#: in the interpreter of the tasks, which does not see the directory this is called in; a module that is only looked for is not run
+_LOOK = """
+import importlib.util, json, sys
+sys.path = [place for place in sys.path if place]
+def there(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except Exception:
+        return True
+print(json.dumps([name for name in sys.argv[1:] if not there(name)]))
+"""
+
+
+def imports_of(source: bytes) -> Dict[str, int]:
+    """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`."""
+    found: Dict[str, int] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names = [node.module]
+        else:
+            continue
+        for name in names:
+            found.setdefault(name.partition(".")[0], node.lineno)
+    return found
+
+
+def missing(job: JobSpec, source: bytes) -> List[Tuple[str, int]]:
+    """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's."""
+    brought = {target.split("/")[0].partition(".")[0] for _, target in job.script.files}
+    wanted = {
+        name: line
+        for name, line in imports_of(source).items()
+        if name not in _AT_RUN_TIME
+        and name not in sys.builtin_module_names
+        and name not in brought
+        and name not in bundle.names()
+    }
+    # what is in an archive lies where the script is, or where its name says
+    if not wanted or not job.python or job.overlay or job.script.archives:
+        return []
+    try:
+        asked = ask([job.python, "-c", _LOOK, *wanted], _SECONDS, _environment(job.env), noted=False)
+        return [(name, wanted[name]) for name in json.loads(asked.out)] if asked.code == 0 else []
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def _environment(env: Optional[Mapping[str, str]]) -> Dict[str, str]:
+    return {**os.environ, **(env or {})}
