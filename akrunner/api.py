@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWriter", "Result", "environments", "interpreters", "run_batch", "run_stream", "run_train"]
 
+#: what a plan says of rows that no output= takes
+IN_MEMORY = "result.table, in memory"
+
 
 @dataclass(frozen=True)
 class Result:
