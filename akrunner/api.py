@@ -17,6 +17,7 @@ from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, Wri
 from akrunner.foreign import ours, underway
 from akrunner.io import formats
 from akrunner.io.follow import open_text
+from akrunner.io.frames import to_pandas
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink, LineWriter, MemorySink
 from akrunner.io.table import TableSource
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = ["LineWriter", "Result", "environments", "interpreters", "run_batch", "run_stream", "run_train"]
+
+#: what a plan says of rows that no output= takes
+IN_MEMORY = "result.table, in memory"
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Result:
         """The table as a pandas frame.
 
         Returns:
-            a frame of its own, `table.to_pandas()`.
+            a frame of its own, as `table.to_pandas()` makes it. One thing is another: a column of integers that has nulls, and numbers beyond 2**53,
+            has pandas' nullable integers (`Int64`, `UInt64`), as the doubles that others with nulls become (NaN for a null) cannot hold them.
         Raises:
             ConfigError: there is no table in memory, or no pandas.
         """
@@ -66,7 +71,7 @@ class Result:
                 "there is no table in memory: the script wrote nothing and there is no output_schema=, or it went to output="
             )
         try:
-            return self.table.to_pandas()
+            return to_pandas(self.table)
         except ModuleNotFoundError as e:
             raise ConfigError(f"to_pandas() needs pandas: pip install 'akrunner[pandas]' ({e})") from None
 

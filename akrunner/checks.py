@@ -175,6 +175,11 @@ def check_names(name: str, value: Any) -> Optional[List[str]]:
 def _listed(name: str, value: Any, of: str, kind: Type[AkrunnerError]) -> List[Any]:
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes, bytearray)):
         raise kind(f"{name} must be a list of {of}, not {shown(value)}")
+    if isinstance(value, (set, frozenset)):
+        # each run would have them in another order
+        raise kind(
+            f"{name} must be a list of {of}, not a {type(value).__name__}: their order matters, and it has none; give [...]"
+        )
     try:
         return list(value)
     except Exception as e:

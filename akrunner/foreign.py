@@ -14,6 +14,7 @@ import errno
 import os
 import re
 import shutil
+import sys
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Type
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError
@@ -247,6 +248,21 @@ def _local(name: Any) -> Optional[str]:
 # -- looks at one exception: what it means, or nothing
 
 
+def _locale(error: BaseException) -> str:
+    """Of a path with a name that the locale has no letters for: Python keeps its bytes as surrogates, which libraries in C++ do not take."""
+    encoding = sys.getfilesystemencoding()
+    if encoding.replace("-", "").lower() == "utf8":
+        return ""
+    path = isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed" and "/" in str(error.object)
+    # DuckDB's words for it
+    if not path and _text(error) != "std::bad_cast":
+        return ""
+    return (
+        f"a name in the path has letters beyond ASCII, and with this locale Python takes names for {encoding}; "
+        "set LC_ALL=C.UTF-8, or PYTHONUTF8=1, and start again"
+    )
+
+
 def _package(error: BaseException) -> str:
     if not isinstance(error, ImportError) or not re.search(r"No module named|install|require", _text(error), re.IGNORECASE):
         return ""
@@ -384,6 +400,7 @@ def _resources(error: BaseException) -> str:
 
 _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     lambda error: _resources(error) if no_memory(error) else "",
+    _locale,
     _package,
     _s3,
     _maxcompute,

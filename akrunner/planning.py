@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner.api import lines_source, table_of
+from akrunner.api import IN_MEMORY, lines_source, table_of
 from akrunner.checks import check_choice, check_count, check_flag, check_path, shown
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
@@ -46,6 +46,8 @@ _SHOWN = 40
 _WRITTEN, _LONGEST = 8, 60
 #: what stands for a secret; a shorter one is part of any word, and is not looked for in what a script prints
 _HIDDEN, _SHORTEST = "***", 4
+#: addresses of a role that are shown of TF_CONFIG
+_ADDRESSES = 4
 #: files whose rows are counted, by what stands at their ends
 _COUNTED = 1000
 
@@ -180,13 +182,15 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     columns = (
         _words(job.output_schema) if job.output_schema is not None else _FIRST_BATCH if job.output_inferred and writes else ""
     )
-    output = str(given.output) if given.output is not None else "result.table, in memory" if columns else "none"
+    output = neat(str(given.output)) if given.output is not None else IN_MEMORY if columns else "none"
     if verb == "train":
-        output = f"model: {model_out if model_out is not None else 'result.model'}" + (f"; rows: {output}" if columns else "")
+        output = f"model: {neat(str(model_out)) if model_out is not None else 'result.model'}" + (
+            f"; rows: {output}" if columns else ""
+        )
     return Plan(
         verb=verb,
         engine=engine.name,
-        script=job.script.name,
+        script=neat(job.script.name),
         entry="the program itself" if job.script.program else job.script.context_entry or "main(task_config)",
         files=tuple((place, target) for place, target in job.script.files),
         python=interpreter.path,
@@ -194,7 +198,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
         tensorflow=interpreter.tensorflow,
         keras=_keras(interpreter, job),
         requirements=requirements,
-        source=redacted(table.name),
+        source=neat(redacted(table.name)),
         rows=rows,
         columns=columns_,
         data_format=job.data_format,
@@ -211,7 +215,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(_warnings(job, table, columns_, tasks, rows, requirements)),
+        warnings=tuple(_warnings(job, given.output, columns_, tasks, rows, requirements)),
         trial=_trial(job, table, requirements, try_rows) if try_rows is not None else None,
     )
 
@@ -235,6 +239,15 @@ def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
         left_out = value is None or (type(value) is type(one.default) and value == one.default)
         if one.name not in own and not left_out:
             raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
+
+
+def neat(path: str) -> str:
+    """A path without `dir/../`, where that is the same place: those of a job file are put behind its directory."""
+    if ".." not in path.split(os.sep) or "://" in path:
+        return path
+    short = os.path.normpath(path) + (os.sep if path.endswith(os.sep) else "")
+    # what is up from a link is somewhere else
+    return short if os.path.realpath(short) == os.path.realpath(path) else path
 
 
 def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping[str, Any]) -> PlannedColumn:
@@ -346,17 +359,25 @@ def _standing(there: Optional[Files]) -> List[Tuple[Format, str]]:
 
 def _warnings(
     job: JobSpec,
-    table: TableSource,
+    output: Optional[PathLike],
     columns: Tuple[PlannedColumn, ...],
     tasks: Tuple[PlannedTask, ...],
     rows: Optional[int],
     requirements: Optional[str],
 ) -> List[str]:
+    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first."""
     told = list(job.notes)
     fed = sum(task.gets_rows for task in tasks)
-    if rows is not None and rows < fed:
+    if rows == 0 and job.mode == "batch" and job.output_inferred and output is not None:
         told.append(
-            f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={max(1, rows)} (--num-workers) is enough"
+            f"the input has no rows: unless the script writes some all the same, the job fails at its end, and {redacted(str(output))} is not made, "
+            "as nobody knows its columns; with output_schema= (--output-schema) it is made, without rows"
+        )
+    elif rows == 0:
+        told.append("the input has no rows: the script runs, and gets none")
+    elif rows is not None and rows < fed:
+        told.append(
+            f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
         )
     for one in columns:
         if one.nulls and one.null.startswith("an error"):
@@ -413,7 +434,9 @@ def _lines(plan: Plan) -> List[str]:
     config = plan.tasks[0].tf_config
     lines += line_of(
         "TF_CONFIG",
-        json.dumps(config) + "   (ports are chosen at the start)" if config is not None else "not set: one worker alone",
+        json.dumps(_short_config(config)) + "   (ports are chosen at the start)"
+        if config is not None
+        else "not set: one worker alone",
     )
     lines += line_of("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
     for name, values in (("params", plan.user_params), ("environment", plan.env)):
@@ -442,6 +465,15 @@ def _tried(trial: Trial) -> List[str]:
     lines += [f"warning: {one}" for one in trial.warnings]
     printed = trial.printed.rstrip("\n").splitlines()[-_SHOWN:]
     return lines + [f"{'printed:' if not number else '':14}{line}" for number, line in enumerate(printed)]
+
+
+def _short_config(config: TFConfig) -> TFConfig:
+    """With some addresses of each role, of many the first."""
+    few = {
+        role: some if len(some) <= _ADDRESSES else [*some[: _ADDRESSES - 1], f"and {len(some) - _ADDRESSES + 1:,} more"]
+        for role, some in config["cluster"].items()
+    }
+    return {"cluster": few, "task": config["task"]}
 
 
 def _short(text: str) -> str:

@@ -32,6 +32,7 @@ from akrunner.alink.tables import (
 from akrunner.checks import check_count, check_flag, check_text
 from akrunner.checks import shown as in_short
 from akrunner.errors import ConfigError
+from akrunner.io.frames import to_pandas
 
 #: rows, to SQL
 _MOST = 2**63 - 1
@@ -250,9 +251,9 @@ class BatchOperator(AlgoOperator):
         """All rows as a pandas DataFrame.
 
         Returns:
-            the rows, a pandas DataFrame.
+            the rows, a pandas DataFrame, with nullable integers where `akrunner.Result.to_pandas` has them.
         """
-        return self.collectToTable().to_pandas()
+        return to_pandas(self.collectToTable())
 
     def collect(self) -> List[Tuple[Any, ...]]:
         """All rows, as tuples.
@@ -526,7 +527,7 @@ class BatchOperator(AlgoOperator):
             columns = f"<i>{html.escape(str(e))}</i>"
         body = f"<b>{type(self).__name__}</b><table>{rows}</table><p>{columns}</p>"
         if self._table is not None:
-            body += arrow_table(self._table.limit(10)).to_pandas().to_html(index=False)
+            body += to_pandas(arrow_table(self._table.limit(10))).to_html(index=False)
         return body
 
 

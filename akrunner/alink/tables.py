@@ -16,6 +16,7 @@ from akrunner.alink.environment import current
 from akrunner.checks import check_names, check_text
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
+from akrunner.io.frames import to_pandas
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.schema import is_list
 
@@ -131,7 +132,7 @@ def shown(relation: Any) -> str:
     """As text: pandas' where it is there, else Arrow's."""
     table = arrow_table(relation)
     try:
-        return str(table.to_pandas())
+        return str(to_pandas(table))
     except ImportError:
         return str(table)
 

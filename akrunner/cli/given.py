@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import typer
@@ -149,9 +150,14 @@ def _completing(option: Option, verb: str) -> Optional[Callable[[str], List[str]
 
 
 def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None:
-    """Have an error name the variables that gave what it is about."""
+    """Have an error name the variables that gave what it is about, or its flag."""
     spoken = str(error.args[0]) if error.args else ""
     for one in of_command(name):
+        flags = one.words_in(name)
+        # "num_workers=0: there must be at least 1": as the Python functions say of one value that it is wrong
+        is_its = isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}(=|\[\d+\]| must be | is )", spoken)
+        if flags and is_its and flags[0] not in spoken and typed(ctx, one.name):
+            spoken = f"{spoken} ({flags[0]})"
         variable = one.variable_in(name)
         source = ctx.get_parameter_source(one.name) if variable else None
         if source is None or source.name != "ENVIRONMENT":

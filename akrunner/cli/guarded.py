@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 import akrunner
+from akrunner.checks import shown
 from akrunner.cli import signals
 from akrunner.foreign import in_words, redacted, shortage
 
@@ -178,6 +179,7 @@ def _misused(error: Any, as_json: bool) -> int:
     """A mistake in the command line itself, as Typer says it."""
     code = int(getattr(error, "exit_code", EXIT_USAGE))
     lost = ""
+    _show_variable(error)
     if as_json:
         lost = _lost(_head("UsageError", error.format_message() or "which command? see --help", code))
         if not lost:
@@ -188,6 +190,19 @@ def _misused(error: Any, as_json: bool) -> int:
     if lost:
         _say("WriteError", lost, code, False, kind=True)
     return code
+
+
+def _show_variable(error: Any) -> None:
+    """Have a mistake in a variable show what it holds: Click shows only what stands on the command line."""
+    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    if ctx is None or param is None:
+        return
+    source = ctx.get_parameter_source(param.name)
+    if source is None or source.name != "ENVIRONMENT":
+        return
+    given = param.value_from_envvar(ctx)
+    if isinstance(given, str) and repr(given) not in error.message:
+        error.message = f"{shown(given)}: {error.message}"
 
 
 def _say(

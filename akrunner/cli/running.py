@@ -10,6 +10,7 @@ from typing import Any, List, Literal, Mapping, Optional
 import typer
 
 import akrunner
+from akrunner.api import IN_MEMORY
 from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables, values
 from akrunner.cli.guarded import emit
 from akrunner.foreign import redacted
@@ -62,23 +63,16 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     with screen:
         options = _options("run", ctx, words, screen)
         source = _table(words, "run")
+        if rows_to is not None:
+            # all rows are here when the job has succeeded
+            options.update(output=None, output_format=None)
         if words["dry_run"]:
             engines.check_detach(options, detach)
-            _plan(
-                "run",
-                ctx,
-                words,
-                source,
-                options,
-                _output(output, options) if output in (None, lines.STDOUT) else None,
-            )
+            _plan("run", ctx, words, source, options)
             return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
-        if rows_to is not None:
-            # all rows are here when the job has succeeded
-            options.update(output=None, output_format=None)
         result = akrunner.run(words["script"], source, **options)
     screen.result(result, rows_to)
 
@@ -131,6 +125,11 @@ def _output(path: Optional[str], options: Mapping[str, Any]) -> Optional[str]:
     return path if path not in (None, lines.STDOUT) else "stdout"
 
 
+def _shown_at(words: Mapping[str, Any]) -> str:
+    """Where rows go that no --output takes."""
+    return "nowhere (--json prints no rows; --output FILE keeps them)" if words["as_json"] else "stdout"
+
+
 def _plan(
     verb: Literal["run", "train", "stream"],
     ctx: typer.Context,
@@ -150,7 +149,7 @@ def _plan(
 
     def planned(try_rows: Optional[int]) -> akrunner.Plan:
         plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
-        return plan if output is None else dataclasses.replace(plan, output=output)
+        return dataclasses.replace(plan, output=plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output)
 
     try:
         plan = planned(try_rows)

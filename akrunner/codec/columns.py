@@ -316,7 +316,21 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values.cast(pa.int64()).cast(target)
     if want is Family.REAL and have is Family.REAL:
         return to_floats(values, target)
+    if want is Family.REAL and have is Family.WHOLE:
+        try:
+            return values.cast(target)
+        except pa.ArrowInvalid:
+            return _exact_floats(values, target)
     return counted(values, target) if want in TIMES else values.cast(target)
+
+
+def _exact_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Whole numbers as floats: Arrow refuses those that have too many digits for most, and not for it. Raises: pa.ArrowInvalid: one would lose some."""
+    floats = values.cast(target, safe=False)
+    for one, other in zip(known_numbers_of(values).tolist(), known_numbers_of(floats).tolist()):
+        if math.isinf(other) or int(other) != one:
+            raise pa.ArrowInvalid(f"{one} would lose digits")
+    return floats
 
 
 def _compatible(have: pa.DataType, want: pa.DataType) -> bool:

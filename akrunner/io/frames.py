@@ -1,4 +1,4 @@
-"""Tables of other libraries, in memory or behind a cursor -> Arrow: pandas, numpy, DB-API."""
+"""Tables of other libraries, in memory or behind a cursor -> Arrow: pandas, numpy, DB-API; and Arrow -> pandas."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Iterator, List, Mapping, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
@@ -90,6 +91,24 @@ def from_frames(first: Any, frames: Iterator[Any]) -> Tuple[pa.Schema, Iterator[
             yield from more.to_batches()
 
     return schema, batches()
+
+
+def to_pandas(table: pa.Table) -> Any:
+    """As a pandas frame, as Arrow makes it, but that no number changes: where integers have nulls Arrow makes doubles of them, so that 2**53 + 1
+    becomes another. Such columns with numbers beyond 2**53 have pandas' nullable integers.
+
+    Raises: ModuleNotFoundError: there is no pandas.
+    """
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns):
+        if column.null_count and column.type in (pa.int64(), pa.uint64()) and name in frame.columns:
+            ends = pc.min_max(column).as_py()
+            if ends["min"] is not None and max(-ends["min"], ends["max"]) > 1 << 53:
+                import pandas
+
+                nullable = pandas.Int64Dtype() if pa.types.is_signed_integer(column.type) else pandas.UInt64Dtype()
+                frame[name] = column.to_pandas(types_mapper=lambda _, kind=nullable: kind).array
+    return frame
 
 
 def from_dict(columns: Mapping[Any, Any]) -> pa.Table:

@@ -104,8 +104,12 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: List[str], form: Optional[
         shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(told.items(), key=str))
         raise SourceError(f"source: files of several formats ({shown}); give those of one, or input_format= (--input-format)")
     ((only, path),) = told.items()
-    only = only or formats.beginning(_head(fs, path))
+    head = _head(fs, path) if only is None else b""
+    only = only or formats.beginning(head)
     if only is None:
+        database = database_of(path, head) if is_local(fs) else None
+        if database is not None:
+            raise SourceError(f"source: {redacted(path)} is a database: {database}")
         raise SourceError(
             f"source: {redacted(path)} does not say its format ({formats.known_endings()}); give input_format= (--input-format)"
         )
@@ -117,6 +121,21 @@ def _head(fs: fsspec.AbstractFileSystem, path: str) -> bytes:
     with ours(SourceError, f"source: cannot read {path}"), fs.open(path, "rb") as file:
         head: bytes = file.read(formats.HEAD_BYTES)
     return head
+
+
+#: databases in a file: scheme of the URL, where its files have a mark, and which; their endings
+_DATABASES = (
+    ("sqlite", 0, b"SQLite format 3\0", (".sqlite", ".sqlite3", ".db3", ".db")),
+    ("duckdb", 8, b"DUCK", (".duckdb", ".ddb")),
+)
+
+
+def database_of(path: str, head: bytes = b"") -> Optional[str]:
+    """What to write for a file that is a database, None: it is none. Args: head: its first bytes, if they are known."""
+    for scheme, at, mark, endings in _DATABASES if "://" not in path else ():
+        if head[at:].startswith(mark) if head else path.lower().endswith(endings):
+            return f"write {scheme}:///{redacted(path)}?table=NAME"
+    return None
 
 
 def _in_lakes(form: Optional[str]) -> bool:

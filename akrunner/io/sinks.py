@@ -13,6 +13,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats
+from akrunner.io.paths import database_of
 from akrunner.io.places import FilePlace, FolderPlace, Place, file_place, folder_place
 from akrunner.io.unfinished import is_directory
 from akrunner.io.writers import ExampleWriter, Gate, Writer
@@ -269,6 +270,9 @@ def _format_of(path: str, form: Optional[str]) -> str:
     formats.check_format(form, "output_format")
     form = form or formats.format_of(path)
     if form is None:
+        database = database_of(path)
+        if database is not None:
+            raise SinkError(f"output: {redacted(path)} would be a database: {database}")
         raise SinkError(
             f"output: {redacted(path)} does not say its format ({formats.known_endings()}); give output_format= (--output-format)"
         )

@@ -123,11 +123,22 @@ def _default(field: pa.Field, value: Any) -> pa.Array:
             + (f"a list, each of it {words}" if many else words)
         )
     try:
-        if isinstance(values, str) and pa.types.is_temporal(one):
-            return pa.array([values]).cast(kind)
-        return to_array([values], kind)
+        if not pa.types.is_temporal(one):
+            return to_array([values], kind)
+        if many and any(isinstance(each, str) for each in values):
+            made = pa.concat_arrays([_time(each, one) for each in values])
+            return pa.ListArray.from_arrays(pa.array([0, len(made)], pa.int32()), made).cast(kind)
+        return to_array([values], kind) if many else _time(values, one)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
         raise SourceError(f"defaults: column {field.name!r} is {kind}, and cannot hold {shown(value)}: {e}") from None
+
+
+def _time(value: Any, kind: pa.DataType) -> pa.Array:
+    """A time, or the text of one, as an array of one. Raises: as `to_array`."""
+    if isinstance(value, str) and family_of(kind) is Family.TIME_OF_DAY:
+        # Arrow reads a time of day from no text but that of a moment
+        return pa.array([f"1970-01-01 {value}"]).cast(pa.timestamp("ns")).cast(kind)
+    return pa.array([value]).cast(kind) if isinstance(value, str) else to_array([value], kind)
 
 
 def _filled(column: pa.Array, instead: pa.Array) -> pa.Array:

@@ -31,6 +31,11 @@ def base() -> str:
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "akrunner")
 
 
+def shown() -> str:
+    """For errors: where it is, and what says so."""
+    return f"the cache, {base()} (XDG_CACHE_HOME)"
+
+
 def directory(*parts: str) -> str:
     """A path in the cache; its parent exists, and is the user's alone, whatever the umask says.
 

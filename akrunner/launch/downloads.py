@@ -51,7 +51,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
     Raises: `blame.kind`: it is not there, too large, or too slow; or there is no room for it. Each of three tries has a timeout.
     """
     name = _name(url, blame, named)
-    with blame.ours("cannot keep downloads in the cache (XDG_CACHE_HOME)", cache.base()):
+    with blame.ours(f"cannot keep downloads in {cache.shown()}", cache.base()):
         # its own directory is made when it is whole: one that is killed before leaves none
         partial = cache.directory("downloads", f"{uuid.uuid4().hex}.partial")
         folder = os.path.join(os.path.dirname(partial), cache.key(url, digest))
@@ -74,7 +74,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
                     tries = "" if final else f" ({_TRIES} tries)"
                     raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
                 time.sleep(0.5 * 2**attempt)
-        with blame.ours(f"cannot keep {url} in the cache (XDG_CACHE_HOME)"):
+        with blame.ours(f"cannot keep {url} in {cache.shown()}"):
             os.replace(partial, cache.directory("downloads", os.path.basename(folder), name))
     finally:
         with contextlib.suppress(OSError):
@@ -105,7 +105,7 @@ def _name(url: str, blame: Blame, named: bool) -> str:
 
 def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
     """Raises: AkrunnerError: there is no room for it, or it is too large; another exception: it does not come."""
-    no_room = f"cannot keep {url} in the cache (XDG_CACHE_HOME)"
+    no_room = f"cannot keep {url} in {cache.shown()}"
     pieces = from_web(url, budget) if is_web(url) else timed(from_anywhere(url), SLOWEST_SECONDS, SLOWEST)
     with blame.ours(no_room, partial):
         out = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0)

@@ -86,14 +86,14 @@ def create(name: str) -> str:
         # an interpreter that may not write byte code would compile TensorFlow again at every start
         ask([python_in(folder), "-m", "compileall", "-qq", folder], None, _compiling(), most=None)
 
-    with ours(PythonEnvError, f"{name}: cannot make it in the cache (XDG_CACHE_HOME)"):
+    with ours(PythonEnvError, f"{name}: cannot make it in {cache.shown()}"):
         return cache.made_once(created(name), make)
 
 
 def remove(name: str) -> bool:
     """Remove what `create` made. Returns: whether there was any."""
     recipe_of(name)
-    with ours(PythonEnvError, f"{name}: cannot remove it from the cache (XDG_CACHE_HOME)"):
+    with ours(PythonEnvError, f"{name}: cannot remove it from {cache.shown()}"):
         return cache.forget(created(name))
 
 
@@ -159,7 +159,7 @@ def unpacked(archive: str) -> str:
             # the prefix it was packed with is replaced by where it lies now
             _called([python, mender], archive)
 
-    with blame.ours(f"cannot unpack {archive} into the cache (XDG_CACHE_HOME)"):
+    with blame.ours(f"cannot unpack {archive} into {cache.shown()}"):
         stat = os.stat(path)
         target = cache.directory("unpacked", cache.key(os.path.realpath(path), str(stat.st_size), str(stat.st_mtime_ns)))
         return _root(cache.made_once(target, make), archive)
@@ -217,7 +217,7 @@ def overlay(python: str, requirements: str) -> str:
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts"]
         _called([*pip, "--target", folder, "-r", path], f"requirements {requirements}")
 
-    with ours(PythonEnvError, "requirements: cannot install them in the cache (XDG_CACHE_HOME)"):
+    with ours(PythonEnvError, f"requirements: cannot install them in {cache.shown()}"):
         identity = cache.key(os.path.realpath(python), str(os.stat(python).st_mtime_ns), content)
         return cache.made_once(cache.directory("overlays", identity), make)
 

@@ -26,6 +26,7 @@ import types
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
+from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import as_written, cache
@@ -73,14 +74,18 @@ def written(function: Callable[..., Any]) -> Written:
     """
     text, shown = source_of(function)
     name = re.sub(r"[^a-zA-Z0-9_]", "_", _named(function))
-    with ours(ScriptError, "script: cannot write it to the cache (XDG_CACHE_HOME)"):
-        folder = cache.directory("functions", cache.key(name, text))
 
-        def make(folder: str) -> None:
-            with open(os.path.join(folder, f"{name}.py"), "w", encoding="utf-8") as stream:
-                stream.write(text)
+    def make(folder: str) -> None:
+        with open(os.path.join(folder, f"{name}.py"), "w", encoding="utf-8") as stream:
+            stream.write(text)
 
-        cache.made_once(folder, make)
+    try:
+        folder = cache.made_once(cache.directory("functions", cache.key(name, text)), make)
+    except OSError:
+        # the cache only spares writing it again
+        with ours(ScriptError, f"script: cannot write it to {cache.shown()}, nor to a temporary directory (TMPDIR)"):
+            folder = leftovers.temp_folder("akrunner-function-")
+            make(folder)
     return Written(os.path.join(folder, f"{name}.py"), shown)
 
 

@@ -142,6 +142,7 @@ class Model:
         fetched = fetch(given, "model", ModelError)
         if os.path.isdir(fetched.path):
             return cls(fetched.path)
+        _check_meant(given)
         folder = new_folder()
         try:
             blame = Blame("model", ModelError, given=fetched.given)
@@ -160,6 +161,22 @@ class Model:
         except BaseException:
             leftovers.drop(folder)
             raise
+
+
+#: endings of files that are no SavedModel -> what is meant
+_OTHERS = {
+    ".py": "is a script, and no SavedModel: akrunner.run (akrunner run) runs it, and akrunner.train (akrunner train) gives the model that it exports",
+    ".keras": "is Keras' own file, and no SavedModel: keras.models.load_model(FILE).export(DIRECTORY) makes one",
+    ".h5": "is Keras' own file, and no SavedModel: keras.models.load_model(FILE).export(DIRECTORY) makes one",
+}
+
+
+def _check_meant(given: str) -> None:
+    """Raises: ModelError: a file is plainly something else. Args: given: as the user has written it."""
+    url = given.partition("#")[0]
+    words = _OTHERS.get(os.path.splitext(url)[1].lower())
+    if words is not None:
+        raise ModelError(f"model: {redacted(url)} {words}")
 
 
 def new_folder() -> str:

@@ -9,12 +9,12 @@ from typing import Any, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
-from akrunner.api import table_of
+from akrunner.api import IN_MEMORY, table_of
 from akrunner.checks import shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.planning import PlannedTask, counted, known_rows, line_of, lines_of_tasks, planned_tasks
+from akrunner.planning import PlannedTask, counted, known_rows, line_of, lines_of_tasks, neat, planned_tasks
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 
@@ -79,7 +79,7 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
     files = prediction.table.read_from if given.select is None else None
     return PredictPlan(
         engine=engine.name,
-        model=redacted(str(given.model) if isinstance(given.model, (str, os.PathLike)) else prediction.model.path),
+        model=neat(redacted(str(given.model) if isinstance(given.model, (str, os.PathLike)) else prediction.model.path)),
         signature=given.signature_def_key,
         inputs=tuple((one.spec.name, str(one.spec).partition(" ")[2], one.columns) for one in plan.inputs),
         outputs=tuple((name, column, str(plan.output_schema.arrow.field(column).type)) for column, name in plan.outputs),
@@ -87,11 +87,11 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
         defaults={name: shown(value) for name, value in (given.defaults or {}).items()},
         python=job.python,
         requirements=os.fspath(given.requirements) if given.requirements is not None else None,
-        source=redacted(prediction.table.name),
+        source=neat(redacted(prediction.table.name)),
         rows=known_rows(given.source if given.select is None else None, files),
         batch_size=given.batch_size,
         tasks=planned_tasks(job),
-        output=str(given.output) if given.output is not None else "result.table, in memory",
+        output=neat(str(given.output)) if given.output is not None else IN_MEMORY,
         limits={
             "start_timeout": job.supervision.start_timeout,
             "stall_timeout": job.supervision.stall_timeout,

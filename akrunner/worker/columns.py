@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def packed(columns: Mapping[str, Any], names: Optional[Sequence[str]]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
+def packed(
+    columns: Mapping[str, Any], names: Optional[Sequence[str]], types: Optional[Mapping[str, str]] = None
+) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
     """(rows, [(header, buffers), ...]) of a batch.
 
     Args:
-        columns: {column: array, tensor or list}; names: the columns of the output schema, None: those given.
+        columns: {column: array, tensor or list}; names: the columns of the output schema, None: those given; types: {column: Arrow's word for
+            its type} of the output schema, None: there is none.
     Raises: ValueError, TypeError: see `OutputWriter.write_batch`.
     """
     if names is None:
@@ -39,7 +43,7 @@ def packed(columns: Mapping[str, Any], names: Optional[Sequence[str]]) -> Tuple[
     packed = []
     rows = None
     for name in names:
-        count, header, buffers = _column(name, columns[name])
+        count, header, buffers = _column(name, columns[name], types.get(name) if types is not None else None)
         if rows is not None and count != rows:
             raise ValueError("write_batch: column %r has %d rows, column %r has %d" % (name, count, names[0], rows))
         rows = count
@@ -90,31 +94,124 @@ def _between(offsets: NDArray[Any], values: Any, start: int, stop: int) -> Tuple
     return offsets - offsets[0], whole[int(offsets[0]) : int(offsets[-1])]
 
 
-def _column(name: str, values: Any) -> Tuple[int, Dict[str, Any], List[Any]]:
-    """(rows, header, buffers) of one column."""
+def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str, Any], List[Any]]:
+    """(rows, header, buffers) of one column. Args: type_: Arrow's word for its type in the output schema, None: nobody has said."""
     if hasattr(values, "numpy"):
         values = values.numpy()
-    valid = None
-    # whoever has one has imported its module; numpy 2 does not by itself, and it takes a while
-    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
-        valid = _unmasked(name, np.ma.getmaskarray(values))
-        values = values.filled() if values.dtype.kind != "O" else _refilled(values)
     if not isinstance(values, np.ndarray):
         values = _as_array(name, values)
     if values.ndim == 0:
         raise ValueError("write_batch: column %r is a single value; give an array of one value a row" % name)
+    valid = None
+    # whoever has one has imported its module; numpy 2 does not by itself, and it takes a while
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+        valid = _unmasked(name, np.ma.getmaskarray(values))
+        values = _refilled(values)
     if values.dtype.kind == "O":
         present = np.fromiter((value is not None for value in values.reshape(-1)), bool, values.size)
         if not present.all():
             # a row of several values is a null if all of it is
             present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
-        return _objects(name, values, valid)
+        flat = values.reshape(-1).tolist()
+        if not _are_times(flat):
+            return _objects(name, values, valid, type_)
+        values = _moments(name, flat, type_, _rows(values)).reshape(values.shape)
     if values.dtype.kind in "SU":
-        return _objects(name, values.astype(object), valid)
-    if values.dtype.kind == "M" or values.dtype.kind == "m":
-        raise TypeError("write_batch: column %r is %s; give it as int64 in the unit of the schema" % (name, values.dtype))
+        return _objects(name, values.astype(object), valid, type_)
+    if values.dtype.kind in "Mm":
+        values, there = _counts(name, values, type_, _rows(values), valid)
+        if not there.all():
+            present = _unmasked(name, ~there)
+            valid = present if valid is None else valid & present
     return _numbers(name, values, list(values.shape), valid)
+
+
+def _rows(values: NDArray[Any]) -> NDArray[Any]:
+    """The number of the row that each value is in, one after another."""
+    return np.arange(values.size) // max(1, int(np.prod(values.shape[1:], dtype=np.int64)))
+
+
+#: Arrow's words for what datetimes can be counted in -> numpy's
+_UNITS = {"date32[day]": "D", "timestamp[s]": "s", "timestamp[ms]": "ms", "timestamp[us]": "us", "timestamp[ns]": "ns"}
+
+
+def _are_times(values: List[Any]) -> bool:
+    """Whether the first value that is there is a time of Python's or numpy's."""
+    return _is_time(next((value for value in values if value is not None), None))
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64))
+
+
+def _moments(name: str, values: List[Any], type_: Optional[str], rows: NDArray[Any]) -> NDArray[Any]:
+    """Datetimes and dates of Python's, or numpy's or pandas' one by one, and None, as an array of numpy's. Args: rows: the row of each."""
+    finest, made = "us", []
+    for row, value in zip(rows.tolist(), values):
+        if value is not None and not _is_time(value):
+            raise _odd(name, values, rows)
+        known = value is None or isinstance(value, (datetime.date, np.datetime64))
+        if not known or getattr(value, "tzinfo", None) is not None:
+            # numpy would drop the zone
+            zone = " with a time zone" if known else ""
+            raise _no_times(name, type(value).__name__ + zone, type_, row)
+        if hasattr(value, "to_datetime64"):
+            value = value.to_datetime64()
+        if isinstance(value, np.datetime64):
+            finest = "ns"
+        made.append(np.datetime64("NaT", "us") if value is None else value)
+    exact = np.array(made, "datetime64[%s]" % finest)
+    # nanoseconds begin in 1677, and numpy has another year for what was before
+    odd = (exact.astype("datetime64[us]") != np.array(made, "datetime64[us]")) & ~np.isnat(exact)
+    if odd.any():
+        at = int(np.argmax(odd))
+        raise ValueError(
+            "write_batch: column %r, row %d: %s does not fit nanoseconds, which others are in" % (name, rows[at], made[at])
+        )
+    return exact
+
+
+def _counts(
+    name: str, values: NDArray[Any], type_: Optional[str], rows: NDArray[Any], valid: Optional[NDArray[Any]] = None
+) -> Tuple[NDArray[Any], NDArray[Any]]:
+    """(int64, whether there is one) of datetimes of numpy's, in the unit of the schema: NaT is none. Args: rows: the row of each."""
+    unit = _UNITS.get(type_ or "")
+    if unit is None or values.dtype.kind == "m":
+        raise _no_times(name, str(values.dtype), type_)
+    there = ~np.isnat(values)
+    made = values.astype("datetime64[%s]" % unit)
+    # back, because numpy has another year for what nanoseconds cannot say
+    lost = (there & (made.astype(values.dtype) != values)).reshape(-1)
+    if valid is not None:
+        lost &= valid[rows]
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise ValueError(
+            "write_batch: column %r, row %d: %s does not fit %s; declare a timestamp that holds it in output_schema= (--output-schema), "
+            "timestamp(9) for nanoseconds, or cut it: values.astype('datetime64[%s]')"
+            % (name, rows[at], values.reshape(-1)[at], type_, unit)
+        )
+    return made.astype(np.int64), there
+
+
+def _no_times(name: str, what: str, type_: Optional[str], row: Optional[int] = None) -> TypeError:
+    """What is said of times that cannot be taken as they are."""
+    where = "" if row is None else " in row %d" % row
+    if type_ is None:
+        return TypeError(
+            "write_batch: column %r holds %s%s, and nobody has said what times it holds: give output_schema= (--output-schema) with it, as "
+            "'%s timestamp' or '%s date'" % (name, what, where, name, name)
+        )
+    if type_.startswith(("timestamp", "date")):
+        how = "datetimes without a zone, or int64 in its unit since 1970 (UTC)"
+    elif type_.startswith(("time", "duration")):
+        how = "int64 in its unit" + (" since midnight" if type_.startswith("time") else "")
+    else:
+        how = "values of that type, or declare another in output_schema= (--output-schema), as '%s timestamp'" % name
+    return TypeError(
+        "write_batch: column %r holds %s%s, and is %s in the output schema; give %s" % (name, what, where, type_, how)
+    )
 
 
 def _numbers(
@@ -129,11 +226,13 @@ def _numbers(
 
 
 def _refilled(values: Any) -> NDArray[Any]:
-    """The objects of a masked array, with one that is there in place of those that are not: numpy would put a text there."""
+    """What is in a masked array, with something of its own type in place of what is masked: numpy would put its fill value there, for
+    which it makes doubles of uint64, and texts among objects."""
     mask = np.ma.getmaskarray(values)
-    out: NDArray[Any] = np.ma.getdata(values).copy()
-    stand_in = np.empty(1, object)
-    stand_in[0] = next((value for value in out[~mask] if value is not None), None)
+    out: NDArray[Any] = np.array(np.ma.getdata(values))
+    stand_in = np.zeros(1, out.dtype)
+    if out.dtype.kind == "O":
+        stand_in[0] = next((value for value in out[~mask] if value is not None), None)
     out[mask] = stand_in
     return out
 
@@ -170,7 +269,17 @@ def _name(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def _as_array(name: str, values: Iterable[Any]) -> NDArray[Any]:
+def _as_array(name: str, values: Any) -> NDArray[Any]:
+    if isinstance(values, (str, bytes, bytearray, memoryview)):
+        # each of its letters would be a row
+        what = "text" if isinstance(values, str) else "byte string"
+        raise TypeError("write_batch: column %r is one %s (%.40r); give a list with one for each row" % (name, what, values))
+    if isinstance(values, (Mapping, set, frozenset)) or not hasattr(values, "__iter__"):
+        kind = type(values).__name__
+        why = "a single value" if not hasattr(values, "__iter__") else "no list"
+        raise TypeError(
+            "write_batch: column %r is %s (%s); give a list or an array with one value for each row" % (name, why, kind)
+        )
     values = list(values)
     if any(value is None or isinstance(value, (str, bytes)) or hasattr(value, "__len__") for value in values):
         lengths = {len(value) if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) else -1 for value in values}
@@ -192,9 +301,12 @@ def _array(name: str, values: Any) -> NDArray[Any]:
             # numpy's own strings lose the NUL bytes at their ends, and make a string of a number beside one
             array = np.array(values, dtype=object)
     except ValueError as e:
+        if len(set(map(_sort, values))) > 1:
+            raise _odd(name, list(values), np.arange(len(values)))
         raise ValueError("write_batch: column %r cannot become an array: %s" % (name, e))
     if array.dtype.kind == "f" and not all(map(_is_float, values)):
-        _check_whole(name, np.array(values, dtype=object).reshape(-1))
+        whole = np.array(values, dtype=object)
+        return _exact(name, array, whole.reshape(-1).tolist()).reshape(array.shape)
     return array
 
 
@@ -202,67 +314,124 @@ def _is_float(value: Any) -> bool:
     return type(value) is float or getattr(getattr(value, "dtype", None), "kind", None) == "f"
 
 
-def _check_whole(name: str, values: Iterable[Any]) -> None:
-    """Raises: ValueError: a whole number among fractions that would lose digits as one of them."""
-    for value in values:
-        if isinstance(value, int) and value != float(value):
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer, np.bool_))
+
+
+def _exact(name: str, floats: NDArray[Any], given: List[Any]) -> NDArray[Any]:
+    """The values in a type that holds each as it is. Args: floats: what numpy makes of them; given: the same, one after another.
+
+    Raises: ValueError: a whole number would lose digits as a fraction.
+    """
+    whole = [int(value) for value in given if _is_whole(value)]
+    other = next((value for value in given if not _is_whole(value)), None)
+    if whole and other is None and min(whole) >= 0:
+        # numpy has doubles for a uint64 from 2**63 up beside an integer
+        return np.array(whole, np.uint64)
+    for value in whole:
+        if value != int(float(value)):
+            if other is None:
+                raise ValueError(
+                    "write_batch: column %r has both %d and %d, and no type of whole numbers holds both; give them as text"
+                    % (name, min(whole), value)
+                )
             raise ValueError(
-                "write_batch: column %r mixes fractions with %d, which a double cannot hold exactly" % (name, value)
+                "write_batch: column %r mixes fractions (%r) with %d, which a double cannot hold exactly" % (name, other, value)
             )
+    return floats
 
 
-def _objects(name: str, values: NDArray[Any], valid: Optional[NDArray[Any]]) -> Tuple[int, Dict[str, Any], List[Any]]:
-    """Strings, byte strings, or one array a row."""
+def _objects(
+    name: str, values: NDArray[Any], valid: Optional[NDArray[Any]], type_: Optional[str]
+) -> Tuple[int, Dict[str, Any], List[Any]]:
+    """Strings, byte strings, or one array a row. Args: type_: as of `_column`."""
     rows = len(values)
     flat = values.reshape(-1).tolist()
     sample = next((value for value in flat if value is not None), None)
     if isinstance(sample, (str, bytes)):
-        header, buffers = _strings(name, flat, list(values.shape))
+        header, buffers = _strings(name, flat, list(values.shape), _rows(values))
     elif sample is None:
         # nulls of any type, or nothing at all
         return _numbers(name, np.zeros(values.shape), list(values.shape), np.zeros(rows, bool) if flat else valid)
     elif hasattr(sample, "__len__"):
-        header, buffers = _lists(name, flat)
+        header, buffers = _lists(name, flat, type_)
     else:
         # of truths, a number beside them would make numbers of all
         nothing = False if isinstance(sample, (bool, np.bool_)) else 0
         array = _array(name, [nothing if v is None else v for v in flat])
         if array.dtype.kind not in "biuf":
-            raise TypeError("write_batch: column %r holds %s, which no column can hold" % (name, type(sample).__name__))
+            raise _odd(name, flat, _rows(values))
         return _numbers(name, array, list(values.shape), valid)
     return (rows,) + with_nulls(header, buffers, valid)
 
 
-def _strings(name: str, values: List[Any], shape: List[Any]) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, [offsets, bytes]) of strings or byte strings; None is an empty one."""
+def _odd(name: str, values: List[Any], rows: NDArray[Any]) -> Exception:
+    """What is wrong with values that no column can hold together. Args: values: one after another; rows: the row of each."""
+    some = [(row, value) for row, value in zip(rows.tolist(), values) if value is not None]
+    first = some[0][1]
+    for row, value in some:
+        if _sort(value) != _sort(first):
+            return TypeError(
+                "write_batch: column %r mixes %s and %s (row %d: %.40r); a column holds values of one type"
+                % (name, type(first).__name__, type(value).__name__, row, value)
+            )
+        if _is_whole(value) and not -(1 << 63) <= value < 1 << 64:
+            return ValueError("write_batch: column %r, row %d: %d does not fit 64 bits; give it as text" % (name, row, value))
+    return TypeError(
+        "write_batch: column %r holds %s, which no column can hold (row %d: %.40r); give numbers, truths, texts, byte strings, or lists of these"
+        % (name, type(first).__name__, some[0][0], first)
+    )
+
+
+def _sort(value: Any) -> Any:
+    """What values of a column have in common."""
+    if isinstance(value, (int, float, np.bool_, np.integer, np.floating)):
+        return "number"
+    return next((kind for kind in (str, bytes) if isinstance(value, kind)), type(value))
+
+
+def _strings(name: str, values: List[Any], shape: List[Any], rows: NDArray[Any]) -> Tuple[Dict[str, Any], List[Any]]:
+    """(header, [offsets, bytes]) of strings or byte strings; None is an empty one. Args: rows: the row of each."""
     text = isinstance(next((value for value in values if value is not None), None), str)
     try:
         blobs = [b"" if v is None else v.encode("utf-8") if text else v for v in values]
         offsets, joined = cut(blobs)
     except (AttributeError, TypeError):
-        raise TypeError("write_batch: column %r mixes strings and other values" % name)
+        raise _odd(name, values, rows)
     except UnicodeEncodeError as e:
         raise ValueError("write_batch: column %r has text that is no Unicode (%s): %.100r" % (name, e.reason, e.object))
     return {"form": "text" if text else "blob", "dtype": "bytes", "shape": shape}, [offsets, joined]
 
 
-def _lists(name: str, values: List[Any]) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, buffers) of one array, or list, a row; None is an empty one."""
+def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str, Any], List[Any]]:
+    """(header, buffers) of one array, or list, a row; None is an empty one. Args: type_: as of `_column`, of the lists' values."""
     arrays = [np.zeros(0) if v is None else _array(name, v.numpy() if hasattr(v, "numpy") else v).reshape(-1) for v in values]
-    offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
+    lengths = [len(a) for a in arrays]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     some = [a for a in arrays if len(a)]
-    if any(a.dtype.kind in "OSU" for a in some):
-        flat = [v for a in some for v in a.tolist()]
+    kinds = {a.dtype.kind for a in some}
+    if kinds & set("OSUMm"):
+        # a list of numpy's times would be one of numbers
+        flat = [v for a in some for v in (a if a.dtype.kind in "Mm" else a.tolist())]
+        rows = np.repeat(np.arange(len(values)), lengths)
         if any(v is None for v in flat):
             raise _null_inside(name)
         if isinstance(flat[0], (str, bytes)):
-            header, buffers = _strings(name, flat, [len(values), None])
+            header, buffers = _strings(name, flat, [len(values), None], rows)
             return header, buffers + [offsets]
-        joined = _array(name, flat)
+        if _are_times(flat):
+            moments = np.concatenate(some) if len(kinds) == 1 and kinds <= set("Mm") else _moments(name, flat, type_, rows)
+            joined, there = _counts(name, moments, type_, rows)
+            if not there.all():
+                raise _null_inside(name)
+        else:
+            joined = _array(name, flat)
+            if joined.dtype.kind not in "biuf":
+                raise _odd(name, flat, rows)
     else:
         joined = np.concatenate(some or [np.zeros(0)])
         if joined.dtype.kind == "f" and any(a.dtype.kind != "f" for a in some):
-            _check_whole(name, (v for a in some if a.dtype.kind != "f" for v in a.tolist()))
+            joined = _exact(name, joined, [v for a in some for v in a.tolist()])
     _check_numbers(name, joined.dtype)
     joined = np.ascontiguousarray(joined, joined.dtype.newbyteorder("<"))
     return {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}, [offsets, joined]

@@ -55,6 +55,7 @@ class OutputWriter(object):
         self._writer = writer
         self._takes = schema is not None or inferred
         self._names = [column["name"] for column in schema] if schema is not None else None
+        self._types = {column["name"]: column["type"] for column in schema} if schema is not None else None
         self._lock = threading.Lock()
         self._pending: List[Any] = []
         self._size = 0
@@ -136,10 +137,11 @@ class OutputWriter(object):
         Args:
             columns: {column: values [rows, ...]} for every column of the output schema; each a numpy array (or tensor, or list) of
                 the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
-                what a masked array masks. Without an output schema the first batch with rows decides which columns there are.
+                what a masked array masks. Where the output schema says timestamp or date, datetimes without a zone do (numpy's, or Python's),
+                as well as their int64. Without an output schema the first batch with rows decides which columns there are.
         Raises:
-            ValueError: a column is missing, unknown, or of another length.
-            TypeError: values of no known type.
+            ValueError: a column is missing, unknown, or of another length, or has a value that its type does not hold.
+            TypeError: values of no known type, or of several.
             RuntimeError: as `write`.
         """
         self._write_batch(columns, _BATCH_ROWS, _BATCH_BYTES)
@@ -158,7 +160,7 @@ class OutputWriter(object):
         with self._lock, timing.spending("output"):
             self._check()
             # raises before anything is sent
-            rows, packed = packing.packed(columns, self._names)
+            rows, packed = packing.packed(columns, self._names, self._types)
             if rows and self._names is None:
                 self._names = list(columns)
             self._flush()

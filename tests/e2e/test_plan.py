@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -260,6 +261,9 @@ def test_what_the_command_itself_refuses_a_dry_run_of_it_refuses(tmp_path: Path,
     for verb, more, code, said in (
         ("run", [], 0, "output:       stdout: told string"),
         ("run", ["-o", "x.csv"], 0, "output:       x.csv: told string"),
+        ("run", ["-o", "-"], 0, "output:       stdout: told string"),
+        ("run", ["--json"], 0, '"output": "nowhere (--json prints no rows; --output FILE keeps them)"'),
+        ("train", ["--model-out", "m"], 0, "output:       model: m; rows: stdout: told string"),
         ("stream", [], 0, "output:       stdout: told string"),
         ("stream", ["-o", str(rows)], 2, "rows.csv exists; give overwrite=True"),
         ("stream", ["-o", "y.parqet"], 2, "does not say its format"),
@@ -269,6 +273,44 @@ def test_what_the_command_itself_refuses_a_dry_run_of_it_refuses(tmp_path: Path,
         assert main([verb, *words, *more]) == code
         told = capsys.readouterr()
         assert said in (told.err if code else told.out), told
+
+
+def test_rows_without_a_schema_are_on_stdout_too(tmp_path: Path, script: Path, capsys: Any) -> None:
+    (tmp_path / "rows.csv").write_text("id,x\n1,2.5\n")
+    for more in ([], ["-o", "-"]):
+        assert main(["run", str(script), "-i", str(tmp_path / "rows.csv"), "--dry-run", *more]) == 0
+        assert "output:       stdout: the columns of the first batch" in capsys.readouterr().out
+
+
+def test_of_a_table_without_rows_it_says_what_becomes(tmp_path: Path, script: Path) -> None:
+    nothing = pa.table(ROWS).slice(0, 0)
+    schema: Any = dict(output_schema="told string")
+    for options, words in (
+        (
+            dict(output=tmp_path / "o.csv"),
+            "the input has no rows: unless .* the job fails at its end, and .*o.csv is not made.*output_schema=",
+        ),
+        (dict(output=tmp_path / "o.csv", **schema), "the input has no rows: the script runs, and gets none"),
+        (dict(num_workers=3, **schema), "the input has no rows: the script runs, and gets none"),
+    ):
+        (warning,) = akrunner.plan(script, nothing, **options).warnings
+        assert re.fullmatch(words + ".*", warning)
+
+
+def test_what_is_long_in_a_plan_is_short(tmp_path: Path, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses of many tasks, and paths that go up from where a job file is."""
+    plan = akrunner.plan(script, pa.table(ROWS), output_schema="told string", num_workers=40)
+    (line,) = [one for one in str(plan).splitlines() if one.startswith("TF_CONFIG:")]
+    assert '"and 36 more"' in line and len(line) < 300
+    assert len(plan.tasks[0].tf_config["cluster"]["worker"]) == 39  # type: ignore[index]
+    (tmp_path / "rows.csv").write_text("id,x\n1,2.5\n")
+    deep = tmp_path / "sub" / "dir"
+    deep.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(deep)
+    plan = akrunner.plan(f"{deep}/../../score.py", f"{deep}/../../rows.csv", output=f"{deep}/../out/")
+    assert (plan.script, plan.source, plan.output) == (str(script), str(tmp_path / "rows.csv"), f"{tmp_path}/sub/out/")
+    # up from what a link leads to
+    assert akrunner.plan(script, f"{tmp_path}/link/../../rows.csv").source == f"{tmp_path}/link/../../rows.csv"
 
 
 def test_a_job_file_is_run_and_what_else_is_given_wins(leaves_nothing: Path, tmp_path: Path, script: Path) -> None:

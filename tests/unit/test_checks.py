@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from akrunner.checks import (
+    check_arguments,
     check_count,
     check_environment,
     check_names,
     check_params,
     check_path,
+    check_paths,
     check_seconds,
     check_settings,
     holds_no_files,
@@ -75,6 +77,20 @@ def test_values_of_variables_are_never_shown() -> None:
 
 def test_names() -> None:
     assert check_names("cols", "a, b") == ["a", "b"] == check_names("cols", ("a", "b")) and check_names("cols", None) is None
+
+
+def test_a_set_is_no_list() -> None:
+    """What comes out of one is in another order in each process, but for keys of a dict."""
+    assert check_names("cols", {"b": 1, "a": 2}.keys()) == ["b", "a"]
+    for refuse in (
+        lambda: check_names("cols", {"a", "b"}),
+        lambda: check_paths("files", frozenset({"a"})),
+        lambda: check_arguments("args", {"a"}),
+    ):
+        with pytest.raises(
+            ConfigError, match=r"must be a list of \w+, not a (frozen)?set: their order matters, and it has none; give \["
+        ):
+            refuse()
 
 
 def test_shown_is_short_and_without_secrets() -> None:

@@ -284,3 +284,13 @@ def test_a_model_that_is_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         Model.from_table(table)
     assert (tmp_path / "m.zip").exists()
     assert Model.from_saved_model(f"{tmp_path / 'm.zip'}#max=6MB")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("score.py", "is a script, .*akrunner run"), ("m.keras", "is Keras' own file.*export"), ("m.H5", "is Keras' own file")],
+)
+def test_what_is_plainly_no_model_is_told_so(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(ModelError, match=f"model: {tmp_path}/{name} {words}"):
+        Model.from_saved_model(tmp_path / name)

@@ -30,6 +30,8 @@ _MODULES: Mapping[str, str] = {
     "duckdb": "duckdb",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+#: one that lacks slashes
+_SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
 #: URLs of what keeps tables and has no module here, so that nobody looks for a file system of that name
 _OTHERS = frozenset(
     "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka mariadb mongodb mssql "
@@ -103,6 +105,12 @@ def _check_ours(given: Any, kind: Type[AkrunnerError], parameter: str, instead: 
         raise kind(
             f"{parameter}: {redacted(os.fspath(given))}: write {base}://, {'without jdbc:' if jdbc else f'without +{driver}'}"
         )
+    short = _SHORT.match(os.fspath(given))
+    if short is not None and short[1].lower() in _MODULES and not os.path.exists(os.fspath(given)):
+        scheme = short[1].lower()
+        # a file stands where a server's URL has its database
+        slashes = "///" if system_of(f"{scheme}://").in_files else "//"
+        raise kind(f"{parameter}: {redacted(os.fspath(given))}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in _OTHERS:
         known = "postgresql://, sqlite:/// and duckdb:///"
         raise kind(f"{parameter}: {redacted(os.fspath(given))}: of databases akrunner opens {known} URLs, no {base}; {instead}")

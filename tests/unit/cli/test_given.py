@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
@@ -163,3 +164,23 @@ def test_the_environment_may_say_what_a_job_does_not_need(
     monkeypatch.delenv("AKRUNNER_EVALUATOR_TIMEOUT")
     assert main(["run", str(tmp_path / "job.toml")]) == 2
     assert capsys.readouterr().err.endswith(f"job.toml:4: {idle_words}")
+
+
+def test_a_value_that_is_wrong_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """By its flag; that of a variable is shown, too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.py").write_text("def main(task_config):\n    pass\n")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    (tmp_path / "job.toml").write_text("script = 's.py'\nsource = 't.csv'\nnum_workers = 0\n")
+    words = ["run", "s.py", "-i", "t.csv"]
+    for given, told in (
+        ([*words, "--num-workers", "0"], "num_workers=0: there must be at least 1 (--num-workers)\n"),
+        ([*words, "--columns", "a,a"], "columns=['a', 'a']: give names, each once (--columns)\n"),
+        (["run", "job.toml"], "job.toml:3: num_workers=0: there must be at least 1\n"),
+    ):
+        assert main(given) == 2 and capsys.readouterr().err.endswith(told)
+    monkeypatch.setenv("AKRUNNER_CPUS_PER_WORKER", "bogus")
+    assert main([*words, "--json"]) == 2
+    assert "(env var: 'AKRUNNER_CPUS_PER_WORKER'): 'bogus': " in json.loads(capsys.readouterr().out)["message"]
+    assert main([*words, "--cpus-per-worker", "nope", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["message"].count("'nope'") == 1

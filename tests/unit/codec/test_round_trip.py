@@ -7,6 +7,7 @@ import decimal
 from typing import Any, Dict, List, Optional
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -50,8 +51,8 @@ def as_examples(column: pa.Array, back: str) -> List[Any]:
 
 def written(column: Any, back: str) -> pa.Array:
     """What the host has of what `write_batch` was given."""
-    rows, packed = packing.packed({"x": column}, ["x"])
     schema = Schema.parse(f"x {back}")
+    rows, packed = packing.packed({"x": column}, ["x"], {one["name"]: one["type"] for one in schema.describe()})
     parts = [b"".join(bytes(part) for part in payload) for _, payload in packing.pieces(rows, packed, 1 << 20, 8 << 20)]
     counts = [count for count, _ in packing.pieces(rows, packed, 1 << 20, 8 << 20)]
     batches = [codec.decode_frame(schema, frames.Frame(frames.COLUMNS, n, bytearray(part))) for n, part in zip(counts, parts)]
@@ -160,6 +161,47 @@ def test_unsigned_that_no_int64_holds() -> None:
     assert as_columns(column).tolist() == [1, 0, I64, 2**64 - 1]
     with pytest.raises(DataError, match="row 1: column 'x' does not fit int64"):
         written(np.array([1, 2**64 - 1], np.uint64), "bigint")
+
+
+U64 = 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([I64, None], [I64, None]),
+        ([U64, None, 1], [U64, None, 1]),
+        ([U64, 0], [U64, 0]),
+        ([np.uint64(5), 0, np.int64(3)], [5, 0, 3]),
+        (np.array([U64, None], object), [U64, None]),
+        (np.ma.masked_array(np.array([U64, 5], np.uint64), [0, 1]), [U64, None]),
+        (np.ma.masked_array(np.array([U64, 5], object), [0, 1]), [U64, None]),
+        ([[U64, 0], [1, I64]], [[U64, 0], [1, I64]]),
+        ([[1], [U64], None], [[1], [U64], None]),
+        ([np.array([1]), np.array([U64], np.uint64)], [[1], [U64]]),
+    ],
+)
+def test_unsigned_beside_a_null_or_a_smaller_number(values: Any, told: List[Any]) -> None:
+    assert written(values, "array<uint64>" if isinstance(told[0], list) else "uint64").to_pylist() == told
+
+
+@pytest.mark.parametrize("large", [2**53 + 1, np.int64(2**53 + 1), U64])
+def test_whole_numbers_that_cannot_stand_together(large: Any) -> None:
+    with pytest.raises(ValueError, match=r"column 'x' mixes fractions \(0.5\) with \d+, which a double cannot hold"):
+        written([0.5, None, large], "double")
+    if large == U64:
+        for values in ([-1, large], [[-1], [large]]):
+            with pytest.raises(ValueError, match=f"column 'x' has both -1 and {large}, .*give them as text"):
+                written(values, "bigint")
+
+
+def test_whole_numbers_as_doubles() -> None:
+    """Those that a double holds."""
+    assert written([I64, None, 2**60], "double").to_pylist() == [I64, None, 2**60]
+    assert written([I64, -I64], "double").to_pylist() == [I64, -I64]
+    assert written(np.array([5, 2**62]), "double").to_pylist() == [5, 2**62]
+    with pytest.raises(DataError, match=r"row 1: column 'x' does not fit double: 9007199254740993 would lose digits"):
+        written([5, 2**53 + 1], "double")
 
 
 @pytest.mark.parametrize("data_type", [pa.decimal128(38, 0), pa.decimal256(60, 0), pa.decimal128(5, 0)])
@@ -366,3 +408,76 @@ def test_what_a_masked_array_masks_is_null(values: Any, back: str, told: List[An
     got = written(np.ma.masked_array(values, [0, 1, 0]), back).to_pylist()
     assert str(got) == str(told)
     assert written(np.ma.masked_array(values, True), back).null_count == 3
+
+
+MOMENT = datetime.datetime(2026, 1, 2, 3, 4, 5, 600000)
+
+
+@pytest.mark.parametrize(
+    ("values", "back", "told"),
+    [
+        ([MOMENT, None], "timestamp", [MOMENT, None]),
+        (np.array([MOMENT, None], object), "timestamp(9)", [MOMENT, None]),
+        (np.array([MOMENT, "NaT"], "datetime64[ns]"), "timestamp", [MOMENT, None]),
+        (np.array([MOMENT], "datetime64[ms]"), "timestamp(9)", [MOMENT]),
+        (np.ma.masked_array(np.array([MOMENT, MOMENT], "datetime64[us]"), [1, 0]), "timestamp(3)", [None, MOMENT]),
+        ([np.datetime64(MOMENT), MOMENT], "timestamp", [MOMENT, MOMENT]),
+        ([pd.Timestamp(MOMENT), pd.NaT, MOMENT.replace(year=1700)], "timestamp", [MOMENT, None, MOMENT.replace(year=1700)]),
+        ([MOMENT.replace(year=1)], "timestamp(3)", [MOMENT.replace(year=1)]),
+        ([MOMENT.date(), None], "date", [MOMENT.date(), None]),
+        (np.array(["2026-01-02"], "datetime64[D]"), "date", [MOMENT.date()]),
+        ([[MOMENT], [], None, [MOMENT, MOMENT]], "array<timestamp>", [[MOMENT], [], None, [MOMENT, MOMENT]]),
+        (np.array([[MOMENT]], "datetime64[us]").repeat(2, 1), "array<timestamp>", [[MOMENT, MOMENT]]),
+    ],
+)
+def test_datetimes_where_the_schema_says_times(values: Any, back: str, told: List[Any]) -> None:
+    assert written(values, back).to_pylist() == told
+
+
+@pytest.mark.parametrize(
+    ("values", "back", "words"),
+    [
+        ([MOMENT], "date", r"row 0: 2026-01-02T03:04:05.600000 does not fit date32\[day\]; declare .*astype\('datetime64\[D\]'\)"),
+        ([[MOMENT], [None, MOMENT]], "array<timestamp>", "row with a null among its values"),
+        ([None, MOMENT.replace(tzinfo=datetime.timezone.utc)], "timestamp", "datetime with a time zone in row 1.*without a zone, or int64"),
+        (np.array([MOMENT.replace(year=1)], "datetime64[us]"), "timestamp(9)", "row 0: 0001-.* does not fit timestamp"),
+        ([np.datetime64(MOMENT, "ns"), MOMENT.replace(year=1)], "timestamp", "row 1: 0001-.* does not fit nanoseconds"),
+        ([MOMENT], "bigint", "holds datetime64.us., and is int64 in the output schema; give .*'x timestamp'"),
+        ([MOMENT, 5], "timestamp", r"mixes datetime and int \(row 1: 5\)"),
+        (np.array([5], "timedelta64[s]"), "timestamp", "holds timedelta64.s., and is timestamp"),
+    ],
+)  # fmt: skip
+def test_datetimes_that_are_refused(values: Any, back: str, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"write_batch: column 'x'.*{words}"):
+        written(values, back)
+    with pytest.raises(
+        TypeError, match="holds time in row 0, and is time64.us. in the output schema; give int64 in its unit since midnight"
+    ):
+        packing.packed({"x": [MOMENT.time()]}, ["x"], {"x": "time64[us]"})
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, "a", 2], r"mixes int and str \(row 1: 'a'\)"),
+        (["a", None, 5], r"mixes str and int \(row 2: 5\)"),
+        (["a", b"b"], r"mixes str and bytes \(row 1: b'b'\)"),
+        ([[1], ["a", "b"], [2]], r"mixes int and str \(row 1: 'a'\)"),
+        ([["a"], [], ["b", 7]], r"mixes str and int \(row 2: 7\)"),
+        ([1, [2]], r"mixes int and list \(row 1: \[2\]\)"),
+        ([1, 2**64], "row 1: 18446744073709551616 does not fit 64 bits; give it as text"),
+        ([{}, None], r"holds dict, which no column can hold \(row 0: \{\}\)"),
+        ([MOMENT], "holds datetime64.us., and nobody has said what times it holds: give output_schema= .*'x timestamp'"),
+        (np.array([MOMENT], "datetime64[s]"), r"holds datetime64.s., and nobody .*output_schema= \(--output-schema\)"),
+        (5, r"a single value \(int\); give a list or an array with one value for each row"),
+        (None, r"a single value \(NoneType\)"),
+        (np.ma.masked_array(5), "a single value"),
+        ("abc", "is one text \\('abc'\\); give a list with one for each row"),
+        (b"abc", "is one byte string"),
+        ({1, 2}, r"is no list \(set\)"),
+        ({"a": 1}, r"is no list \(dict\)"),
+    ],
+)
+def test_values_that_are_no_column(values: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"write_batch: column 'x',? ?(is )?{words}"):
+        packing.packed({"x": values}, None)

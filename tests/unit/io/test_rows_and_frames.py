@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import sqlite3
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, cast
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 from akrunner import codec
+from akrunner.api import Result
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
+from akrunner.io import frames
 from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 
@@ -134,3 +136,25 @@ def test_an_index_without_a_name(index: Any, want: Any) -> None:
     if want is not None:
         with pytest.raises(SourceError, match="index and a column are both called 'index'; rename one"):
             read(pd.DataFrame({"index": [1, 2]}, index=index))
+
+
+def test_no_integer_of_a_frame_changes() -> None:
+    """Doubles stand for those with nulls that they can hold, as pandas has it."""
+    columns = {
+        "large": pa.array([2**53 + 1, None, -(2**63)]),
+        "u": pa.array([2**64 - 1, None, 0], pa.uint64()),
+        "whole": pa.array([2**53 + 1, 0, 1]),
+        "small": pa.array([2**53, None, 1]),
+        "none": pa.nulls(3, pa.int64()),
+    }
+    frame = frames.to_pandas(pa.table(columns))
+    assert frame.dtypes.astype(str).to_dict() == {
+        "large": "Int64",
+        "u": "UInt64",
+        "whole": "int64",
+        "small": "float64",
+        "none": "float64",
+    }
+    assert frame["large"].to_list() == [2**53 + 1, pd.NA, -(2**63)] and frame["u"].to_list() == [2**64 - 1, pd.NA, 0]
+    assert Result(pa.table(columns), None, (), cast(Any, None), None).to_pandas().dtypes.equals(frame.dtypes)
+    assert frames.from_pandas(frame)["u"].to_pylist() == [2**64 - 1, None, 0]

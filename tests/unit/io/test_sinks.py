@@ -93,6 +93,8 @@ def test_lists_and_times(tmp_path: Path) -> None:
         ("folder", SCHEMA, {"form": "csv"}, "is a directory"),
         ("no/where.csv", SCHEMA, {}, "there is no directory"),
         ("x.xlsx", SCHEMA, {}, "does not say its format"),
+        ("x.db", SCHEMA, {}, r"^output: (.*/x.db) would be a database: write sqlite:///\1\?table=NAME$"),
+        ("x.DUCKDB", SCHEMA, {}, r"write duckdb:///.*/x.DUCKDB\?table=NAME$"),
         ("x.csv", Schema.parse("v array<int>"), {}, "a CSV cannot hold column 'v'"),
         ("x.jsonl", Schema.parse("v varbinary"), {}, "JSON cannot hold column 'v'"),
         ("x.csv.gz", SCHEMA, {}, "compressed output"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import re
+import sqlite3
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -301,3 +304,21 @@ def test_types_that_change_on_the_way_out_of_duckdb(value: str, kind: str) -> No
         with pytest.raises(SourceError, match=f"column 'x' has DuckDB's type {kind}"):
             opened(duckdb.sql(f"SELECT {inside} AS x"))
     assert isinstance(rows(duckdb.sql(f"SELECT * REPLACE (CAST(x AS VARCHAR) AS x) FROM (SELECT {value} AS x)"))[0]["x"], str)
+
+
+def test_a_database_is_told_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with contextlib.closing(sqlite3.connect("shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (a INT)")
+    duckdb.connect("s.db").close()
+    duckdb.connect("plain").close()
+    for given, words in (
+        ("shop.db", f"{tmp_path}/shop.db is a database: write sqlite:///{tmp_path}/shop.db?table=NAME"),
+        ("s.db", f"{tmp_path}/s.db is a database: write duckdb:///{tmp_path}/s.db?table=NAME"),
+        (["plain"], f"{tmp_path}/plain is a database: write duckdb:///{tmp_path}/plain?table=NAME"),
+        ("sqlite:shop.db", "sqlite:shop.db: write sqlite:///shop.db"),
+        ("duckdb:/tmp/s.db?table=t", "duckdb:/tmp/s.db?table=t: write duckdb:////tmp/s.db?table=t"),
+        ("postgresql:me@host/shop", "write postgresql://me@host/shop"),
+    ):
+        with pytest.raises(SourceError, match="^source: .*" + re.escape(words) + "$"):
+            opened(given)

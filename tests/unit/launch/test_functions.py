@@ -20,6 +20,7 @@ from typing import Any, Callable, ClassVar, Dict, List, NamedTuple
 import numpy as np
 import pytest
 
+from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.launch import functions
 from akrunner.wire import frames as wire_frames
@@ -398,3 +399,24 @@ def test_what_a_function_around_it_has_cannot_be_changed() -> None:
 
     with pytest.raises(ScriptError, match=r"inner\(\) changes seen of the function around it \(nonlocal\)"):
         functions.source_of(inner)
+
+
+@pytest.mark.parametrize("place", ["/proc/akrunner-nowhere", "/dev/null"])
+def test_without_a_cache_it_is_in_a_temporary_directory(
+    place: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache only spares writing it again."""
+
+    def main(task_config: Any) -> None:
+        print(task_config)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", place)
+    path = functions.written(main).path
+    assert not path.startswith(place) and "def main" in pathlib.Path(path).read_text()
+    leftovers.drop(str(pathlib.Path(path).parent))
+    monkeypatch.setattr(leftovers, "temp_folder", lambda prefix: (tmp_path / "no" / "where").mkdir())
+    with pytest.raises(
+        ScriptError,
+        match=f"cannot write it to the cache, {place}/akrunner \\(XDG_CACHE_HOME\\), nor to a temporary directory \\(TMPDIR\\)",
+    ):
+        functions.written(main)

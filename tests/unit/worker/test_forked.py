@@ -13,7 +13,7 @@ from akrunner.worker.stream import RowStream
 
 def test_each_thing_is_told_once() -> None:
     refused, pipe = Refused(), Writer(-1)
-    writer = OutputWriter(pipe, [{"name": "w"}])
+    writer = OutputWriter(pipe, [{"name": "w", "type": "int64"}])
     pipe.refused = refused
     writer.disown(refused)
     assert refused.news() == []
