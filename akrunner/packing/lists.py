@@ -16,7 +16,7 @@ from akrunner.arrays import array_of
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing import images
-from akrunner.packing.described import check_columns
+from akrunner.packing.described import check_columns, check_values
 from akrunner.packing.folders import ending_of
 from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
@@ -149,6 +149,7 @@ def index_of(
         with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
             for batch in table.batches():
                 if batch.num_rows:
+                    check_values(batch.select([field.name for field in others]), form, rows, table.name)
                     rows += batch.num_rows
                     spilled.add(_batch(batch, paths, label, others, prefix, directory, fd, pool))
             if not rows and empty:
