@@ -25,6 +25,8 @@ I64 = NDArray[np.int64]
 FORMATS = ("jpeg", "png", "gif", "bmp", "webp")
 #: what names of images end in
 ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif")
+#: of which a header that is refused says that nobody decodes them: JPEG, PNG, GIF
+STRICT = (0, 1, 2)
 #: bytes of each file that are looked at together; the few whose header is longer are looked at one by one
 _HEAD = 512
 #: bytes of the headers bitmaps have, one kind each

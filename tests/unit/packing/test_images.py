@@ -96,11 +96,21 @@ def test_resized_images() -> None:
     assert pictures.fault(made("PNG")) is None
 
 
-def test_an_image_of_more_pixels_than_memory_is_not_decoded() -> None:
+def test_an_image_of_more_pixels_than_memory_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = bytearray(made("PNG"))
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2
-    assert "3,600,000,000 pixels" in str(pictures.fault(bytes(bomb)))
-    assert "3,600,000,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]
+    assert "60,000 x 60,000 pixels" in str(pictures.fault(bytes(bomb)))
+    assert "60,000 x 60,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]
+    # as many as TensorFlow does not decode, of a format whose header is not looked at otherwise
+    monkeypatch.setattr(images, "MOST_PIXELS", 37 * 51)
+    assert "37 x 51 pixels, too many for --resize and --check whole" in pictures.resized(made("TIFF"), (8, 8))[1]
+
+
+def test_a_large_image_is_whole_and_can_be_resized(recwarn: pytest.WarningsRecorder) -> None:
+    large = made("PNG", (10_000, 9_000), "1")
+    assert pictures.fault(large) is None
+    small, why = pictures.resized(large, (9, 10))
+    assert why == "" and Image.open(io.BytesIO(small)).size == (10, 9) and not list(recwarn)
 
 
 def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> None:
