@@ -82,23 +82,18 @@ _turns = _Turns()
 
 def _has_trailer(data: bytes) -> bool:
     """Whether a GIF goes on to its end: told by its parts, as the bytes that end one stand in compressed pixels, too."""
-    at = 13 + _colours(data[10])
+    at = 13 + images.colour_bytes(data[10])
     while at < len(data):
         if data[at] == _TRAILER:
             return True
         if data[at] == _EXTENSION:
             at = _behind_blocks(data, at + 2)
         elif data[at] == _PICTURE and at + 9 < len(data):
-            at = _behind_blocks(data, at + 11 + _colours(data[at + 9]))
+            at = _behind_blocks(data, at + 11 + images.colour_bytes(data[at + 9]))
         else:
             # as Pillow passes over it
             at += 1
     return False
-
-
-def _colours(flags: int) -> int:
-    """Bytes of a GIF's table of colours."""
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def _behind_blocks(data: bytes, at: int) -> int:
@@ -150,8 +145,9 @@ def _opened(data: bytes) -> Any:
     """Its header is read. Raises: _Refused, or what Pillow raises."""
     # what cannot be is not tried: a small file that says that it is huge takes its memory before it breaks
     looked = images.look([data])
-    if looked.format[0] in images.STRICT and 0 in looked.problems:
-        raise _Refused(looked.problems[0])
+    why = looked.problems.get(0, "") if looked.format[0] in images.STRICT else ""
+    if why and images.NOT_DECODED not in why:
+        raise _Refused(why)
     image = _found(data)
     if image.width * image.height >= images.MOST_PIXELS:
         raise _Refused(
