@@ -189,7 +189,7 @@ def deal(
                 files = files.filter(pc.invert(pc.is_in(files.column(NAME), value_set=octets_of(empty, pa.large_binary()))))
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
-            dataset.write(home, PLAN, {**about, **plan}, private=True)
+            dataset.write(home, PLAN, {**about, **plan, "indexed": files is not None}, private=True)
         return True
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)

@@ -121,6 +121,7 @@ def _packed(given: Given, settings: Settings, state: State, overwrite: bool, met
     with state.held():
         try:
             _same(given, settings, state, overwrite)
+            given.said += state.mended()
             run = filejob.packed if given.is_files else rowjob.packed
             return run(given, settings, state, overwrite, meter)
         finally:

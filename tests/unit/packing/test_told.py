@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -27,3 +31,63 @@ def test_a_value_of_a_list_of_files_that_no_record_holds_is_told_so_too(tmp_path
     with pytest.raises(akrunner.DataError, match=r"list\.csv: row 1, column 'x': 1e\+300 .* format='parquet'"):
         akrunner.pack(tmp_path / "list.csv", tmp_path / "out", kind="texts")
     akrunner.pack(tmp_path / "list.csv", tmp_path / "out", kind="texts", format="parquet")
+
+
+def _texts(folder: Path, *names: str) -> Path:
+    for name in names or ("a/1.txt", "b/2.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+HARMS: "dict[str, Callable[[Path], None]]" = {
+    "index.arrow is damaged": lambda part: os.truncate(part / "index.arrow", 400),
+    "index.arrow is gone": lambda part: (part / "index.arrow").unlink(),
+    "plan.json is damaged": lambda part: (part / "plan.json").write_text('{"a": 1}') and None,
+    "plan.json is gone": lambda part: (part / "plan.json").unlink(),
+    "plan.json  is gone": lambda part: shutil.rmtree(part),
+}
+
+
+@pytest.mark.parametrize("words", HARMS)
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_what_pack_keeps_and_is_damaged_is_told_and_packed_anew(tmp_path: Path, words: str, kind: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    if kind == "rows":
+        source = tmp_path / "t.csv"
+        source.write_text("a\n1\n")
+    akrunner.pack(source, out)
+    HARMS[words](out / ".pack" / "0001")
+    for dry_run in (True, False):
+        with pytest.raises(akrunner.SinkError, match=f"0001/{words.replace('  ', ' ')}; bring it back, or .* overwrite=True"):
+            akrunner.pack(source, out, dry_run=dry_run)
+    assert akrunner.pack(source, out, overwrite=True).rows
+    assert akrunner.pack(source, out).rows == 0
+
+
+@pytest.mark.parametrize("harm", ["index.arrow is damaged", "plan.json is damaged"])
+def test_what_was_begun_and_is_damaged_is_begun_anew(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    (source / "a" / "3.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out)
+    HARMS[harm](out / ".pack" / "0001")
+    (source / "a" / "3.txt").write_text("good")
+    assert akrunner.pack(source, out).rows == 3
+
+
+@pytest.mark.parametrize("left", [None, "", "{}"])
+def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | None") -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    (out / "labels.json").unlink() if left is None else (out / "labels.json").write_text(left)
+    done = akrunner.pack(source, out)
+    assert done.rows == 0 and any("labels.json was" in one and "written again" in one for one in done.warnings)
+    assert json.loads((out / "labels.json").read_text()) == ["a", "b"]
+    assert akrunner.pack(source, out).warnings == []
+
+    about = json.loads((out / "dataset.json").read_text())
+    (out / "dataset.json").write_text(json.dumps({**about, "labels": None}))
+    (out / "labels.json").unlink()
+    with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
+        akrunner.pack(source, out)
