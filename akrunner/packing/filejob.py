@@ -428,6 +428,13 @@ def _finish(
         bad.earlier += sum(bytes.fromhex(name) in bad.asked for name in one["bad_names"]) if bad.asked else 0
         again += [(name, why) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
     rows = sum(int(one["rows"]) for one in results)
+    if not rows and (plan["alone"] or state.about is None):
+        # a set without a row is no input of any job, and whoever sees no error takes it for one
+        state.drop(part)
+        copies.write_list(settings.bad_rows, bad.kept)
+        raise leftout.none_left(
+            given.kind, *([tuple(row) for one in results for row in one.get(what, ())] for what in ("bad", "unfetched"))
+        )
     if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
         # what was tried once more is as it was; of others it is kept how they are now
         state.drop(part)

@@ -95,6 +95,23 @@ def asked_again(table: pa.Table, unfetched: Sequence[Tuple[str, str]]) -> NDArra
     return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
 
 
+def none_left(kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]]) -> ReadError:
+    """What is said where nothing would be packed. Args: (path, why) of all that was to be."""
+    whole = len(bad) + len(unfetched)
+    what = "is broken" if whole == 1 else "are broken"
+    if unfetched:
+        what = "could not be fetched" + (f", or {what}" if bad else "")
+    some = [*unfetched, *bad]
+    lines = "".join(f"\n  {printable(path)}: {printable(why)}" for path, why in some[:_NAMED])
+    error = ReadError(
+        f"source: {f'the only {kind[:-1]}' if whole == 1 else f'all of {counted(whole, kind[:-1])}'} {what}: nothing was packed, whatever bad_rows= (--bad-rows) says, "
+        f"and no input for a job is there{'; a later run tries again' if unfetched else ''}{lines}"
+        + (f"\n  and {whole - _NAMED:,} more" if whole > _NAMED else "")
+    )
+    error.broken, error.unfetched = list(bad), list(unfetched)
+    return error
+
+
 def refused(
     kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]] = (), earlier: Sequence[Tuple[str, str]] = (), packed: bool = True
 ) -> ReadError:  # fmt: skip

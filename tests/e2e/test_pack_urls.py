@@ -186,8 +186,10 @@ def test_a_refused_connection_and_a_store_that_is_gone_are_not_broken_images(
     monkeypatch.setattr(remote, "_PAUSE", 0.01)
     with served() as server:
         source = listed(tmp_path, server, "good.jpg")
-    done = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
-    assert (done.rows, done.skipped_rows, done.unfetched_rows) == (0, 0, 1)
+    # a set without a row is none
+    with pytest.raises(akrunner.ReadError, match="the only image could not be fetched: nothing was packed") as caught:
+        akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+    assert (len(caught.value.broken), len(caught.value.unfetched)) == (0, 1) and not (tmp_path / "out").exists()
     words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "other"), "--json"]
     failed = subprocess.run(words, capture_output=True, text=True, timeout=120)
     told = json.loads(failed.stdout)

@@ -91,3 +91,23 @@ def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | Non
     (out / "labels.json").unlink()
     with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
         akrunner.pack(source, out)
+
+
+def test_nothing_is_published_where_every_file_is_broken(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    for path in source.rglob("*.txt"):
+        path.write_bytes(b"\xff")
+    for bad_rows in ("skip", tmp_path / "broken"):
+        with pytest.raises(
+            akrunner.ReadError, match=r"all of 2 texts are broken: nothing was packed(?s:.*)a/1\.txt: it is no UTF-8"
+        ) as caught:
+            akrunner.pack(source, out, bad_rows=bad_rows)
+        assert [path for path, _ in sorted(caught.value.broken)] == ["a/1.txt", "b/2.txt"] and not out.exists()
+    assert len((tmp_path / "broken" / "bad_rows.csv").read_text().splitlines()) == 3
+    (source / "a" / "1.txt").write_text("good")
+    assert akrunner.pack(source, out, bad_rows="skip").rows == 1
+    before = (out / "dataset.json").read_bytes()
+    (source / "a" / "1.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError, match="all of 2 texts are broken"):
+        akrunner.pack(source, out, bad_rows="skip", overwrite=True)
+    assert (out / "dataset.json").read_bytes() == before
