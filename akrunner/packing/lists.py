@@ -54,13 +54,31 @@ def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optio
     if first is None or not first.num_rows:
         return None
     for name in named_as_paths(schema):
-        values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
-        values = values.filter(pc.not_equal(values, ""))
-        stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
-        looks = truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+        looks = _look_like_images(first.column(name))
         if len(looks) and looks.mean() >= _MOST:
             return name
     return None
+
+
+def _look_like_images(column: pa.Array) -> NDArray[np.bool_]:
+    """Which of the first values, of those that are there, end as the names of images do."""
+    values = pc.cast(column[:_LOOKED], pa.string()).drop_null()
+    stems = pc.replace_substring_regex(values.filter(pc.not_equal(values, "")), r"[?#].*\z", "")
+    return truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+
+
+def check_meant(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> None:
+    """Args: first: of a table of which nobody has said what it is. Raises: ConfigError: it may be a list of images as well, by a column's name and most of its
+    values: a guess would pack something else than was meant, and not say so to whoever does not read it."""
+    if first is None:
+        return
+    for name in named_as_paths(schema):
+        looks = _look_like_images(first.column(name))
+        if len(looks) and looks.mean() > 0.5:
+            raise ConfigError(
+                f"source: {int(looks.sum()):,} of {len(looks):,} values of column {name!r} look like paths of images: paths={name!r} (--paths {name}) packs the files they all "
+                "name, kind='rows' (--kind rows) the table as it is"
+            )
 
 
 def named_as_paths(schema: pa.Schema) -> List[str]:

@@ -111,3 +111,25 @@ def test_nothing_is_published_where_every_file_is_broken(tmp_path: Path) -> None
     with pytest.raises(akrunner.ReadError, match="all of 2 texts are broken"):
         akrunner.pack(source, out, bad_rows="skip", overwrite=True)
     assert (out / "dataset.json").read_bytes() == before
+
+
+def test_what_may_be_a_list_of_images_and_a_table_is_asked_for(tmp_path: Path) -> None:
+    lines = "000.jpg,1\n001.JPG?v=2,0\n002,1\n"
+    (tmp_path / "t.csv").write_text("path,label\n" + lines)
+    with pytest.raises(akrunner.ConfigError, match=r"2 of 3 values of column 'path' .* \(--paths path\) .* \(--kind rows\)"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "out")
+    # who has said what is meant is not asked, nor is a later run
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "out", kind="rows").rows == 3
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "out").rows == 0
+    with pytest.raises(akrunner.ReadError, match="3 broken images"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "images", kind="images")
+
+    # of a column whose name says nothing a word is enough, also where an option is refused
+    (tmp_path / "t.csv").write_text("picture,label\n" + lines.replace("?v=2", ""))
+    with pytest.raises(akrunner.ConfigError, match="bad_rows=.* the input is rows.* --paths picture packs"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "other", bad_rows="skip")
+    (said,) = akrunner.pack(tmp_path / "t.csv", tmp_path / "other").warnings
+    assert "--paths picture packs the files they name" in said
+    # pages are no images
+    (tmp_path / "t.csv").write_text("url,text\nhttp://a/b.html,x\nhttp://a/c.html,y\n")
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "pages").rows == 2
