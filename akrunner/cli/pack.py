@@ -135,7 +135,7 @@ def _say(done: "Packed", quiet: bool) -> None:
         return
     if done.dry_run:
         typer.echo(
-            f"would pack {counted(done.rows, done.kind[:-1])}: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
+            f"would pack {counted(done.rows, done.kind[:-1])} at most: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
         )
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")

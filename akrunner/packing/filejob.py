@@ -162,27 +162,25 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
     labels = list((before or {}).get("labels", ()))
+    lost = np.zeros(len(new), np.bool_)
     if len(new):
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
         told += _several(plan)
-        if plan.problems:
-            few = "; ".join(f"{path}: {why}" for path, why in plan.problems[:_FEW])
-            told.append(
-                f"of {plan.sampled:,} files that were fetched to learn their sizes, {len(plan.problems):,} would not be packed ({few})"
-            )
-        told.append("a dry run looks into no file: what is broken, or cannot be fetched, is found when it is packed")
+        known = {**files.seen_broken(new, plan.label, bool(labels), settings.max_file_size), **plan.problems}
+        lost[list(known)] = True
+        told.append(_looked_into(len(new), plan.sampled, list(known.values()), settings.bad_rows))
         for name in about["splits"]:
             splits.setdefault(name, 0)
         for shard in plan.shards:
-            splits[shard["split"]] += shard["end"] - shard["first"]
+            splits[shard["split"]] += int((~lost[plan.order[shard["first"] : shard["end"]]]).sum())
         shards += len(plan.shards)
-    sizes = numbers(new.table.column(SIZE))
+    sizes = numbers(new.table.column(SIZE))[~lost]
     return Packed(
         state.path,
         given.kind,
         splits,
-        len(new),
+        len(sizes),
         sum(splits.values()),
         shards,
         int(np.maximum(sizes, 0).sum()),
@@ -192,6 +190,17 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         bad.earlier,
         warnings=[*given.said, *told, *_no_rows(splits, settings.split_by), *_checked_less(given, settings, state)],
     )
+
+
+def _looked_into(files_: int, sampled: int, known: Sequence[Tuple[str, str]], bad_rows: str) -> str:
+    """What a dry run knows of the files, and what it does not. Args: sampled: how many it has read; known: (path, why) of those that would not be packed."""
+    but = f" but {sampled:,} to learn their sizes" if sampled else ""
+    found = "what is broken, or cannot be fetched, is found when it is packed"
+    if not known:
+        return f"a dry run looks into no file{but}: {found}"
+    few = "; ".join(f"{path}: {why}" for path, why in known[:_FEW]) + (" ..." if len(known) > _FEW else "")
+    ends = ", and with bad_rows='fail' (--bad-rows fail) nothing at all" if bad_rows == "fail" else ""
+    return f"{len(known):,} of {counted(files_, 'file')} would not be packed ({few}){ends}; a dry run looks into no other file{but}: {found.replace('is broken', 'else is broken')}"
 
 
 def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:

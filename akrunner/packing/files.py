@@ -28,7 +28,7 @@ from akrunner.packing.described import words_of
 from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, plain_names, text_of, truths
 from akrunner.packing.pool import Batch, Pool
 from akrunner.packing.progress import Meter
-from akrunner.packing.remote import Unfetched
+from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
@@ -82,7 +82,7 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
     them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too; sampled: files
-    that were read to learn how large they are; problems: (path, why) of those of them that cannot be packed."""
+    that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed."""
 
     order: I64
     split: NDArray[np.uint8]
@@ -91,7 +91,7 @@ class Plan:
     dealt: List[int]
     several: int = 0
     sampled: int = 0
-    problems: List[Tuple[str, str]] = field(default_factory=list)
+    problems: Dict[int, Tuple[str, str]] = field(default_factory=dict)
 
 
 def planned(
@@ -144,26 +144,45 @@ def planned(
     return Plan(order, split, label, shards, dealt.tolist(), max(0, several - max(0, without - 1)), sampled, problems)
 
 
-def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, List[Tuple[str, str]]]:
-    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it; (path,
-    why) of those of them that cannot be packed)."""
+def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, Dict[int, Tuple[str, str]]]:
+    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it;
+    row -> (path, why) of those of them that cannot be packed)."""
     sizes = numbers(index.table.column(SIZE))[order]
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
-        return sizes, 0, []
+        return sizes, 0, {}
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
     found: List[int] = []
-    problems: List[Tuple[str, str]] = []
+    problems: Dict[int, Tuple[str, str]] = {}
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         for batch in pool.read([(None, names, known)]):
             found += [len(data) for data in batch.datas if data is not None]
             looked = images.look(batch.datas).problems if kind == "images" and settings.check != "none" else {}
             why = {**looked, **batch.problems}
-            problems += [(leftout.shown(names[batch.first + i]), str(why[i])) for i in sorted(why)]
+            for i in sorted(why):
+                problems[int(sample[batch.first + i])] = leftout.shown(names[batch.first + i]), str(why[i])
     mean = int(np.mean(found)) if found else 0
     estimated = np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
     return estimated, len(names), problems
+
+
+def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> Dict[int, Tuple[str, str]]:
+    """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
+    sizes = numbers(index.table.column(SIZE))
+    near = ~truths(pc.match_substring(index.table.column(NAME), "://"))
+    odd = ((sizes <= 0) & near) | (sizes > most) | (classes & (label < 0))
+    names = index.table.column(NAME).filter(array_of(odd)).to_pylist()
+    found = {}
+    for row, name in zip(np.flatnonzero(odd).tolist(), names):
+        if sizes[row] > most:
+            why = too_large(int(sizes[row]), most)
+        elif near[row] and sizes[row] <= 0:
+            why = "it is empty" if not sizes[row] else "it is not there, or no file"
+        else:
+            why = "the list says no class for it"
+        found[row] = leftout.shown(name), why
+    return found
 
 
 def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any]) -> None:

@@ -133,3 +133,16 @@ def test_what_may_be_a_list_of_images_and_a_table_is_asked_for(tmp_path: Path) -
     # pages are no images
     (tmp_path / "t.csv").write_text("url,text\nhttp://a/b.html,x\nhttp://a/c.html,y\n")
     assert akrunner.pack(tmp_path / "t.csv", tmp_path / "pages").rows == 2
+
+
+def test_a_dry_run_counts_what_it_knows_to_be_broken_and_says_what_it_does_not_know(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", *(f"{i}.txt" for i in range(40)))
+    (source / "list.csv").write_text("path,label\n" + "".join(f"{i}.txt,x\n" for i in range(50)) + "1.txt,\n")
+    (source / "2.txt").write_bytes(b"")
+    given = {"paths": "path", "kind": "texts", "split": "0.5,0.5"}
+    dry = akrunner.pack(source / "list.csv", tmp_path / "out", dry_run=True, **given)
+    said = dry.warnings[1]
+    assert said.startswith("12 of 51 files would not be packed (") and "(--bad-rows fail) nothing at all" in said
+    assert "a dry run looks into no other file but 32 to learn their sizes: what else is broken" in said
+    done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows="skip", **given)
+    assert (dry.rows, dry.splits) == (done.rows, done.splits) == (39, done.splits)
