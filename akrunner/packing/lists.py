@@ -18,7 +18,7 @@ from akrunner.io.table import TableSource
 from akrunner.packing import images
 from akrunner.packing.described import check_columns, check_values
 from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, plain_names, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
 from akrunner.schema import is_text, nearest
@@ -168,11 +168,11 @@ def index_of(
             for batch in table.batches():
                 if batch.num_rows:
                     check_values(batch.select([field.name for field in others]), form, rows, table.name)
+                    spilled.add(_batch(batch, rows, paths, label, others, prefix, directory, fd, pool))
                     rows += batch.num_rows
-                    spilled.add(_batch(batch, paths, label, others, prefix, directory, fd, pool))
             if not rows and empty:
                 none = pa.RecordBatch.from_pylist([], table.schema)
-                spilled.add(_batch(none, paths, label, others, prefix, directory, fd, pool))
+                spilled.add(_batch(none, 0, paths, label, others, prefix, directory, fd, pool))
     finally:
         if fd is not None:
             os.close(fd)
@@ -183,6 +183,7 @@ def index_of(
 
 def _batch(
     batch: pa.RecordBatch,
+    first: int,
     paths: str,
     label: Optional[str],
     others: Sequence[pa.Field],
@@ -191,8 +192,9 @@ def _batch(
     fd: Optional[int],
     pool: ThreadPoolExecutor,
 ) -> pa.RecordBatch:
-    names = pc.cast(batch.column(paths), pa.large_string())
-    names = pc.fill_null(pc.replace_substring_regex(names, r"\Afile://(localhost)?(/)", r"\2"), "")
+    """Args: first: which row of the list it begins with."""
+    given = pc.fill_null(pc.cast(batch.column(paths), pa.large_string()), "")
+    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/)", r"\2"), "")
     if prefix:
         relative = pc.invert(pc.match_substring(names, "://"))
         names = pc.if_else(
@@ -204,11 +206,20 @@ def _batch(
     encoded = plain_names(names.cast(pa.large_binary()), directory)
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
+    as_it_stands = pc.if_else(pc.equal(encoded, given.cast(pa.large_binary())), pa.scalar(None, given.type), given)
+    numbers = array_of(np.arange(first, first + batch.num_rows, dtype=np.int64))
     as_text = is_text(classes.type) or pa.types.is_null(classes.type) or not batch.num_rows
-    columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if as_text else classes]
+    columns = [
+        encoded,
+        array_of(sizes),
+        array_of(times),
+        pc.cast(classes, pa.string()) if as_text else classes,
+        numbers,
+        as_it_stands,
+    ]
     return pa.RecordBatch.from_arrays(
         [*columns, *(batch.column(field.name) for field in others)],
-        names=[NAME, SIZE, MTIME, CLASS, *(field.name for field in others)],
+        names=[NAME, SIZE, MTIME, CLASS, ROW, TEXT, *(field.name for field in others)],
     )
 
 

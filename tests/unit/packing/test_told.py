@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Callable
 
+import pyarrow.parquet as pq
 import pytest
 
 import akrunner
@@ -146,3 +147,47 @@ def test_a_dry_run_counts_what_it_knows_to_be_broken_and_says_what_it_does_not_k
     assert "a dry run looks into no other file but 32 to learn their sizes: what else is broken" in said
     done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows="skip", **given)
     assert (dry.rows, dry.splits) == (done.rows, done.splits) == (39, done.splits)
+
+
+def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", "0.txt")
+    (source / "list.csv").write_text('path,n\n0.txt,1\n,2\n" 4.txt",3\n"4.txt ",4\n" http://nowhere.invalid/x.txt",5\n')
+    told = {
+        "(no path)": "there is no such file (row 1 of the list)",
+        " 4.txt": "there is no such file (row 2 of the list, where a blank stands before the path)",
+        "4.txt ": "there is no such file (row 3 of the list, where a blank stands behind the path)",
+        " http://nowhere.invalid/x.txt": "it is no URL (row 4 of the list, where a blank stands before the path)",
+    }
+    given = {"paths": "path", "kind": "texts"}
+    with pytest.raises(akrunner.ReadError) as caught:
+        akrunner.pack(source / "list.csv", tmp_path / "out", **given)
+    assert dict(caught.value.broken) == told and f"\n  ' 4.txt': {told[' 4.txt']}" in str(caught.value)
+    bad_rows = tmp_path / "broken"
+    assert dict(akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given).skipped) == told
+
+    # of a later list the rows are those of that one, and nothing is new
+    (source / "list.csv").write_text('path,n\n,2\n0.txt,1\n" 4.txt",3\n')
+    done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given)
+    assert (done.rows, done.skipped_rows, done.skipped_before) == (0, 2, 2)
+    assert dict(done.skipped)["(no path)"] == "there is no such file (row 0 of the list)"
+    assert "row 1" not in (bad_rows / "bad_rows.csv").read_text()
+
+
+def test_paths_are_as_the_list_has_them_and_splits_as_the_files_are_called(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", "sub/x.txt", *(f"{i}.txt" for i in range(20)))
+    spelt = {
+        "plain": [f"{i}.txt" for i in range(20)],
+        "odd": [(f"./{i}.txt", str(source / f"{i}.txt"), f"sub/../{i}.txt", f".//{i}.txt")[i % 4] for i in range(20)],
+    }
+    splits = {}
+    for name, paths in spelt.items():
+        (source / "list.csv").write_text("path\n" + "\n".join(paths))
+        akrunner.pack(source / "list.csv", tmp_path / name, kind="texts", format="parquet", split="0.5,0.5")
+        found = {
+            split: pq.read_table(tmp_path / name / split).select(["path", "text"]).to_pylist() for split in ("train", "test")
+        }
+        assert sorted(row["path"] for rows in found.values() for row in rows) == sorted(paths)
+        splits[name] = {row["text"]: split for split, rows in found.items() for row in rows}
+    assert splits["plain"] == splits["odd"]
+    # spelt otherwise, they are not new
+    assert akrunner.pack(source / "list.csv", tmp_path / "plain", kind="texts", format="parquet", split="0.5,0.5").rows == 0
