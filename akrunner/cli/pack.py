@@ -16,7 +16,7 @@ import akrunner
 from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.packing.result import counted, printable, size_in_words
+from akrunner.packing.result import counted, printable, quoted, size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
@@ -112,7 +112,7 @@ def _say(done: "Packed", quiet: bool) -> None:
     if done.skipped_rows:
         err.print(Text(f"{counted(done.skipped_rows, 'broken file')} {_left_out(done)}:"))
         for path, why in done.skipped[:_SHOWN_BAD]:
-            err.print(Text(f"  {printable(path)}: {printable(why)}"))
+            err.print(Text(f"  {quoted(path)}: {printable(why)}"))
         if done.skipped_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.skipped_rows - _SHOWN_BAD:,} more (dataset.json, --json)"))
     if done.unfetched_rows:
@@ -122,7 +122,7 @@ def _say(done: "Packed", quiet: bool) -> None:
             )
         )
         for path, why in done.unfetched[:_SHOWN_BAD]:
-            err.print(Text(f"  {printable(path)}: {printable(why)}"))
+            err.print(Text(f"  {quoted(path)}: {printable(why)}"))
         if done.unfetched_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.unfetched_rows - _SHOWN_BAD:,} more (--json)"))
     if quiet:
@@ -135,7 +135,7 @@ def _say(done: "Packed", quiet: bool) -> None:
         return
     if done.dry_run:
         typer.echo(
-            f"would pack {counted(done.rows, done.kind[:-1])}: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
+            f"would pack {counted(done.rows, done.kind[:-1])} at most: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
         )
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")

@@ -116,6 +116,31 @@ def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
     return _frame_joined([_as_array(part, rows) for part in parts], rows)
 
 
+def check_values(batch: pa.RecordBatch, first_row: int = 0) -> None:
+    """Whether `encode_records` takes every value, before any is encoded: for rows that are written in another order than they are read in.
+
+    Args: first_row: index of the batch's first row in the table. Raises: as `encode_examples`.
+    """
+    for name, column in zip(batch.schema.names, batch.columns):
+        kind = feature_kind(name, column.type)
+        if kind == BYTES and not is_list(column.type):
+            continue
+        column = decoded(column)
+        where = None
+        if column.null_count:
+            valid = column.is_valid()
+            where = np.flatnonzero(truths_of(valid))
+            column = column.filter(valid)
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        names = _RowNames(name, first_row, 1, where)
+        offsets = None
+        if is_list(column.type):
+            offsets, column = _flat(column, names)
+        if kind != BYTES:
+            _numbers(kind, column, names, offsets)
+
+
 def record_fronts(batch: pa.RecordBatch, name: str, sizes: I64) -> pa.LargeBinaryArray:
     """What stands in a TFRecord file before the bytes of one more feature, the last of each row: its head, the columns of `batch`, and the
     beginning of that feature. The bytes follow, and behind them the checksum of all but the head (`HEAD` bytes).
@@ -250,26 +275,31 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
         values = _numbers(kind, column, names, None)
         return [_fixed_numbers(key, kind, values.reshape(-1, 1))]
     rows = len(column)
-    offsets, flat = list_layout(column)
-    names_flat = (names, offsets)
-    if flat.null_count:
-        bad = int(np.flatnonzero(truths_of(flat.is_null()))[0])
-        position = int(np.searchsorted(offsets, bad, side="right")) - 1
-        raise names.error(
-            position, "a list has a null in it, which a feature cannot hold; fill or drop it, here or in select= (--select)"
-        )
+    offsets, flat = _flat(column, names)
     lengths = np.diff(offsets)
     if kind == BYTES:
         element = _elements(blobs_of(flat))
         payload = regroup(element, offsets)
         return [_header(key, kind, np.diff(offsets_of(payload)), packed=False), payload]
-    values = _numbers(kind, flat, names_flat[0], offsets)
+    values = _numbers(kind, flat, names, offsets)
     if rows and lengths[0] > 0 and (lengths == lengths[0]).all():
         return [_fixed_numbers(key, kind, values.reshape(rows, -1))]
     packed = _pack(kind, values)
     width = packed.shape[1]
     payload = binary(offsets * width, packed.reshape(-1))
     return [_header(key, kind, lengths * width, packed=True), payload]
+
+
+def _flat(column: pa.Array, names: _RowNames) -> Tuple[I64, pa.Array]:
+    """(where each list begins and ends, all of their values). Raises: DataError: one of these is null."""
+    offsets, flat = list_layout(column)
+    if flat.null_count:
+        bad = int(np.flatnonzero(truths_of(flat.is_null()))[0])
+        position = int(np.searchsorted(offsets, bad, side="right")) - 1
+        raise names.error(
+            position, "a list has a null in it, which a feature cannot hold; fill or drop it, here or in select= (--select)"
+        )
+    return offsets, flat
 
 
 def _fixed_numbers(key: bytes, kind: str, values: NDArray[np.generic]) -> _Fixed:

@@ -19,7 +19,7 @@ from akrunner.io import hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import dataset, ranks
-from akrunner.packing.described import words_of
+from akrunner.packing.described import check_values, words_of
 from akrunner.packing.index import NAME, numbered, plain_text
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings, ending
@@ -115,6 +115,8 @@ class Dealing:
     def _add(self, batch: pa.RecordBatch, hashed: U64, first: int, name: str) -> None:
         settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
         number = classes.of(batch, first, name)
+        # later they stand in another order, and nobody could say which row of which file it was
+        check_values(batch.select([one for one in batch.schema.names if one != self._label]), settings.form, first, name)
         if settings.split_by == "name":
             split = hashes.by_name(hashed, settings.fractions)
         else:
@@ -187,7 +189,7 @@ def deal(
                 files = files.filter(pc.invert(pc.is_in(files.column(NAME), value_set=octets_of(empty, pa.large_binary()))))
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
-            dataset.write(home, PLAN, {**about, **plan}, private=True)
+            dataset.write(home, PLAN, {**about, **plan, "indexed": files is not None}, private=True)
         return True
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)

@@ -7,8 +7,9 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow as pa
 
+from akrunner import codec
 from akrunner.column_types import UNITS, type_of, undeclared
-from akrunner.errors import SchemaError, SinkError
+from akrunner.errors import DataError, SchemaError, SinkError
 from akrunner.io import formats
 from akrunner.io.packed import MADE_BY, VERSION
 from akrunner.packing import dataset
@@ -17,6 +18,7 @@ from akrunner.schema import feature_kind, is_list, is_text, replaced
 
 #: columns that are named
 _NAMED = 100
+_DOUBLES = "format='parquet' (--format parquet) keeps doubles"
 
 
 def words_of(schema: pa.Schema) -> str:
@@ -53,6 +55,18 @@ def check_as_before(before: Optional[Dict[str, Any]], schema: pa.Schema) -> None
             f"output: what is new has other columns than what is packed: there {has}, and now {comes}; input_schema= and select= (--input-schema, --select) "
             "make them as they were, overwrite=True (--overwrite) packs everything anew"
         )
+
+
+def check_values(batch: pa.RecordBatch, form: str, first: int, name: str) -> None:
+    """Raises: DataError: files of this format do not hold a value. Args: first: which row of the table `name` the batch begins with."""
+    if not formats.named(form).examples:
+        return
+    try:
+        codec.check_values(batch, first)
+    except DataError as e:
+        # what a job is told does not help here
+        words = str(e).replace("data_format='columns' (--data-format) keeps doubles", _DOUBLES)
+        raise DataError(f"source: {name}: {words}", row=e.row, column=e.column) from None
 
 
 def rounded(schema: pa.Schema, form: str) -> List[str]:

@@ -18,10 +18,10 @@ from akrunner.options import named
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, Difference, Index, difference, numbers, text_of, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed, counted
+from akrunner.packing.result import Packed, counted, quoted
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 from akrunner.schema import is_text
@@ -162,27 +162,25 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
     labels = list((before or {}).get("labels", ()))
+    lost = np.zeros(len(new), np.bool_)
     if len(new):
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
         told += _several(plan)
-        if plan.problems:
-            few = "; ".join(f"{path}: {why}" for path, why in plan.problems[:_FEW])
-            told.append(
-                f"of {plan.sampled:,} files that were fetched to learn their sizes, {len(plan.problems):,} would not be packed ({few})"
-            )
-        told.append("a dry run looks into no file: what is broken, or cannot be fetched, is found when it is packed")
+        known = {**files.seen_broken(new, plan.label, bool(labels), settings.max_file_size), **plan.problems}
+        lost[list(known)] = True
+        told.append(_looked_into(len(new), plan.sampled, list(known.values()), settings.bad_rows))
         for name in about["splits"]:
             splits.setdefault(name, 0)
         for shard in plan.shards:
-            splits[shard["split"]] += shard["end"] - shard["first"]
+            splits[shard["split"]] += int((~lost[plan.order[shard["first"] : shard["end"]]]).sum())
         shards += len(plan.shards)
-    sizes = numbers(new.table.column(SIZE))
+    sizes = numbers(new.table.column(SIZE))[~lost]
     return Packed(
         state.path,
         given.kind,
         splits,
-        len(new),
+        len(sizes),
         sum(splits.values()),
         shards,
         int(np.maximum(sizes, 0).sum()),
@@ -192,6 +190,17 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         bad.earlier,
         warnings=[*given.said, *told, *_no_rows(splits, settings.split_by), *_checked_less(given, settings, state)],
     )
+
+
+def _looked_into(files_: int, sampled: int, known: Sequence[Tuple[str, str]], bad_rows: str) -> str:
+    """What a dry run knows of the files, and what it does not. Args: sampled: how many it has read; known: (path, why) of those that would not be packed."""
+    but = f" but {sampled:,} to learn their sizes" if sampled else ""
+    found = "what is broken, or cannot be fetched, is found when it is packed"
+    if not known:
+        return f"a dry run looks into no file{but}: {found}"
+    few = "; ".join(f"{quoted(path)}: {why}" for path, why in known[:_FEW]) + (" ..." if len(known) > _FEW else "")
+    ends = ", and with bad_rows='fail' (--bad-rows fail) nothing at all" if bad_rows == "fail" else ""
+    return f"{len(known):,} of {counted(files_, 'file')} would not be packed ({few}){ends}; a dry run looks into no other file{but}: {found.replace('is broken', 'else is broken')}"
 
 
 def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:
@@ -358,7 +367,8 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     if plan.get("check") != settings.check or plan.get("base") != given.index.base:
         return False
     table, listed = state.index(part), given.index.table
-    names = [one.name for one in listed.schema]
+    # the list may have other rows before them
+    names = [one.name for one in listed.schema if one.name != ROW]
     if any(name not in table.column_names for name in names):
         return False
     where = pc.index_in(table.column(NAME), value_set=listed.column(NAME).combine_chunks())
@@ -422,12 +432,20 @@ def _finish(
         for row in reversed(one.get("kept", ())):
             kept.setdefault((row[0], row[1]), []).append(tuple(row))
         for path, why in [*one["bad"], *one.get("unfetched", ())] if settings.bad_rows not in ("fail", "skip") else ():
-            same = kept.get((path, why))
-            bad.kept.append(same.pop() if same else (path, why, "", "an earlier run left it out"))
-        broken += [(name, why) for name, (_, why) in zip(one["bad_names"], one["bad"])]
+            plain = leftout.unlocated(why)
+            same = kept.get((path, plain))
+            bad.kept.append(same.pop() if same else (path, plain, "", "an earlier run left it out"))
+        broken += [(name, leftout.unlocated(why)) for name, (_, why) in zip(one["bad_names"], one["bad"])]
         bad.earlier += sum(bytes.fromhex(name) in bad.asked for name in one["bad_names"]) if bad.asked else 0
-        again += [(name, why) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
+        again += [(name, leftout.unlocated(why)) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
     rows = sum(int(one["rows"]) for one in results)
+    if not rows and (plan["alone"] or state.about is None):
+        # a set without a row is no input of any job, and whoever sees no error takes it for one
+        state.drop(part)
+        copies.write_list(settings.bad_rows, bad.kept)
+        raise leftout.none_left(
+            given.kind, *([tuple(row) for one in results for row in one.get(what, ())] for what in ("bad", "unfetched"))
+        )
     if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
         # what was tried once more is as it was; of others it is kept how they are now
         state.drop(part)

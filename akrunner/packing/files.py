@@ -25,10 +25,24 @@ from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
 from akrunner.packing import copies, dataset, images, leftout, pictures, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, plain_names, text_of, truths
+from akrunner.packing.index import (
+    CLASS,
+    LABEL,
+    NAME,
+    ROWS,
+    SIZE,
+    SPLIT,
+    TEXT,
+    Index,
+    numbered,
+    numbers,
+    plain_names,
+    text_of,
+    truths,
+)
 from akrunner.packing.pool import Batch, Pool
 from akrunner.packing.progress import Meter
-from akrunner.packing.remote import Unfetched
+from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
@@ -82,7 +96,7 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
     them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too; sampled: files
-    that were read to learn how large they are; problems: (path, why) of those of them that cannot be packed."""
+    that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed."""
 
     order: I64
     split: NDArray[np.uint8]
@@ -91,7 +105,7 @@ class Plan:
     dealt: List[int]
     several: int = 0
     sampled: int = 0
-    problems: List[Tuple[str, str]] = field(default_factory=list)
+    problems: Dict[int, Tuple[str, str]] = field(default_factory=dict)
 
 
 def planned(
@@ -144,26 +158,48 @@ def planned(
     return Plan(order, split, label, shards, dealt.tolist(), max(0, several - max(0, without - 1)), sampled, problems)
 
 
-def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, List[Tuple[str, str]]]:
-    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it; (path,
-    why) of those of them that cannot be packed)."""
+def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, Dict[int, Tuple[str, str]]]:
+    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it;
+    row -> (path, why) of those of them that cannot be packed)."""
     sizes = numbers(index.table.column(SIZE))[order]
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
-        return sizes, 0, []
+        return sizes, 0, {}
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
     found: List[int] = []
-    problems: List[Tuple[str, str]] = []
+    problems: Dict[int, Tuple[str, str]] = {}
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         for batch in pool.read([(None, names, known)]):
             found += [len(data) for data in batch.datas if data is not None]
             looked = images.look(batch.datas).problems if kind == "images" and settings.check != "none" else {}
             why = {**looked, **batch.problems}
-            problems += [(leftout.shown(names[batch.first + i]), str(why[i])) for i in sorted(why)]
+            for i in sorted(why):
+                at = batch.first + i
+                (row,) = leftout.located(some.slice(at, 1), [why[i]])
+                problems[int(sample[at])] = leftout.shown(names[at]), str(row)
     mean = int(np.mean(found)) if found else 0
     estimated = np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
     return estimated, len(names), problems
+
+
+def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> Dict[int, Tuple[str, str]]:
+    """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
+    sizes = numbers(index.table.column(SIZE))
+    near = ~truths(pc.match_substring(index.table.column(NAME), "://"))
+    odd = ((sizes <= 0) & near) | (sizes > most) | (classes & (label < 0))
+    broken = index.table.filter(array_of(odd))
+    whys = []
+    for row in np.flatnonzero(odd).tolist():
+        if sizes[row] > most:
+            why = too_large(int(sizes[row]), most)
+        elif near[row] and sizes[row] <= 0:
+            why = "it is empty" if not sizes[row] else "it is not there, or no file"
+        else:
+            why = "the list says no class for it"
+        whys.append(why)
+    names = map(leftout.shown, broken.column(NAME).to_pylist())
+    return dict(zip(np.flatnonzero(odd).tolist(), zip(names, leftout.located(broken, whys))))
 
 
 def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any]) -> None:
@@ -353,7 +389,7 @@ class FilePacker:
             file.settle()
             return
         taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
-        columns: Dict[str, Any] = {"path": _shown(text_of(taken.column(NAME)))}
+        columns: Dict[str, Any] = {"path": _shown(_as_it_stands(taken))}
         if self._labels:
             counts = np.bincount(label[good], minlength=len(self._labels))
             for number in np.flatnonzero(counts).tolist():
@@ -376,13 +412,16 @@ class FilePacker:
     def _note(self, rows: pa.Table, batch: Batch, tally: Tally) -> None:
         """Of the bad ones: their names and why; where they are to be kept, a copy of each."""
         places = sorted(batch.problems)
-        taken = rows.column(NAME).take(array_of(np.array(places, np.int64)))
-        names, shown = taken.to_pylist(), text_of(taken).to_pylist()
-        for i, name, text in zip(places, names, shown):
-            why = _link_in_words(self._plan["base"], name, batch.problems[i]) if batch.datas[i] is None else batch.problems[i]
+        taken = rows.take(array_of(np.array(places, np.int64)))
+        names, shown = taken.column(NAME).to_pylist(), text_of(taken.column(NAME)).to_pylist()
+        whys = [
+            _link_in_words(self._plan["base"], name, batch.problems[i]) if batch.datas[i] is None else batch.problems[i]
+            for i, name in zip(places, names)
+        ]
+        for i, name, text, why, row in zip(places, names, shown, whys, leftout.located(taken, whys)):
             came = not isinstance(why, Unfetched)
             said = redacted(text) or "(no path)"
-            (tally.bad if came else tally.unfetched).append((said, str(why)))
+            (tally.bad if came else tally.unfetched).append((said, str(row)))
             (tally.bad_names if came else tally.again).append(name.hex())
             if self._settings.bad_rows not in ("fail", "skip"):
                 place, most = self._settings.bad_rows, self._settings.max_file_size
@@ -395,6 +434,14 @@ def _link_in_words(base: Optional[str], name: bytes, why: str) -> str:
     if isinstance(why, Unfetched) or not name or b"\0" in name or not os.path.islink(path) or os.path.exists(path):
         return why
     return f"a link that leads to nothing ({os.fsdecode(os.readlink(path))})".encode("utf-8", "backslashreplace").decode()
+
+
+def _as_it_stands(rows: pa.Table) -> pa.Array:
+    """The path of each, of a list as that has it: who joins its columns to what is packed has nothing else."""
+    names = text_of(rows.column(NAME))
+    if TEXT not in rows.column_names:
+        return names
+    return pc.coalesce(rows.column(TEXT).combine_chunks().cast(pa.string()), names)
 
 
 def _shown(paths: pa.Array) -> pa.Array:

@@ -46,7 +46,7 @@ class Given:
     """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; home: in place of it, the directory or URL that
     files are named below, so that each has the same name whatever else lies there tomorrow; lies: the one that they lie in tonight; index: of files; tables: (name,
     table) of each file, or of the only table; files: what the tables are read from, None: no files; label: the column of classes; said: what was found out, in
-    words."""
+    words; hint: what else a table may be meant as."""
 
     kind: str
     place: Optional[str]
@@ -59,6 +59,7 @@ class Given:
     splits: Tuple[str, ...] = ()
     home: Optional[str] = None
     lies: Optional[str] = None
+    hint: str = ""
 
     @property
     def is_files(self) -> bool:
@@ -299,6 +300,7 @@ def _of_table(
     with ours(SourceError, "source: it cannot be read"):
         table = _with_directories(_opened(source, options, earlier), options, earlier)
     said: List[str] = []
+    hint = ""
     table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
     typed = options["input_schema"] is not None
@@ -317,10 +319,11 @@ def _of_table(
         paths = lists.column_of_paths(table.schema, first)
         if paths is not None:
             said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
-        elif half := lists.half_paths(table.schema, first) or (
-            kind is None and lists.named_files(table.schema, first, below or where.beside)
-        ):
-            said.append(half)
+        elif kind is None and (earlier is None or earlier.settings.get("kind") != "rows"):
+            lists.check_meant(table.schema, first)
+        if paths is None and kind is None:
+            hint = lists.half_paths(table.schema, first) or lists.named_files(table.schema, first, below or where.beside)
+            said += [hint] if hint else []
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
     if kind in ("images", "texts", "files") and paths is None:
@@ -348,7 +351,9 @@ def _of_table(
         )
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if table.read_from is None or not where.local:
-        return Given("rows", where.place, None, [(b"", table)], None, chosen, asked, said, home=where.home, lies=where.lies)
+        return Given(
+            "rows", where.place, None, [(b"", table)], None, chosen, asked, said, home=where.home, lies=where.lies, hint=hint
+        )
     _check_once(table.read_from.paths)
     files = _files(table.read_from.paths, where.home)
     tables = [(b"", table)]
@@ -358,7 +363,7 @@ def _of_table(
         tables = [(_named_in(str(where.home), path), one) for path, one in table.each(like, of)]
     else:
         asked["whole"] = True
-    return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies)
+    return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies, hint=hint)
 
 
 def _of_list(

@@ -10,6 +10,7 @@ Formats: those `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Pillo
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -25,15 +26,25 @@ I64 = NDArray[np.int64]
 FORMATS = ("jpeg", "png", "gif", "bmp", "webp")
 #: what names of images end in
 ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif")
+#: of which a header that is refused says that nobody decodes them: JPEG, PNG, GIF
+STRICT = (0, 1, 2)
 #: bytes of each file that are looked at together; the few whose header is longer are looked at one by one
 _HEAD = 512
 #: bytes of the headers bitmaps have, one kind each
 _BITMAPS = (40, 52, 56, 64, 108, 124)
 #: TensorFlow decodes images of less pixels than this
 MOST_PIXELS = 1 << 29
-#: format -> the most pixels a byte of a whole file can stand for: a JPEG has a bit at least for each 8 x 8 of them (and room for odd sampling), deflate
-#: makes 1,032 bytes of one, with 8 pixels of one bit in each
-_PIXELS_A_BYTE = {0: 2048, 1: 8256}
+#: the most pixels a byte of a whole JPEG can stand for: it has a bit at least for each 8 x 8 of them (and room for odd sampling)
+_PIXELS_A_BYTE = 2048
+#: bytes of a PNG besides its compressed pixels: what it begins with, its header, the frame of one piece of pixels, its end; and what deflate makes of one byte
+_PNG_AROUND, _INFLATED = 57, 1032
+#: a PNG's type of colour -> numbers a pixel, and the bits each may have
+_COLOURS = {0: (1, (1, 2, 4, 8, 16)), 2: (3, (8, 16)), 3: (1, (1, 2, 4, 8)), 4: (2, (8, 16)), 6: (4, (8, 16))}
+#: what a GIF has besides its table of colours: its header, that of a picture, and blocks of pixels of which one is empty
+_GIF_AROUND = 13 + 10 + 1 + 1
+#: markers of a JPEG's size that say it is lossless, or made of several (hierarchical)
+_ODD_JPEGS = (0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF)
+NOT_DECODED = "which TensorFlow does not decode"
 #: segments before the size in a JPEG; a photograph has ten
 _MOST_SEGMENTS = 5000
 _STARTS: Tuple[Tuple[bytes, int], ...] = (
@@ -67,10 +78,41 @@ def look(datas: Sequence[Optional[Octets]]) -> Looked:
     sizes = np.fromiter((-1 if data is None else len(data) for data in datas), np.int64, rows)
     _look_at(datas, sizes, found, np.flatnonzero(sizes >= 0), _HEAD)
     _check_sizes(sizes, found)
+    for i in np.flatnonzero(found.format == 1).tolist():
+        if i not in found.problems and (words := _odd_png(datas[i] or b"", int(found.height[i]), int(found.width[i]))):
+            found.problems[i] = words
+    for i in np.flatnonzero(found.format == 2).tolist():
+        head = datas[i] or b""
+        if i not in found.problems and len(head) < _GIF_AROUND + colour_bytes(head[10]):
+            found.problems[i] = "a GIF that is cut short"
     for i in np.flatnonzero(found.format == 3).tolist():
         if i not in found.problems and (words := _odd_bitmap(datas[i] or b"", int(found.height[i]), int(found.width[i]))):
             found.problems[i] = f"{words}; resize= (--resize) makes a PNG of it"
     return found
+
+
+def _odd_png(data: Octets, height: int, width: int) -> str:
+    """Why nothing can be decoded of a PNG with a header, "": something can, as far as that says."""
+    head = bytes(data[:33])
+    numbers_a_pixel, bits = _COLOURS.get(head[25], (0, ()))
+    if zlib.crc32(head[12:29]) != int.from_bytes(head[29:33], "big"):
+        return "a damaged PNG: the checksum of its header is another one"
+    if head[24] not in bits:
+        return f"a damaged PNG: its header says {head[24]} bits of the colours {head[25]}"
+    if len(data) <= _PNG_AROUND:
+        return "a PNG that is cut short"
+    if height * width * numbers_a_pixel * head[24] // 8 > (len(data) - _PNG_AROUND) * _INFLATED:
+        return f"a damaged PNG: its header says {_more_than(height, width, len(data))}"
+    return ""
+
+
+def colour_bytes(flags: int) -> int:
+    """Bytes of a GIF's table of colours."""
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _more_than(height: int, width: int, size: int) -> str:
+    return f"{width:,} x {height:,} pixels, more than its {size:,} bytes can hold"
 
 
 def _odd_bitmap(data: Octets, height: int, width: int) -> str:
@@ -92,10 +134,9 @@ def _check_sizes(sizes: I64, found: Looked) -> None:
     """Headers that say what cannot be."""
     # the product of two numbers of 32 bits is more than 64 hold
     pixels = found.height.astype(np.float64) * found.width
-    for kind, most in _PIXELS_A_BYTE.items():
-        for i in np.flatnonzero((found.format == kind) & (pixels > sizes * most)).tolist():
-            words = f"{found.width[i]:,} x {found.height[i]:,} pixels, more than its {sizes[i]:,} bytes can hold"
-            found.problems.setdefault(i, f"a damaged {FORMATS[kind].upper()}: its header says {words}")
+    for i in np.flatnonzero((found.format == 0) & (pixels > sizes * _PIXELS_A_BYTE)).tolist():
+        words = _more_than(int(found.height[i]), int(found.width[i]), int(sizes[i]))
+        found.problems.setdefault(i, f"a damaged JPEG: its header says {words}")
     for i in np.flatnonzero(pixels >= MOST_PIXELS).tolist():
         words = f"{found.width[i]:,} x {found.height[i]:,} pixels; TensorFlow decodes less than {MOST_PIXELS:,}"
         found.problems.setdefault(i, f"its header says {words}")
@@ -227,6 +268,14 @@ def _read_webp(head: bytes, row: int, found: Looked) -> None:
         found.problems[row] = "a damaged WEBP"
 
 
+def _odd_jpeg(marker: int, bits: int, layers: int) -> str:
+    if bits != 8:
+        return f"a JPEG of {bits} bits a colour"
+    if layers not in (1, 3, 4):
+        return f"a JPEG of {counted(layers, 'colour')}"
+    return f"a JPEG that is {'lossless' if marker in (0xC3, 0xCB) else 'hierarchical'} (SOF{marker - 0xC0})"
+
+
 def _walk(flat: U8, starts: I64, ends: I64, cut: NDArray[np.bool_], rows: I64, found: Looked) -> I64:
     """Go through the segments of JPEGs, all rows a segment at a time, to the one with the size.
 
@@ -255,6 +304,10 @@ def _walk(flat: U8, starts: I64, ends: I64, cut: NDArray[np.bool_], rows: I64, f
         done = size_here & ~wrong
         found.height[rows[done]] = _number(flat, at[done] + 5, 2, False)
         found.width[rows[done]] = _number(flat, at[done] + 7, 2, False)
+        bits, layers = flat[at + 4], flat[at + 9]
+        odd = done & (np.isin(marker, _ODD_JPEGS) | (bits != 8) | ~np.isin(layers, (1, 3, 4)))
+        for row, *three in zip(rows[odd].tolist(), marker[odd].tolist(), bits[odd].tolist(), layers[odd].tolist()):
+            found.problems[row] = f"{_odd_jpeg(*three)}, {NOT_DECODED}"
         at = at + np.where(alone, 2, 2 + length)
         on = ~(wrong | done)
         at, ends, cut, rows = at[on], ends[on], cut[on], rows[on]

@@ -28,6 +28,8 @@ I64 = NDArray[np.int64]
 #: of the columns that are ours; no table's own begin so
 NAME, SIZE, MTIME, CLASS = "\x1fname", "\x1fsize", "\x1fmtime", "\x1fclass"
 SPLIT, LABEL = "\x1fsplit", "\x1flabel"
+#: of a list of files: which of its rows, and the path as it stands there, null where that is the name
+ROW, TEXT = "\x1frow", "\x1ftext"
 #: rows that are made at a time
 ROWS = 65536
 

@@ -90,7 +90,7 @@ def _check(asked: PackArguments, given: Given, settings: Settings, state: State)
     if given.kind != "images":
         _check_idle(asked, ("resize", "check"), f"is for images, and the input is {given.kind}")
     if not given.is_files:
-        idle = f"is for files that are a row each, and the input is {given.kind}: one that cannot be read is an error"
+        idle = f"is for files that are a row each, and the input is {given.kind}: one that cannot be read is an error{f'; {given.hint}' if given.hint else ''}"
         _check_idle(asked, ("bad_rows", "max_file_size"), idle)
     if settings.check == "whole" and given.kind == "images":
         pictures.check_there("check='whole' (--check whole)")
@@ -121,6 +121,7 @@ def _packed(given: Given, settings: Settings, state: State, overwrite: bool, met
     with state.held():
         try:
             _same(given, settings, state, overwrite)
+            given.said += state.mended()
             run = filejob.packed if given.is_files else rowjob.packed
             return run(given, settings, state, overwrite, meter)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from akrunner.arrays import array_of, octets_of
 from akrunner.errors import ReadError
 from akrunner.foreign import redacted
 from akrunner.packing import copies
-from akrunner.packing.index import MTIME, NAME, Index, numbers, truths
-from akrunner.packing.result import counted, printable
+from akrunner.packing.index import MTIME, NAME, ROW, TEXT, Index, numbers, truths
+from akrunner.packing.result import counted, printable, quoted
 from akrunner.packing.state import State
 
 #: what a plan calls them: [[name as hex, why], ...]
@@ -52,23 +53,51 @@ def shown(name: bytes) -> str:
     return redacted(name.decode("utf-8", "backslashreplace")) or "(no path)"
 
 
+#: what is said of a list's row, and behind why its file is no good
+_OF_LIST = re.compile(r" \(row [0-9]+ of the list[^)]*\)\Z")
+
+
+def located(table: pa.Table, whys: Sequence[str]) -> List[str]:
+    """Why files are no good, of a list with their rows in it: as a path may be empty, or look like another one. Args: table: rows of an index."""
+    if ROW not in table.column_names:
+        return list(whys)
+    found = []
+    texts = zip(table.column(TEXT).to_pylist(), table.column(NAME).to_pylist())
+    for row, (text, name), why in zip(numbers(table.column(ROW)).tolist(), texts, whys):
+        text = name.decode("utf-8", "replace") if text is None else text
+        ends = [where for where, cut in (("before", text.lstrip()), ("behind", text.rstrip())) if cut and cut != text]
+        blanks = f", where a blank stands {' and '.join(ends)} the path" if ends else ""
+        # what is tried again is told apart by its type
+        found.append(type(why)(f"{why} (row {row} of the list{blanks})"))
+    return found
+
+
+def unlocated(why: str) -> str:
+    """Why a file is no good, whatever row of a list names it: lists of two nights have it in two."""
+    return _OF_LIST.sub("", why)
+
+
 class LeftOut(NamedTuple):
-    """A broken file of the input. Attributes: name; why: it is broken; again: whether nothing but another try tells whether it was mended."""
+    """A broken file of the input. Attributes: name; why: it is broken; again: whether nothing but another try tells whether it was mended; located: why, with the
+    row of a list."""
 
     name: bytes
     why: str
     again: bool
+    located: str
 
     @property
     def told(self) -> Tuple[str, str]:
         """(path, why) for people."""
-        return shown(self.name), self.why
+        return shown(self.name), self.located
 
 
 def rows_of(index: Index, broken: Any, why: Dict[bytes, str]) -> List[LeftOut]:
     """The rows of an index that were left out. Args: broken: [rows] which."""
     some = index.table.filter(array_of(np.asarray(broken)))
-    return [LeftOut(name, why[name], again) for name, again in zip(some.column(NAME).to_pylist(), untold(some).tolist())]
+    names = some.column(NAME).to_pylist()
+    whys = located(some, [why[name] for name in names])
+    return [LeftOut(name, why[name], again, row) for name, again, row in zip(names, untold(some).tolist(), whys)]
 
 
 def in_input(state: State, parts: Sequence[int], index: Index) -> Dict[str, Any]:
@@ -95,6 +124,23 @@ def asked_again(table: pa.Table, unfetched: Sequence[Tuple[str, str]]) -> NDArra
     return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
 
 
+def none_left(kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]]) -> ReadError:
+    """What is said where nothing would be packed. Args: (path, why) of all that was to be."""
+    whole = len(bad) + len(unfetched)
+    what = "is broken" if whole == 1 else "are broken"
+    if unfetched:
+        what = "could not be fetched" + (f", or {what}" if bad else "")
+    some = [*unfetched, *bad]
+    lines = "".join(f"\n  {quoted(path)}: {printable(why)}" for path, why in some[:_NAMED])
+    error = ReadError(
+        f"source: {f'the only {kind[:-1]}' if whole == 1 else f'all of {counted(whole, kind[:-1])}'} {what}: nothing was packed, whatever bad_rows= (--bad-rows) says, "
+        f"and no input for a job is there{'; a later run tries again' if unfetched else ''}{lines}"
+        + (f"\n  and {whole - _NAMED:,} more" if whole > _NAMED else "")
+    )
+    error.broken, error.unfetched = list(bad), list(unfetched)
+    return error
+
+
 def refused(
     kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]] = (), earlier: Sequence[Tuple[str, str]] = (), packed: bool = True
 ) -> ReadError:  # fmt: skip
@@ -110,7 +156,7 @@ def refused(
         whats[-1] += (
             f" that an earlier run left out {are} still there" if not bad else f" ({len(earlier):,} left out by an earlier run)"
         )
-    lines = "".join(f"\n  {printable(path)}: {printable(why)}" for some in (unfetched, broken) for path, why in some[:_NAMED])
+    lines = "".join(f"\n  {quoted(path)}: {printable(why)}" for some in (unfetched, broken) for path, why in some[:_NAMED])
     more = sum(max(0, len(some) - _NAMED) for some in (unfetched, broken))
     them = "it" if len(unfetched) + len(broken) == 1 else "them"
     error = ReadError(

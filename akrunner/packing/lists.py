@@ -16,9 +16,9 @@ from akrunner.arrays import array_of
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing import images
-from akrunner.packing.described import check_columns
+from akrunner.packing.described import check_columns, check_values
 from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, plain_names, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
 from akrunner.schema import is_text, nearest
@@ -54,13 +54,31 @@ def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optio
     if first is None or not first.num_rows:
         return None
     for name in named_as_paths(schema):
-        values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
-        values = values.filter(pc.not_equal(values, ""))
-        stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
-        looks = truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+        looks = _look_like_images(first.column(name))
         if len(looks) and looks.mean() >= _MOST:
             return name
     return None
+
+
+def _look_like_images(column: pa.Array) -> NDArray[np.bool_]:
+    """Which of the first values, of those that are there, end as the names of images do."""
+    values = pc.cast(column[:_LOOKED], pa.string()).drop_null()
+    stems = pc.replace_substring_regex(values.filter(pc.not_equal(values, "")), r"[?#].*\z", "")
+    return truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+
+
+def check_meant(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> None:
+    """Args: first: of a table of which nobody has said what it is. Raises: ConfigError: it may be a list of images as well, by a column's name and most of its
+    values: a guess would pack something else than was meant, and not say so to whoever does not read it."""
+    if first is None:
+        return
+    for name in named_as_paths(schema):
+        looks = _look_like_images(first.column(name))
+        if len(looks) and looks.mean() > 0.5:
+            raise ConfigError(
+                f"source: {int(looks.sum()):,} of {len(looks):,} values of column {name!r} look like paths of images: paths={name!r} (--paths {name}) packs the files they all "
+                "name, kind='rows' (--kind rows) the table as it is"
+            )
 
 
 def named_as_paths(schema: pa.Schema) -> List[str]:
@@ -149,11 +167,12 @@ def index_of(
         with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
             for batch in table.batches():
                 if batch.num_rows:
+                    check_values(batch.select([field.name for field in others]), form, rows, table.name)
+                    spilled.add(_batch(batch, rows, paths, label, others, prefix, directory, fd, pool))
                     rows += batch.num_rows
-                    spilled.add(_batch(batch, paths, label, others, prefix, directory, fd, pool))
             if not rows and empty:
                 none = pa.RecordBatch.from_pylist([], table.schema)
-                spilled.add(_batch(none, paths, label, others, prefix, directory, fd, pool))
+                spilled.add(_batch(none, 0, paths, label, others, prefix, directory, fd, pool))
     finally:
         if fd is not None:
             os.close(fd)
@@ -164,6 +183,7 @@ def index_of(
 
 def _batch(
     batch: pa.RecordBatch,
+    first: int,
     paths: str,
     label: Optional[str],
     others: Sequence[pa.Field],
@@ -172,8 +192,9 @@ def _batch(
     fd: Optional[int],
     pool: ThreadPoolExecutor,
 ) -> pa.RecordBatch:
-    names = pc.cast(batch.column(paths), pa.large_string())
-    names = pc.fill_null(pc.replace_substring_regex(names, r"\Afile://(localhost)?(/)", r"\2"), "")
+    """Args: first: which row of the list it begins with."""
+    given = pc.fill_null(pc.cast(batch.column(paths), pa.large_string()), "")
+    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/)", r"\2"), "")
     if prefix:
         relative = pc.invert(pc.match_substring(names, "://"))
         names = pc.if_else(
@@ -185,11 +206,20 @@ def _batch(
     encoded = plain_names(names.cast(pa.large_binary()), directory)
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
+    as_it_stands = pc.if_else(pc.equal(encoded, given.cast(pa.large_binary())), pa.scalar(None, given.type), given)
+    numbers = array_of(np.arange(first, first + batch.num_rows, dtype=np.int64))
     as_text = is_text(classes.type) or pa.types.is_null(classes.type) or not batch.num_rows
-    columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if as_text else classes]
+    columns = [
+        encoded,
+        array_of(sizes),
+        array_of(times),
+        pc.cast(classes, pa.string()) if as_text else classes,
+        numbers,
+        as_it_stands,
+    ]
     return pa.RecordBatch.from_arrays(
         [*columns, *(batch.column(field.name) for field in others)],
-        names=[NAME, SIZE, MTIME, CLASS, *(field.name for field in others)],
+        names=[NAME, SIZE, MTIME, CLASS, ROW, TEXT, *(field.name for field in others)],
     )
 
 

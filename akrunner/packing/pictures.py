@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from typing import Any, Optional, Tuple
+import struct
+import threading
+from collections import deque
+from typing import Any, Deque, Iterator, Optional, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.packing import images
 
-#: pixels of an image that is decoded; Pillow warns of more
-MOST_PIXELS = 89_478_485
+#: pixels of images that are decoded beside each other, each of four bytes; one that has more is decoded alone
+_TOGETHER = 1 << 28
 _QUALITY = 95
 #: bytes from the end where a PNG's is looked for
 _BEHIND = 1 << 16
@@ -30,37 +34,66 @@ def check_there(parameter: str) -> None:
 def fault(data: bytes) -> Optional[str]:
     """Decode an image as a whole. Returns: what is wrong with it, None: nothing."""
     try:
-        with _opened(data) as image:
+        with _opened(data) as image, _turns.of(image):
             image.load()
             # of both Pillow shows all it can where the end is missing, and TensorFlow nothing. Some programs write something behind the end
             if (image.format == "PNG" and _PNG_END not in data[-_BEHIND:]) or (
                 image.format == "GIF" and not _has_trailer(data)
             ):
                 return "its end is missing: it was cut short"
+    except MemoryError:
+        # no fault of the image
+        raise
     except Exception as e:
         return _words(e)
     return None
 
 
+class _Turns:
+    """Who decodes: as many at a time as have few pixels, and a very large one alone, in the order they came. The memory is bounded so, whatever there is to decode."""
+
+    def __init__(self, limit: int = _TOGETHER) -> None:
+        self._limit, self._held = limit, 0
+        self._waiting: Deque[object] = deque()
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def of(self, image: Any) -> Iterator[None]:
+        pixels, ticket = image.width * image.height, object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                while self._waiting[0] is not ticket or (self._held and self._held + pixels > self._limit):
+                    self._changed.wait()
+                self._held += pixels
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held -= pixels
+                self._changed.notify_all()
+
+
+_turns = _Turns()
+
+
 def _has_trailer(data: bytes) -> bool:
     """Whether a GIF goes on to its end: told by its parts, as the bytes that end one stand in compressed pixels, too."""
-    at = 13 + _colours(data[10])
+    at = 13 + images.colour_bytes(data[10])
     while at < len(data):
         if data[at] == _TRAILER:
             return True
         if data[at] == _EXTENSION:
             at = _behind_blocks(data, at + 2)
         elif data[at] == _PICTURE and at + 9 < len(data):
-            at = _behind_blocks(data, at + 11 + _colours(data[at + 9]))
+            at = _behind_blocks(data, at + 11 + images.colour_bytes(data[at + 9]))
         else:
             # as Pillow passes over it
             at += 1
     return False
-
-
-def _colours(flags: int) -> int:
-    """Bytes of a GIF's table of colours."""
-    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def _behind_blocks(data: bytes, at: int) -> int:
@@ -85,30 +118,56 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
                 # decodes no more than is needed; the size EXIF turns round is asked for the longer way
                 longer = max(size) * 2
                 image.draft(None, (longer, longer))
-            whole = ImageOps.exif_transpose(image)
-            whole = _plain(whole, jpeg)
-            if whole.size != (size[1], size[0]):
-                whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
+            with _turns.of(image):
+                # where nothing is to be turned, no second image is made
+                ImageOps.exif_transpose(image, in_place=True)
+                whole = _plain(image, jpeg)
+                if whole.size != (size[1], size[0]):
+                    whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
             out = io.BytesIO()
             if jpeg:
                 whole.save(out, "JPEG", quality=_QUALITY)
             else:
                 whole.save(out, "PNG")
             return out.getvalue(), ""
+    except MemoryError:
+        # no fault of the image
+        raise
     except Exception as e:
         return b"", _words(e)
 
 
+class _Refused(Exception):
+    """Not decoded; its words say why."""
+
+
 def _opened(data: bytes) -> Any:
+    """Its header is read. Raises: _Refused, or what Pillow raises."""
+    # what cannot be is not tried: a small file that says that it is huge takes its memory before it breaks
+    looked = images.look([data])
+    why = looked.problems.get(0, "") if looked.format[0] in images.STRICT else ""
+    if why and images.NOT_DECODED not in why:
+        raise _Refused(why)
+    image = _found(data)
+    if image.width * image.height >= images.MOST_PIXELS:
+        raise _Refused(
+            f"{image.width:,} x {image.height:,} pixels, too many for --resize and --check whole, which decode less than {images.MOST_PIXELS:,}"
+        )
+    return image
+
+
+def _found(data: bytes) -> Any:
+    """As `Image.open`, which takes no more than a sixth of the pixels that TensorFlow decodes, and has one limit for a whole process."""
     from PIL import Image
 
-    # before Pillow looks, which warns of so many
-    looked = images.look([data])
-    pixels = int(looked.height[0]) * int(looked.width[0])
-    if pixels > MOST_PIXELS:
-        raise ValueError(f"it has {pixels:,} pixels; the most is {MOST_PIXELS:,}")
-    image = Image.open(io.BytesIO(data))
-    return image
+    for name in Image.ID:
+        make, takes = Image.OPEN[name]
+        # what is none after all fails so
+        with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
+            taken = not takes or takes(data[:16])
+            if taken and not isinstance(taken, str):
+                return make(io.BytesIO(data), "")
+    raise _Refused("no image that Pillow knows")
 
 
 def _plain(image: Any, jpeg: bool) -> Any:
@@ -126,7 +185,9 @@ def _plain(image: Any, jpeg: bool) -> Any:
 
 
 def _words(error: Exception) -> str:
-    if type(error).__name__ == "UnidentifiedImageError":
-        return "no image that Pillow knows"
+    if isinstance(error, _Refused):
+        return str(error)
+    if type(error).__name__ == "DecompressionBombError":
+        return "not broken, but too large for --resize and --check whole: Pillow decodes less pixels of its format"
     text = " ".join(str(error).split())[:200]
     return f"it cannot be decoded: {text or type(error).__name__}"

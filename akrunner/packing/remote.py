@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import threading
 import urllib.error
 from typing import Dict, Generator, Optional, Tuple
@@ -29,6 +30,8 @@ _FIRST = 8 << 20
 #: of a store, files up to this size come by one request
 _BY_ONE_REQUEST = 8 << 20
 _TICK = 0.2
+#: protocols may follow each other (simplecache::s3://)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:_-]*://")
 #: what servers answer that will not do better a moment later, and what of it is so for good
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
 
@@ -111,7 +114,9 @@ class Fetcher:
 
     def get(self, url: str, size: int = -1, ticket: Optional[int] = None) -> Tuple[Optional[bytes], str]:
         """Args: size: it was listed with, -1: unknown; ticket: its number among all, None: it needs no room. Returns: (the bytes, ""), or (None, why not)."""
-        data, why = self._tried(url, size, ticket)
+        # a blank before it, say: nothing knows such a protocol, nor ever will
+        odd = not _URL.match(url)
+        data, why = (None, "it is no URL") if odd else self._tried(url, size, ticket)
         if ticket is not None:
             self.room.give(ticket) if data is None else self.room.came(ticket, len(data))
         return data, why

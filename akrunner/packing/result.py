@@ -52,6 +52,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def quoted(path: str) -> str:
+    """As `printable`; in quotes where a blank stands before or behind it, which nobody would see."""
+    return repr(path) if path != path.strip() else printable(path)
+
+
 def size_in_words(size: int) -> str:
     """ "812 bytes", "4.2 kB", "1,234.5 MB"."""
     if size < 1000:

@@ -23,7 +23,6 @@ from akrunner.arrays import Octets, octets_of
 from akrunner.codec import crc32c, encode_records
 from akrunner.codec.binary import data_of, offsets_of
 from akrunner.codec.encode import HEAD, record_fronts
-from akrunner.errors import DataError
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.rename import sync
@@ -31,7 +30,6 @@ from akrunner.io.rename import sync
 #: buffers one call of writev takes
 _MOST_BUFFERS = 1020
 PARTIAL = ".partial"
-_DOUBLES = "format='parquet' (--format parquet) keeps doubles"
 
 
 class Writer(Protocol):
@@ -102,14 +100,7 @@ class _Records:
         self._written: "Optional[Future[None]]" = None
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        try:
-            data = encode_records(batch).data
-        except DataError as e:
-            # what a job is told does not help here
-            raise DataError(
-                str(e).replace("data_format='columns' (--data-format) keeps doubles", _DOUBLES), column=e.column
-            ) from None
-        _write_all(self._stream.fileno(), [data])
+        _write_all(self._stream.fileno(), [encode_records(batch).data])
 
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
         sizes = np.fromiter(map(len, datas), np.int64, len(datas))

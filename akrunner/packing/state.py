@@ -30,6 +30,9 @@ from akrunner.packing.shards import PARTIAL
 
 PLAN, INDEX = "plan.json", "index.arrow"
 _PART = re.compile(r"[0-9]{4,}")
+#: what every plan says, among other things
+_SAID = {"kind", "settings", "shards", "rows"}
+_ANEW = "bring it back, or pack everything anew with overwrite=True (--overwrite)"
 
 
 class State:
@@ -121,11 +124,12 @@ class State:
         return sorted(int(name) for name in os.listdir(self._state) if _PART.fullmatch(name))
 
     def unfinished(self) -> Optional[int]:
-        """The part that was begun and does not count yet. What was begun before its plan was written is removed, and what counts no longer."""
+        """The part that was begun and does not count yet. What was begun before its plan was written is removed, what of it was
+        damaged since, and what counts no longer."""
         found, parts = None, self.parts()
         for number in self._numbers():
             if number not in parts:
-                if number > max([0, *parts]) and os.path.exists(os.path.join(self.folder(number), PLAN)):
+                if number > max([0, *parts]) and not self._harm(number):
                     found = number
                 else:
                     self.drop(number)
@@ -168,7 +172,7 @@ class State:
         """What is in a shard that is done; None: it is not."""
         path = self.shard_path(part, shard)
         found = self._json(path + ".json")
-        if found is None:
+        if found is None or "rows" not in found:
             return None
         if found["rows"] and not os.path.exists(path) and not os.path.exists(os.path.join(self.path, shard["file"])):
             return None
@@ -194,14 +198,19 @@ class State:
                 with contextlib.suppress(OSError):
                     os.remove(os.path.join(self.folder(part), name))
 
+    @classmethod
+    def _json(cls, path: str) -> Optional[Dict[str, Any]]:
+        found = cls._read(path)
+        return found if isinstance(found, dict) else None
+
     @staticmethod
-    def _json(path: str) -> Optional[Dict[str, Any]]:
+    def _read(path: str) -> Any:
+        """What a file of JSON has; None: there is none, or it is damaged."""
         try:
             with open(path, encoding="utf-8") as stream:
-                found = json.load(stream)
-        except (FileNotFoundError, ValueError):
+                return json.load(stream)
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
 
     # -- what counts
 
@@ -218,9 +227,38 @@ class State:
                 size = os.path.getsize(path) if os.path.isfile(path) else None
                 if size != one["bytes"]:
                     what = "is gone" if size is None else f"has {size:,} bytes, and {one['bytes']:,} were written"
-                    raise SinkError(
-                        f"output: {path} {what}; bring it back, or pack everything anew with overwrite=True (--overwrite)"
-                    )
+                    raise SinkError(f"output: {path} {what}; {_ANEW}")
+        for part in self.parts():
+            if harm := self._harm(part):
+                raise SinkError(f"output: {harm}; {_ANEW}")
+
+    def _harm(self, part: int) -> str:
+        """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
+        path, index = (os.path.join(self.folder(part), name) for name in (PLAN, INDEX))
+        plan = self._json(path)
+        if plan is None or not _SAID <= plan.keys():
+            return f"{path} {'is damaged' if os.path.lexists(path) else 'is gone'}"
+        if not os.path.lexists(index):
+            # tables that are not read from files have none
+            return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"
+        try:
+            self.index(part).validate(full=True)
+        except (pa.ArrowException, OSError, ValueError):
+            return f"{index} is damaged"
+        return ""
+
+    def mended(self) -> List[str]:
+        """Write again what `dataset.json` has, too, and say so. Raises: SinkError: it has not."""
+        path = os.path.join(self.path, dataset.LABELS)
+        if self.about is None or isinstance(self._read(path), list):
+            return []
+        what = "was damaged" if os.path.lexists(path) else "was gone"
+        labels = self.about.get("labels")
+        if not isinstance(labels, list):
+            raise SinkError(f"output: {path} {what}, and {DESCRIPTION} has no classes to write it from; {_ANEW}")
+        with ours(SinkError, f"output: cannot write {path}", at=path):
+            dataset.write(self.path, dataset.LABELS, labels)
+        return [f"{path} {what}, and was written again"]
 
     def generation(self, alone: bool) -> int:
         """How often all was packed anew, from 1 on. Args: alone: whether it is going to be."""

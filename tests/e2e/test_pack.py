@@ -1174,8 +1174,8 @@ def test_a_read_only_source_and_an_input_of_every_kind_of_nothing(tmp_path: Path
 
 def test_a_column_that_looks_like_paths_in_part_is_said_and_what_no_record_holds_is_named(tmp_path: Path) -> None:
     names = [f"a/{i}.jpg" for i in range(14)] + ["x", "y", "z"]
-    done = akrunner.pack(pa.table({"url": names}), tmp_path / "texts")
-    assert done.kind == "rows" and "14 of 17" in done.warnings[0] and "--paths url" in done.warnings[0]
+    done = akrunner.pack(pa.table({"picture": names}), tmp_path / "texts")
+    assert done.kind == "rows" and "14 of 17" in done.warnings[0] and "--paths picture" in done.warnings[0]
     assert (tmp_path / "texts" / ".pack").stat().st_mode & 0o777 == 0o700
     akrunner.pack(photos(tmp_path / "in", 2), tmp_path / "kept")
     for path in (tmp_path / "kept" / ".pack").rglob("*"):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from akrunner.codec import decode_examples, encode_examples, encode_records
+from akrunner.codec import check_values, decode_examples, encode_examples, encode_records
 from akrunner.errors import DataError, SchemaError
 from akrunner.schema import Schema
 
@@ -422,3 +422,23 @@ def test_damaged_bytes(example: Any, data: Any) -> None:
         decode_examples(WIDE, b"".join(blobs), np.array([len(b) for b in blobs], np.int64), strict=False)
     except DataError:
         pass
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.5, None, 1e300]),
+        pa.array([[1.5], None, [2.5, 1e300]]),
+        pa.array([[1], None, [2, None]]),
+        pa.array([["a"], None, ["b", None]]),
+        pa.array([1, None, 2**63], pa.uint64()),
+    ],
+)
+def test_values_are_refused_before_any_is_encoded_as_when_they_are(values: pa.Array) -> None:
+    batch = pa.record_batch([values], ["x"])
+    with pytest.raises(DataError) as encoded:
+        encode_examples(batch, 7)
+    with pytest.raises(DataError) as checked:
+        check_values(batch, 7)
+    assert str(checked.value) == str(encoded.value) and checked.value.row == 9
+    check_values(batch.slice(0, 2))

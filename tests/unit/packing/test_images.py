@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
+import zlib
 from typing import Any, List
 
 import numpy as np
@@ -96,11 +98,63 @@ def test_resized_images() -> None:
     assert pictures.fault(made("PNG")) is None
 
 
-def test_an_image_of_more_pixels_than_memory_is_not_decoded() -> None:
+def test_an_image_of_more_pixels_than_memory_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = bytearray(made("PNG"))
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2
-    assert "3,600,000,000 pixels" in str(pictures.fault(bytes(bomb)))
-    assert "3,600,000,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]
+    assert "60,000 x 60,000 pixels" in str(pictures.fault(bytes(bomb)))
+    assert "60,000 x 60,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]
+    # as many as TensorFlow does not decode, of a format whose header is not looked at otherwise
+    monkeypatch.setattr(images, "MOST_PIXELS", 37 * 51)
+    assert "37 x 51 pixels, too many for --resize and --check whole" in pictures.resized(made("TIFF"), (8, 8))[1]
+
+
+def test_a_large_image_is_whole_and_can_be_resized(recwarn: pytest.WarningsRecorder) -> None:
+    large = made("PNG", (10_000, 9_000), "1")
+    assert pictures.fault(large) is None
+    small, why = pictures.resized(large, (9, 10))
+    assert why == "" and Image.open(io.BytesIO(small)).size == (10, 9) and not list(recwarn)
+
+
+def test_headers_that_leave_nothing_to_decode_are_refused() -> None:
+    png, jpeg, gif = made("PNG"), made("JPEG"), made("GIF", mode="P")
+    frame = jpeg.index(b"\xff\xc0")
+
+    def header(width: int, height: int, bits: int = 8, colours: int = 2) -> bytes:
+        body = b"IHDR" + struct.pack(">IIBBBBB", width, height, bits, colours, 0, 0, 0)
+        return png[:12] + body + struct.pack(">I", zlib.crc32(body))
+
+    def sized(marker: int = 0xC0, bits: int = 8, layers: int = 3) -> bytes:
+        at = frame
+        return (
+            jpeg[: at + 1]
+            + bytes([marker])
+            + jpeg[at + 2 : at + 4]
+            + bytes([bits])
+            + jpeg[at + 5 : at + 9]
+            + bytes([layers])
+            + jpeg[at + 10 :]
+        )
+
+    assert images.look([header(37, 51) + png[33:], sized(), gif]).problems == {}
+    wrong = {
+        png[:33]: "a PNG that is cut short",
+        png[:34]: "a PNG that is cut short",
+        png[:57]: "a PNG that is cut short",
+        png[:29] + bytes(4) + png[33:]: "checksum",
+        header(4000, 4000) + png[33:] + bytes(3000): "4,000 x 4,000 pixels, more than",
+        header(37, 51, bits=3) + png[33:]: "3 bits",
+        header(37, 51, colours=5) + png[33:]: "the colours 5",
+        gif[:13]: "a GIF that is cut short",
+        gif[:30]: "a GIF that is cut short",
+        sized(marker=0xC3): r"lossless \(SOF3\), which TensorFlow does not decode",
+        sized(marker=0xC5): "hierarchical",
+        sized(bits=12): "12 bits a colour",
+        sized(layers=2): "2 colours",
+    }
+    found = images.look(list(wrong))
+    assert sorted(found.problems) == list(range(len(wrong)))
+    for i, words in enumerate(wrong.values()):
+        assert re.search(words, found.problems[i]), (words, found.problems[i])
 
 
 def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> None:
@@ -117,7 +171,9 @@ def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> 
     assert sorted(found.problems) == list(range(len(false))) and "2,147,483,647 x 2,147,483,647" in found.problems[0]
     assert "TensorFlow decodes less" in found.problems[4]
     dense = [
-        made("PNG", (8000, 8000), "1", compress_level=9),
+        *(made("PNG", (8000, 8000), mode, compress_level=9) for mode in ("1", "L", "RGB", "RGBA")),
+        *(made("PNG", (1, 1), mode) for mode in ("1", "L", "P", "RGB", "RGBA")),
+        made("GIF", (1, 1), "1"),
         made("JPEG", (8000, 8000), "L", quality=1, optimize=True),
         made("JPEG", (8000, 8000), "RGB", quality=1, optimize=True, progressive=True, subsampling=2),
     ]

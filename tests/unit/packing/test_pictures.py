@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,3 +43,42 @@ def test_bytes_that_end_a_gif_may_stand_in_it(cut: int) -> None:
     whole = image("GIF", 3, comment=b"a\0;b")
     assert pictures.fault(whole) is None and b"\0;" in whole[:-cut]
     assert pictures.fault(whole[:-cut]) is not None
+
+
+def test_large_images_are_decoded_one_at_a_time_and_small_ones_beside_each_other() -> None:
+    turns = pictures._Turns(100)
+    held, most, meets = [0], [0], threading.Barrier(3)
+    lock = threading.Lock()
+
+    def decode(width: int, beside: bool) -> None:
+        with turns.of(SimpleNamespace(width=width, height=1)):
+            with lock:
+                held[0] += width
+                most[0] = max(most[0], held[0])
+            if beside:
+                meets.wait(30)
+            with lock:
+                held[0] -= width
+
+    for widths, beside in (((30, 30, 40), True), ((500, 500, 60, 60), False)):
+        most[0] = 0
+        threads = [threading.Thread(target=decode, args=(width, beside)) for width in widths]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert most[0] == max(sum(widths) if beside else 0, *widths)
+
+
+def test_too_little_memory_is_no_fault_of_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import ImageFile
+
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    whole = image("PNG")
+    monkeypatch.setattr(ImageFile.ImageFile, "load", full)
+    with pytest.raises(MemoryError):
+        pictures.fault(whole)
+    with pytest.raises(MemoryError):
+        pictures.resized(whole, (2, 2))

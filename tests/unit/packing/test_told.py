@@ -1,0 +1,193 @@
+"""What somebody is told of an input, an option or an output that is not as it has to be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Callable
+
+import pyarrow.parquet as pq
+import pytest
+
+import akrunner
+
+
+@pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
+def test_a_value_that_no_record_holds_is_told_with_its_file_and_row(tmp_path: Path, source: str) -> None:
+    (tmp_path / "sales").mkdir()
+    for name in ("a", "b"):
+        lines = [f"{i},{1e300 if (name, i) == ('b', 40) else i / 2}" for i in range(500)]
+        (tmp_path / "sales" / f"{name}.csv").write_text("\n".join(["n,x", *lines]))
+    with pytest.raises(akrunner.DataError, match=r"sales/b\.csv: row 40, column 'x': 1e\+300 .* format='parquet'") as caught:
+        akrunner.pack(str(tmp_path / source), tmp_path / "out")
+    assert (caught.value.row, caught.value.column) == (40, "x")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_value_of_a_list_of_files_that_no_record_holds_is_told_so_too(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "list.csv").write_text("path,x\na.txt,1.5\na.txt,1e300\n")
+    with pytest.raises(akrunner.DataError, match=r"list\.csv: row 1, column 'x': 1e\+300 .* format='parquet'"):
+        akrunner.pack(tmp_path / "list.csv", tmp_path / "out", kind="texts")
+    akrunner.pack(tmp_path / "list.csv", tmp_path / "out", kind="texts", format="parquet")
+
+
+def _texts(folder: Path, *names: str) -> Path:
+    for name in names or ("a/1.txt", "b/2.txt"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+HARMS: "dict[str, Callable[[Path], None]]" = {
+    "index.arrow is damaged": lambda part: os.truncate(part / "index.arrow", 400),
+    "index.arrow is gone": lambda part: (part / "index.arrow").unlink(),
+    "plan.json is damaged": lambda part: (part / "plan.json").write_text('{"a": 1}') and None,
+    "plan.json is gone": lambda part: (part / "plan.json").unlink(),
+    "plan.json  is gone": lambda part: shutil.rmtree(part),
+}
+
+
+@pytest.mark.parametrize("words", HARMS)
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_what_pack_keeps_and_is_damaged_is_told_and_packed_anew(tmp_path: Path, words: str, kind: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    if kind == "rows":
+        source = tmp_path / "t.csv"
+        source.write_text("a\n1\n")
+    akrunner.pack(source, out)
+    HARMS[words](out / ".pack" / "0001")
+    for dry_run in (True, False):
+        with pytest.raises(akrunner.SinkError, match=f"0001/{words.replace('  ', ' ')}; bring it back, or .* overwrite=True"):
+            akrunner.pack(source, out, dry_run=dry_run)
+    assert akrunner.pack(source, out, overwrite=True).rows
+    assert akrunner.pack(source, out).rows == 0
+
+
+@pytest.mark.parametrize("harm", ["index.arrow is damaged", "plan.json is damaged"])
+def test_what_was_begun_and_is_damaged_is_begun_anew(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    (source / "a" / "3.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out)
+    HARMS[harm](out / ".pack" / "0001")
+    (source / "a" / "3.txt").write_text("good")
+    assert akrunner.pack(source, out).rows == 3
+
+
+@pytest.mark.parametrize("left", [None, "", "{}"])
+def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | None") -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    (out / "labels.json").unlink() if left is None else (out / "labels.json").write_text(left)
+    done = akrunner.pack(source, out)
+    assert done.rows == 0 and any("labels.json was" in one and "written again" in one for one in done.warnings)
+    assert json.loads((out / "labels.json").read_text()) == ["a", "b"]
+    assert akrunner.pack(source, out).warnings == []
+
+    about = json.loads((out / "dataset.json").read_text())
+    (out / "dataset.json").write_text(json.dumps({**about, "labels": None}))
+    (out / "labels.json").unlink()
+    with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
+        akrunner.pack(source, out)
+
+
+def test_nothing_is_published_where_every_file_is_broken(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    for path in source.rglob("*.txt"):
+        path.write_bytes(b"\xff")
+    for bad_rows in ("skip", tmp_path / "broken"):
+        with pytest.raises(
+            akrunner.ReadError, match=r"all of 2 texts are broken: nothing was packed(?s:.*)a/1\.txt: it is no UTF-8"
+        ) as caught:
+            akrunner.pack(source, out, bad_rows=bad_rows)
+        assert [path for path, _ in sorted(caught.value.broken)] == ["a/1.txt", "b/2.txt"] and not out.exists()
+    assert len((tmp_path / "broken" / "bad_rows.csv").read_text().splitlines()) == 3
+    (source / "a" / "1.txt").write_text("good")
+    assert akrunner.pack(source, out, bad_rows="skip").rows == 1
+    before = (out / "dataset.json").read_bytes()
+    (source / "a" / "1.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError, match="all of 2 texts are broken"):
+        akrunner.pack(source, out, bad_rows="skip", overwrite=True)
+    assert (out / "dataset.json").read_bytes() == before
+
+
+def test_what_may_be_a_list_of_images_and_a_table_is_asked_for(tmp_path: Path) -> None:
+    lines = "000.jpg,1\n001.JPG?v=2,0\n002,1\n"
+    (tmp_path / "t.csv").write_text("path,label\n" + lines)
+    with pytest.raises(akrunner.ConfigError, match=r"2 of 3 values of column 'path' .* \(--paths path\) .* \(--kind rows\)"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "out")
+    # who has said what is meant is not asked, nor is a later run
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "out", kind="rows").rows == 3
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "out").rows == 0
+    with pytest.raises(akrunner.ReadError, match="3 broken images"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "images", kind="images")
+
+    # of a column whose name says nothing a word is enough, also where an option is refused
+    (tmp_path / "t.csv").write_text("picture,label\n" + lines.replace("?v=2", ""))
+    with pytest.raises(akrunner.ConfigError, match="bad_rows=.* the input is rows.* --paths picture packs"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "other", bad_rows="skip")
+    (said,) = akrunner.pack(tmp_path / "t.csv", tmp_path / "other").warnings
+    assert "--paths picture packs the files they name" in said
+    # pages are no images
+    (tmp_path / "t.csv").write_text("url,text\nhttp://a/b.html,x\nhttp://a/c.html,y\n")
+    assert akrunner.pack(tmp_path / "t.csv", tmp_path / "pages").rows == 2
+
+
+def test_a_dry_run_counts_what_it_knows_to_be_broken_and_says_what_it_does_not_know(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", *(f"{i}.txt" for i in range(40)))
+    (source / "list.csv").write_text("path,label\n" + "".join(f"{i}.txt,x\n" for i in range(50)) + "1.txt,\n")
+    (source / "2.txt").write_bytes(b"")
+    given = {"paths": "path", "kind": "texts", "split": "0.5,0.5"}
+    dry = akrunner.pack(source / "list.csv", tmp_path / "out", dry_run=True, **given)
+    said = dry.warnings[1]
+    assert said.startswith("12 of 51 files would not be packed (") and "(--bad-rows fail) nothing at all" in said
+    assert "a dry run looks into no other file but 32 to learn their sizes: what else is broken" in said
+    done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows="skip", **given)
+    assert (dry.rows, dry.splits) == (done.rows, done.splits) == (39, done.splits)
+
+
+def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", "0.txt")
+    (source / "list.csv").write_text('path,n\n0.txt,1\n,2\n" 4.txt",3\n"4.txt ",4\n" http://nowhere.invalid/x.txt",5\n')
+    told = {
+        "(no path)": "there is no such file (row 1 of the list)",
+        " 4.txt": "there is no such file (row 2 of the list, where a blank stands before the path)",
+        "4.txt ": "there is no such file (row 3 of the list, where a blank stands behind the path)",
+        " http://nowhere.invalid/x.txt": "it is no URL (row 4 of the list, where a blank stands before the path)",
+    }
+    given = {"paths": "path", "kind": "texts"}
+    with pytest.raises(akrunner.ReadError) as caught:
+        akrunner.pack(source / "list.csv", tmp_path / "out", **given)
+    assert dict(caught.value.broken) == told and f"\n  ' 4.txt': {told[' 4.txt']}" in str(caught.value)
+    bad_rows = tmp_path / "broken"
+    assert dict(akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given).skipped) == told
+
+    # of a later list the rows are those of that one, and nothing is new
+    (source / "list.csv").write_text('path,n\n,2\n0.txt,1\n" 4.txt",3\n')
+    done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given)
+    assert (done.rows, done.skipped_rows, done.skipped_before) == (0, 2, 2)
+    assert dict(done.skipped)["(no path)"] == "there is no such file (row 0 of the list)"
+    assert "row 1" not in (bad_rows / "bad_rows.csv").read_text()
+
+
+def test_paths_are_as_the_list_has_them_and_splits_as_the_files_are_called(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", "sub/x.txt", *(f"{i}.txt" for i in range(20)))
+    spelt = {
+        "plain": [f"{i}.txt" for i in range(20)],
+        "odd": [(f"./{i}.txt", str(source / f"{i}.txt"), f"sub/../{i}.txt", f".//{i}.txt")[i % 4] for i in range(20)],
+    }
+    splits = {}
+    for name, paths in spelt.items():
+        (source / "list.csv").write_text("path\n" + "\n".join(paths))
+        akrunner.pack(source / "list.csv", tmp_path / name, kind="texts", format="parquet", split="0.5,0.5")
+        found = {
+            split: pq.read_table(tmp_path / name / split).select(["path", "text"]).to_pylist() for split in ("train", "test")
+        }
+        assert sorted(row["path"] for rows in found.values() for row in rows) == sorted(paths)
+        splits[name] = {row["text"]: split for split, rows in found.items() for row in rows}
+    assert splits["plain"] == splits["odd"]
+    # spelt otherwise, they are not new
+    assert akrunner.pack(source / "list.csv", tmp_path / "plain", kind="texts", format="parquet", split="0.5,0.5").rows == 0
