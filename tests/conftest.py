@@ -6,6 +6,7 @@ import collections
 import contextlib
 import itertools
 import os
+import re
 import resource
 import signal
 import sys
@@ -90,6 +91,12 @@ def script(tmp_path: Path) -> Script:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's own, made at once: see `_fresh`."""
+    return _fresh(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30])
 
 
 @pytest.fixture
