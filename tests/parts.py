@@ -31,9 +31,11 @@ UNMARKED = {
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means. More are no quicker: imports of TensorFlow and PyFlink leave no core without work."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """What `-n auto` means. Most tests wait for processes more than they compute: on Flink, and those of crashes and hangs, nearly all of
+    their time; those of the fast loop, a third."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2 if "not flink" in config.option.markexpr else 2 * cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,11 +60,13 @@ def group_of(item: pytest.Item) -> Optional[str]:
         # a cluster for each folder: one process would take longer than all others
         return "flink:" + file.split("/")[1]
     if item.get_closest_marker("flink"):
-        # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines
-        return "flink:contract"
+        # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines. As many seconds with each of them
+        return "flink:e2e" if file in WITH_E2E else "flink:contract"
     return file if file.startswith(QUICK) or _shares(item) else None
 
 
+#: what has a cluster of its own, and runs in the process of the shorter of both groups
+WITH_E2E = ("tests/e2e/test_flink_network.py",)
 #: whose tests take milliseconds: a file is a group
 QUICK = ("tests/unit/", "tests/fuzz/")
 
