@@ -66,7 +66,7 @@ def group_of(item: pytest.Item) -> Optional[str]:
 
 
 #: what has a cluster of its own, and runs in the process of the shorter of both groups
-WITH_E2E = ("tests/e2e/test_flink_network.py",)
+WITH_E2E = ("tests/e2e/test_flink_checkpoints.py", "tests/e2e/test_flink_network.py")
 #: whose tests take milliseconds: a file is a group
 QUICK = ("tests/unit/", "tests/fuzz/")
 
