@@ -10,12 +10,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
+import time
 from collections import defaultdict
 from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import java
 
@@ -111,6 +114,30 @@ def _rank(item: pytest.Item, group: Optional[str]) -> int:
     return 4
 
 
+# -- what hangs
+
+#: seconds after which all stacks are shown, of a hang that ends by no signal; seconds between two times that this is put off. pytest's own
+#: `faulthandler_timeout` puts it off twice for each test, by threads that are started and waited for
+_SHOWN, _AGAIN = 590.0, 60.0
+_PUT_OFF = pytest.StashKey[float]()
+
+
+def _put_off(config: pytest.Config) -> None:
+    now = time.monotonic()
+    if now > config.stash.get(_PUT_OFF, 0.0) + _AGAIN:
+        config.stash[_PUT_OFF] = now
+        faulthandler.dump_traceback_later(_SHOWN + _AGAIN, file=config.stash[fault_handler_stderr_fd_key])
+
+
+def pytest_exception_interact(node: Any) -> None:
+    # pytest has given it up for a debugger
+    node.config.stash[_PUT_OFF] = 0.0
+
+
+def pytest_unconfigure() -> None:
+    faulthandler.cancel_dump_traceback_later()
+
+
 # -- where the time goes
 
 
@@ -162,6 +189,7 @@ _BEGAN = pytest.StashKey[float]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _put_off(item.config)
     item.stash[_BEGAN] = _processor()
     for markers, (name, value) in UNMARKED.items():
         if not any(item.get_closest_marker(marker) for marker in markers):
