@@ -10,12 +10,15 @@
 
 from __future__ import annotations
 
+import faulthandler
+import gc
 import os
+import time
 from collections import defaultdict
 from typing import Any, Dict, Iterator, List, Optional
 
-import psutil
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import java
 
@@ -31,9 +34,11 @@ UNMARKED = {
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means. More are no quicker: imports of TensorFlow and PyFlink leave no core without work."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """What `-n auto` means. Most tests wait for processes more than they compute: on Flink, and those of crashes and hangs, nearly all of
+    their time; those of the fast loop, a third."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2 if "not flink" in config.option.markexpr else 2 * cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,11 +63,13 @@ def group_of(item: pytest.Item) -> Optional[str]:
         # a cluster for each folder: one process would take longer than all others
         return "flink:" + file.split("/")[1]
     if item.get_closest_marker("flink"):
-        # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines
-        return "flink:contract"
+        # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines. As many seconds with each of them
+        return "flink:e2e" if file in WITH_E2E else "flink:contract"
     return file if file.startswith(QUICK) or _shares(item) else None
 
 
+#: what has a cluster of its own, and runs in the process of the shorter of both groups
+WITH_E2E = ("tests/e2e/test_flink_checkpoints.py", "tests/e2e/test_flink_network.py")
 #: whose tests take milliseconds: a file is a group
 QUICK = ("tests/unit/", "tests/fuzz/")
 
@@ -91,6 +98,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
         items.sort(key=lambda item: _rank(item, known[id(item)]))
 
 
+def pytest_collection_finish() -> None:
+    # thousands of tests, which stay until the end: no collection has to look at them again, nor those with which pytest ends
+    gc.collect()
+    gc.freeze()
+
+
 def _rank(item: pytest.Item, group: Optional[str]) -> int:
     """What is begun first: whoever takes minutes in one process."""
     if group and group.startswith("flink:"):
@@ -99,6 +112,30 @@ def _rank(item: pytest.Item, group: Optional[str]) -> int:
         if item.get_closest_marker(marker):
             return rank
     return 4
+
+
+# -- what hangs
+
+#: seconds after which all stacks are shown, of a hang that ends by no signal; seconds between two times that this is put off. pytest's own
+#: `faulthandler_timeout` puts it off twice for each test, by threads that are started and waited for
+_SHOWN, _AGAIN = 590.0, 60.0
+_PUT_OFF = pytest.StashKey[float]()
+
+
+def _put_off(config: pytest.Config) -> None:
+    now = time.monotonic()
+    if now > config.stash.get(_PUT_OFF, 0.0) + _AGAIN:
+        config.stash[_PUT_OFF] = now
+        faulthandler.dump_traceback_later(_SHOWN + _AGAIN, file=config.stash[fault_handler_stderr_fd_key])
+
+
+def pytest_exception_interact(node: Any) -> None:
+    # pytest has given it up for a debugger
+    node.config.stash[_PUT_OFF] = 0.0
+
+
+def pytest_unconfigure() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 # -- where the time goes
@@ -137,7 +174,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _processor() -> float:
-    return sum(psutil.Process().cpu_times()[:4])
+    return sum(os.times()[:4])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -152,6 +189,7 @@ _BEGAN = pytest.StashKey[float]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _put_off(item.config)
     item.stash[_BEGAN] = _processor()
     for markers, (name, value) in UNMARKED.items():
         if not any(item.get_closest_marker(marker) for marker in markers):

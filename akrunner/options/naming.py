@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from typing import Collection, Iterable, Optional, Sequence, Tuple
 
 from akrunner.options.declared import SCRIPTS, Option, Verb
@@ -20,6 +21,7 @@ def named(name: str) -> Option:
     return next(one for one in OPTIONS if one.name == name)
 
 
+@functools.cache
 def of_verb(verb: str) -> Tuple[Option, ...]:
     """The options a verb takes, in their order: first those that need no name. What looks at a job takes those that say what it does."""
     of = next(one for one in VERBS if one.name == verb)

@@ -39,6 +39,12 @@ MOST_ROWS = 10_000
 _VALUE = re.compile(r"[^,='\"/]+\Z")
 
 
+def _quiet(kind: Any) -> Any:
+    """PyODPS's class, without the address of a web page that nobody here opens: it asks the service for it at once, and, where nobody answers,
+    again and again."""
+    return type("ODPS", (kind,), {"get_job_insight_host": lambda _: None})
+
+
 class MaxComputeTables:
     """See `store.TableStore`. Threads may share it. Attributes: place: its endpoint, and where the key was found."""
 
@@ -56,13 +62,13 @@ class MaxComputeTables:
             key: Optional[str] = credentials.access_key
             if credentials.token:
                 account, key = accounts.StsAccount(account, key, credentials.token, expired_hours=None), None
-            self._odps = odps.ODPS(
+            self._odps = _quiet(odps.ODPS)(
                 account,
                 key,
                 project=project or credentials.project or None,
                 endpoint=credentials.endpoint,
                 tunnel_endpoint=credentials.tunnel or None,
-                # or it asks for it at once
+                # as below
                 logview_host="http://logview.odps.aliyun.com",
                 overwrite_global=False,
             )

@@ -20,7 +20,10 @@ from akrunner import alink, checkup, flink, warming
 from akrunner.alink.params import WithParams
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.workdir import WorkDir
+from tests.guards import one_guard
 from tests.unit.test_signature import message, tensor
+
+__all__ = ["one_guard"]
 
 #: of a model of one input and one output
 MODEL = message(

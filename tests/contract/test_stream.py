@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from tests.conftest import Script, ends
+from tests.conftest import Script, ends, wait_for
 
 Stream = Callable[..., akrunner.StreamJob]
 
@@ -45,6 +45,7 @@ def main(task_config):
     task_config.output_writer.write_batch({"i": [total]})
 """
 SLEEPS = "import time\ndef main(c):\n    time.sleep(1000)\n"
+SLEEPS_AND_SAYS_SO = "import time\ndef main(c):\n    c.output_writer.write_batch({'i': [1]})\n    time.sleep(1000)\n"
 RETURNS = "def main(c):\n    c.output_writer.write_batch({'i': [1]})\n"
 
 
@@ -58,6 +59,11 @@ def stream(engine: str, leaves_nothing: Path) -> Iterator[Stream]:
 
 def values(job: akrunner.StreamJob) -> List[int]:
     return [value for batch in job for value in batch.column("i").to_pylist()]
+
+
+def failed(job: akrunner.StreamJob) -> bool:
+    """Whether it has, though nobody has asked for its batches."""
+    return job._error is not None
 
 
 def endless() -> Iterator[Any]:
@@ -124,8 +130,9 @@ def test_a_consumer_that_stops(stream: Stream, script: Script) -> None:
 
 
 def test_an_error_in_the_block_is_the_one_seen(stream: Stream, script: Script) -> None:
-    with pytest.raises(KeyError, match="mine"), stream(script("def main(c):\n    1 / 0\n"), endless()):
-        time.sleep(1)
+    with pytest.raises(KeyError, match="mine"), stream(script("def main(c):\n    1 / 0\n"), endless()) as job:
+        # it has failed by then
+        wait_for(lambda: failed(job))
         raise KeyError("mine")
 
 
@@ -143,8 +150,8 @@ def test_a_script_that_raises(stream: Stream, script: Script) -> None:
         with pytest.raises(akrunner.ScriptFailedError, match="ValueError: no"):
             list(job)
     with pytest.raises(akrunner.ScriptFailedError):
-        with stream(script("def main(c):\n    raise ValueError('no')\n"), endless()):
-            time.sleep(2)
+        with stream(script("def main(c):\n    raise ValueError('no')\n"), endless()) as job:
+            wait_for(lambda: failed(job))
 
 
 def test_a_worker_that_dies_after_half_its_output(stream: Stream, script: Script) -> None:
@@ -174,11 +181,16 @@ def test_a_slow_script_holds_the_source_back(stream: Stream, script: Script) -> 
             drawn = i
             yield {"i": i, "text": "x" * 1000}
 
-    with stream(script(SLEEPS), rows(), input_schema="i bigint, text string"):
-        time.sleep(4)
+    def stands() -> bool:
         before = drawn
         time.sleep(1)
-        assert drawn == before and drawn < 300_000
+        assert drawn < 300_000
+        return drawn == before
+
+    with stream(script(SLEEPS_AND_SAYS_SO), rows(), input_schema="i bigint, text string") as job:
+        # the script is there, and reads nothing
+        assert next(job).num_rows == 1
+        wait_for(stands)
 
 
 def test_timeout(stream: Stream, script: Script) -> None:

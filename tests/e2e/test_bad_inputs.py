@@ -20,6 +20,9 @@ from akrunner.io import sql
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess
 from tests import hosts
+from tests.guards import one_guard
+
+__all__ = ["one_guard"]
 
 
 class Row(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Dict
@@ -15,6 +14,7 @@ import pytest
 
 import akrunner
 from akrunner.cli.main import main
+from tests import hosts
 
 COMMAND = [sys.executable, "-m", "akrunner"]
 #: tells what it is told
@@ -240,9 +240,9 @@ def test_the_command_shows_it(leaves_nothing: Path, tmp_path: Path, script: Path
     rows = tmp_path / "rows.csv"
     rows.write_text("id,x\n1,2.5\n")
     words = [str(script), "--input", str(rows), "--output-schema", "told string", "--dry-run"]
-    plain = subprocess.run([*COMMAND, "run", *words], capture_output=True, text=True, timeout=120)
+    plain = hosts.run([*COMMAND, "run", *words], capture_output=True, text=True, timeout=120)
     assert plain.returncode == 0 and plain.stdout.startswith("run on engine local; nothing was started\n"), plain
-    train = subprocess.run(
+    train = hosts.run(
         [*COMMAND, "train", *words, "--json", "--model-out", str(tmp_path / "m")], capture_output=True, text=True, timeout=120
     )
     told = json.loads(train.stdout)
@@ -318,11 +318,11 @@ def test_a_job_file_is_run_and_what_else_is_given_wins(leaves_nothing: Path, tmp
     file = tmp_path / "job.toml"
     file.write_text('script = "score.py"\nsource = "rows.csv"\nnum_workers = 3\noutput_schema = { told = "string" }\n')
     words = [*COMMAND, "run", str(file), "--num-workers", "2", "--output", str(tmp_path / "out.jsonl")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = hosts.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     told = [json.loads(json.loads(line)["told"]) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sorted(one["task"] for one in told) == ["chief", "worker"]
-    shown = subprocess.run([*words, "--overwrite", "--dry-run"], capture_output=True, text=True, timeout=120)
+    shown = hosts.run([*words, "--overwrite", "--dry-run"], capture_output=True, text=True, timeout=120)
     assert "source: the job file; " in shown.stdout and "num_workers: --num-workers" in shown.stdout, shown
     result = akrunner.run(str(file), num_workers=1)
     assert result.table is not None and result.table.num_rows == 1

@@ -11,7 +11,7 @@ from typing import Callable, Optional
 import pyarrow.parquet as pq
 import pytest
 
-from tests import models
+from tests import hosts, models
 
 pytestmark = pytest.mark.tensorflow
 
@@ -23,7 +23,7 @@ def double(saved_model: Callable[[str], str]) -> str:
 
 def predict(*arguments: str, stdin: Optional[str] = None) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "akrunner", "predict", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, input=stdin)
+    return hosts.run(command, capture_output=True, text=True, timeout=60, input=stdin)
 
 
 def test_a_file(leaves_nothing: Path, double: str, tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ def held(more: str = "", last: str = "", *paths: Any) -> "tuple[subprocess.Popen
 
 def soon(what: Callable[[], bool], seconds: float = ENDS) -> bool:
     deadline = time.monotonic() + seconds
-    while not what() and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        # once is enough: a process that is just being started has no command line for a moment
+        if what():
+            return True
         time.sleep(0.01)
     return what()
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Dict, Iterator
 
 import pytest
 
+from akrunner.tables import statements
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
+
+Laid = Callable[[str, str], None]
 
 
 @pytest.fixture
@@ -22,6 +26,27 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path) 
 @pytest.fixture
 def store(root: Path) -> LocalTables:
     return LocalTables(str(root))
+
+
+@pytest.fixture(scope="module")
+def _tables_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """(statements, project) -> a directory with the tables that they make. Nobody writes there."""
+    made: Dict[str, Path] = {}
+
+    def of(text: str, project: str) -> Path:
+        if text not in made:
+            folder = tmp_path_factory.mktemp("laid") / "tables"
+            statements.run(text, lambda _: LocalTables(str(folder)), project)
+            made[text] = folder
+        return made[text]
+
+    return of
+
+
+@pytest.fixture
+def laid(root: Path, _tables_of: Callable[[str, str], Path]) -> Laid:
+    """Lay down the tables that statements of a project make: a copy for each test, and they are run for the first."""
+    return lambda text, project: shutil.copytree(_tables_of(text, project), root, symlinks=True) and None
 
 
 @pytest.fixture

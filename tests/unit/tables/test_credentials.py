@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 import pytest
 
@@ -35,8 +35,10 @@ def test_a_file(tmp_path: Path, monkeypatch: Any) -> None:
     endpoint = "http://service.odps.aliyun.com/api"
     assert found == Credentials("LTAI1", "s3cret=", endpoint, str(tmp_path / "odps.ini"), project="p")
     assert "s3cret" not in repr(found)
+    asked: List[str] = []
+    monkeypatch.setattr("odps.rest.RestClient.request", lambda _, url, *args, **options: asked.append(url))
     sentence = f"tables of project p: MaxCompute at {endpoint} (key found in {tmp_path}/odps.ini)"
-    assert told_of("p", store_for("p")) == sentence
+    assert told_of("p", store_for("p")) == sentence and asked == [], "nothing is asked of MaxCompute yet"
     # the same account
     assert oss_credentials() == Credentials("LTAI1", "s3cret=", "", str(tmp_path / "odps.ini"))
     # it comes before the environment, and the environment says what it lacks

@@ -13,6 +13,7 @@ from akrunner.tables.chosen import store_for
 from akrunner.tables.local import LocalTables
 from akrunner.tables.statements import split
 from akrunner.tables.store import TableStore
+from tests.unit.tables.conftest import Laid
 
 SETUP = """create table t (id bigint, name string) partitioned by (pt string);
 create table n (id bigint, v double, s string);
@@ -71,8 +72,8 @@ ACCEPTED = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    statements.run(SETUP, _local, "p")
+def folder(tmp_path: Path, laid: Laid, monkeypatch: pytest.MonkeyPatch) -> Path:
+    laid(SETUP, "p")
     (tmp_path / "rows.csv").write_text("1,a\n2,b\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -13,24 +13,24 @@ from akrunner import codec
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
-from akrunner.tables import files, statements
+from akrunner.tables import files
 from akrunner.tables.local import LocalTables
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
 from akrunner.tables.opening import check_other, check_reachable, open_source, sink_to
+from tests.unit.tables.conftest import Laid
 
 Named = Callable[[str], TableName]
 CHIEF = TaskSpec("chief", 0)
 
 
 @pytest.fixture(autouse=True)
-def tables(store: LocalTables) -> None:
-    statements.run(
+def tables(laid: Laid) -> None:
+    laid(
         """create table t (id bigint, s string) partitioned by (p string);
         insert into t partition (p) values (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y');
         create table u (id bigint, s string, p string); insert into u values (4, 'd', 'z');
         create table o (id int, v double, d decimal(5,2), z string) partitioned by (pt string)""",
-        lambda project: store,
         "demo",
     )
 

@@ -78,7 +78,7 @@ def of_others(mine: JobKeys, what: str) -> Keys:
     "what", ["another job's", "the other's certificate, the right authority", "the host's own", "a wrong token"]
 )
 def test_nobody_comes_in_with_other_keys(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(line, "CONNECT_SECONDS", 1.0)
     mine = issued()
     with listening(mine) as (hub, door):
         wrong = Door(door.host, door.port, door.rows, of_others(mine, what))
@@ -208,14 +208,14 @@ def test_who_has_taken_over_the_port_gets_nothing(tls: bool) -> None:
 @pytest.mark.parametrize("tls", [True, False])
 def test_what_an_agent_says_to_a_stranger_has_no_secrets(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its token, nor its certificate, nor a word of where it is."""
-    monkeypatch.setattr(line, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(line, "CONNECT_SECONDS", 0.5)
     made, heard = issued(tls), []
 
     def listen(server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = server.accept()
-                connection.settimeout(0.5)
+                connection.settimeout(0.2)
                 with connection, contextlib.suppress(OSError):
                     while data := connection.recv(1 << 16):
                         heard.append(data)

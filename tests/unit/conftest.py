@@ -1,0 +1,3 @@
+from tests.guards import one_guard
+
+__all__ = ["one_guard"]
