@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from akrunner.wire import columns as layout
+from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,10 +33,9 @@ def packed(
     missing = [name for name in names if name not in columns]
     unknown = [name for name in columns if name not in names]
     if unknown:
-        close = difflib.get_close_matches(unknown[0], names, n=1)
-        hint = "; did you mean %r?" % close[0] if close else ""
         raise ValueError(
-            "write_batch was given a column %r, which is not in the output schema (%s)%s" % (unknown[0], ", ".join(names), hint)
+            "write_batch was given a column %r, which is not in the output schema (%s)%s"
+            % (unknown[0], ", ".join(names), nearest(unknown[0], names))
         )
     if missing:
         raise ValueError("write_batch lacks column %r of the output schema (%s)" % (missing[0], ", ".join(names)))
