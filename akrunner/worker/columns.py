@@ -112,10 +112,9 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
             # a row of several values is a null if all of it is
             present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
-        flat = values.reshape(-1).tolist()
-        if not _are_times(flat):
+        if not _is_time(next((value for value in values.reshape(-1) if value is not None), None)):
             return _objects(name, values, valid, type_)
-        values = _moments(name, flat, type_, _rows(values)).reshape(values.shape)
+        values = _moments(name, values.reshape(-1).tolist(), type_, _rows(values)).reshape(values.shape)
     if values.dtype.kind in "SU":
         return _objects(name, values.astype(object), valid, type_)
     if values.dtype.kind in "Mm":
@@ -135,12 +134,8 @@ def _rows(values: NDArray[Any]) -> NDArray[Any]:
 _UNITS = {"date32[day]": "D", "timestamp[s]": "s", "timestamp[ms]": "ms", "timestamp[us]": "us", "timestamp[ns]": "ns"}
 
 
-def _are_times(values: List[Any]) -> bool:
-    """Whether the first value that is there is a time of Python's or numpy's."""
-    return _is_time(next((value for value in values if value is not None), None))
-
-
 def _is_time(value: Any) -> bool:
+    """Whether it is one of Python's or numpy's."""
     return isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64))
 
 
@@ -418,7 +413,7 @@ def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str
         if isinstance(flat[0], (str, bytes)):
             header, buffers = _strings(name, flat, [len(values), None], rows)
             return header, buffers + [offsets]
-        if _are_times(flat):
+        if _is_time(flat[0]):
             moments = np.concatenate(some) if len(kinds) == 1 and kinds <= set("Mm") else _moments(name, flat, type_, rows)
             joined, there = _counts(name, moments, type_, rows)
             if not there.all():
