@@ -14,7 +14,7 @@ from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Stats, TaskResult
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
-from akrunner.foreign import ours, underway
+from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats
 from akrunner.io.follow import open_text
 from akrunner.io.frames import to_pandas
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWriter", "Result", "environments", "interpreters", "run_batch", "run_stream", "run_train"]
 
+#: columns that are named of a result
+_NAMED = 8
 #: what a plan says of rows that no output= takes
 IN_MEMORY = "result.table, in memory"
 
@@ -56,6 +58,25 @@ class Result:
     stats: Stats
     work_dir: Optional[str]
     model: Optional[Model] = None
+
+    def __repr__(self) -> str:
+        # what a notebook shows of a cell's last line
+        said = [f"{self.stats.rows_out:,} row{'' if self.stats.rows_out == 1 else 's'}"]
+        if self.table is not None:
+            names = self.table.column_names
+            said[0] += f" of {', '.join(names[:_NAMED])}" + (
+                f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+            )
+        said[0] += f" in {self.stats.seconds:.1f} s"
+        where = (
+            ("output", self.output),
+            ("work_dir", self.work_dir),
+            ("model", self.model.path if self.model is not None else None),
+        )
+        said += [f"{name} {redacted(place)}" for name, place in where if place is not None]
+        count = len(self.stats.warnings)
+        said += [f"{count} warning{'' if count == 1 else 's'} (stats.warnings)"] if count else []
+        return f"<Result: {'; '.join(said)}>"
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a pandas frame.

@@ -1,7 +1,9 @@
-"""Types of columns as other libraries have them -> Arrow's: a schema as a dict, as pandas' `frame.dtypes`, or as polars' `frame.schema`."""
+"""Types of columns as other libraries have them -> Arrow's: a schema as a dict, as pandas' `frame.dtypes`, as polars' `frame.schema`, or as a structured
+dtype of numpy's."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
@@ -18,10 +20,24 @@ _PYTHON: Dict[Any, pa.DataType] = {row.python: row.arrow for row in TABLE if row
 _KINDS: Dict[str, pa.DataType] = {letter: row.arrow for row in TABLE for letter in row.numpy_kinds}
 
 
+#: numpy's names with the order of bytes, which no other type's begin with
+_NUMPY = re.compile(r"[<>=|][a-zA-Z]\d*(\[[a-z]+\])?")
+
+
+def _numpy(name: str) -> Any:
+    """The dtype of a name, or the name, if it is none."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return name
+
+
 def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
-    """(name, type) of each column, of a dict, pandas' `frame.dtypes`, polars' `frame.schema`. None: it is none of them."""
+    """(name, type) of each column, of a dict, pandas' `frame.dtypes`, polars' `frame.schema`, numpy's structured dtype. None: it is none of them."""
     # by its class: a stranger may do anything when it is asked for an attribute
     kind = type(given)
+    if issubclass(kind, np.dtype) and given.names is not None:
+        return [(name, given.fields[name][0]) for name in given.names]
     if issubclass(kind, Mapping) or (kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "Series"):
         return list(given.items())
     return None
@@ -42,6 +58,8 @@ def schema_of_items(items: List[Tuple[Any, Any]], parameter: str) -> Schema:
     for name, given in items:
         if not isinstance(name, str):
             raise SchemaError(f"{parameter}: a column's name must be text, not {_told(name)}")
+        if isinstance(given, str) and _NUMPY.fullmatch(given):
+            given = _numpy(given)
         if isinstance(given, str):
             fields.append(typed(name, given, parameter))
             continue

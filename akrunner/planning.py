@@ -145,6 +145,10 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    def __repr__(self) -> str:
+        # what a notebook shows of a cell's last line
+        return str(self)
+
 
 def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool, try_rows: Optional[int] = None) -> Plan:
     """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Tuple, Union
 
+import numpy as np
 import pyarrow as pa
 
 from akrunner import codec, dtypes
@@ -47,8 +48,8 @@ class Dtypes(Protocol):
     def items(self) -> Iterable[Tuple[Any, Any]]: ...
 
 
-#: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`
-SchemaLike = Union[str, ArrowSchema, Schema, Mapping[str, Any], Dtypes]
+#: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`, a structured dtype of numpy's
+SchemaLike = Union[str, ArrowSchema, Schema, Mapping[str, Any], Dtypes, np.dtype[Any]]
 
 #: names of splits and their shares
 SplitLike = Union[str, Mapping[str, float]]

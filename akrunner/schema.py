@@ -345,8 +345,15 @@ def repeated(names: List[str]) -> Optional[str]:
 
 def nearest(name: str, known: List[str], least: float = 0.6) -> str:
     """`"; did you mean 'x'?"` for the closest known name, else an empty string. Args: least: that is the same of both, of 1."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=least)
+    # of short names another case is another name to difflib
+    same = [one for one in known if one.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, known, n=1, cutoff=least)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _number_of(letters: str) -> str:
+    """ "i8" -> "int64"."""
+    return {"i": "int", "u": "uint", "f": "float"}[letters[0]] + str(8 * int(letters[1]))
 
 
 def _refused(name: str, data_type: pa.DataType, instead: str) -> SchemaError:
@@ -421,7 +428,9 @@ class _Parser:
         kind, value, position = self.take(f"a type for column {shortened(column)}")
         word = value.lower()
         if kind != "word":
-            raise self.error(f"expected a type for column {shortened(column)}, found {shortened(value)}", position)
+            number = _NUMPY_LETTERS.fullmatch(self.peek().lower()) if value in ("<", ">") else None
+            hint = f"; numpy's is {_number_of(number[0])!r} here" if number is not None else ""
+            raise self.error(f"expected a type for column {shortened(column)}, found {shortened(value)}{hint}", position)
         if word in ("array", "list"):
             self.expect("<", "array<TYPE>")
             if self.peek().lower() in ("array", "list") or self.peek().lower() in MANY:
@@ -434,8 +443,7 @@ class _Parser:
         if word not in WORDS:
             number = _NUMPY_LETTERS.fullmatch(word)
             if number is not None:
-                name = {"i": "int", "u": "uint", "f": "float"}[word[0]] + str(8 * int(word[1]))
-                raise self.error(f"no type is called {shortened(value)}; numpy's is {name!r} here", position)
+                raise self.error(f"no type is called {shortened(value)}; numpy's is {_number_of(word)!r} here", position)
             # numpy's are taken too
             told = " ".join([*(row.name for row in TABLE if row.sql), "FLOAT_TENSOR", "DENSE_VECTOR", "array<...>"])
             hint = nearest(word, [*WORDS, *MANY, "array"]) or f"; known: {told}"

@@ -63,6 +63,10 @@ class PredictPlan:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    def __repr__(self) -> str:
+        # what a notebook shows of a cell's last line
+        return str(self)
+
 
 def plan_prediction(given: PredictArguments) -> PredictPlan:
     """`akrunner.plan_predict`. Raises: ConfigError: what `predict` itself would raise before it starts anything."""

@@ -15,7 +15,11 @@ _READ_BY = ("dataset", "batches", "per_worker_dataset", "steps_per_epoch")
 
 def nearest(name: Any, names: Iterable[str]) -> str:
     """`"; did you mean 'x'?"`, "" if none of the names is like it."""
-    close = difflib.get_close_matches(name, list(names), 1) if isinstance(name, str) else []
+    if not isinstance(name, str):
+        return ""
+    known = list(names)
+    # of short names another case is another name to difflib
+    close = [one for one in known if one.lower() == name.lower()] or difflib.get_close_matches(name, known, 1)
     return "; did you mean %r?" % close[0] if close else ""
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from akrunner.wire import columns as layout
+from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,10 +33,9 @@ def packed(
     missing = [name for name in names if name not in columns]
     unknown = [name for name in columns if name not in names]
     if unknown:
-        close = difflib.get_close_matches(unknown[0], names, n=1)
-        hint = "; did you mean %r?" % close[0] if close else ""
         raise ValueError(
-            "write_batch was given a column %r, which is not in the output schema (%s)%s" % (unknown[0], ", ".join(names), hint)
+            "write_batch was given a column %r, which is not in the output schema (%s)%s"
+            % (unknown[0], ", ".join(names), nearest(unknown[0], names))
         )
     if missing:
         raise ValueError("write_batch lacks column %r of the output schema (%s)" % (missing[0], ", ".join(names)))
@@ -113,10 +112,9 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
             # a row of several values is a null if all of it is
             present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
-        flat = values.reshape(-1).tolist()
-        if not _are_times(flat):
+        if not _is_time(next((value for value in values.reshape(-1) if value is not None), None)):
             return _objects(name, values, valid, type_)
-        values = _moments(name, flat, type_, _rows(values)).reshape(values.shape)
+        values = _moments(name, values.reshape(-1).tolist(), type_, _rows(values)).reshape(values.shape)
     if values.dtype.kind in "SU":
         return _objects(name, values.astype(object), valid, type_)
     if values.dtype.kind in "Mm":
@@ -136,12 +134,8 @@ def _rows(values: NDArray[Any]) -> NDArray[Any]:
 _UNITS = {"date32[day]": "D", "timestamp[s]": "s", "timestamp[ms]": "ms", "timestamp[us]": "us", "timestamp[ns]": "ns"}
 
 
-def _are_times(values: List[Any]) -> bool:
-    """Whether the first value that is there is a time of Python's or numpy's."""
-    return _is_time(next((value for value in values if value is not None), None))
-
-
 def _is_time(value: Any) -> bool:
+    """Whether it is one of Python's or numpy's."""
     return isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64))
 
 
@@ -419,7 +413,7 @@ def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str
         if isinstance(flat[0], (str, bytes)):
             header, buffers = _strings(name, flat, [len(values), None], rows)
             return header, buffers + [offsets]
-        if _are_times(flat):
+        if _is_time(flat[0]):
             moments = np.concatenate(some) if len(kinds) == 1 and kinds <= set("Mm") else _moments(name, flat, type_, rows)
             joined, there = _counts(name, moments, type_, rows)
             if not there.all():

@@ -241,7 +241,7 @@ akrunner.run("train.py", "iris.csv", num_workers=1, num_ps=1, coordinator=True)
 # -- docs/outputs.md
 
 _COLUMNS = """
-import akrunner, pyarrow, pandas
+import akrunner, numpy, pyarrow, pandas
 frame = pandas.DataFrame({"id": [1], "p": [0.5]})
 """
 _COPIES = """

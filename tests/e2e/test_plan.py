@@ -100,6 +100,7 @@ def test_it_is_read_in_a_terminal(script: Path) -> None:
         "warning: column 'word' has 2 nulls: a script that reads it needs defaults={'word': ...}",
     ):
         assert words in text, text
+    assert repr(plan) == text
     assert "not set: one worker alone" in str(akrunner.plan(script, pa.table(ROWS), output_schema="told string"))
 
 

@@ -105,6 +105,28 @@ def test_what_is_no_type(given: Any, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_numpy_says_it_in_letters() -> None:
+    given = {"id": "<i8", "p": ">f4", "b": "|b1", "t": "<M8[us]", "s": "<U5", "n": "bigint not null"}
+    schema = schema_of(given, "output_schema")
+    assert schema is not None and schema.arrow.types == [
+        pa.int64(),
+        pa.float32(),
+        pa.bool_(),
+        pa.timestamp("us"),
+        pa.string(),
+        pa.int64(),
+    ]
+    whole = np.dtype([("id", "<i8"), ("p", "<f4"), ("v", "<f8", 3), ("s", "S4")])
+    assert _types(whole) == {"id": pa.int64(), "p": pa.float32(), "v": pa.list_(pa.float64(), 3), "s": pa.binary()}
+    for wrong in ({"a": "<c8"}, {"a": "<q9z"}, {"a": "<V8"}):
+        with pytest.raises(SchemaError, match="column 'a'"):
+            schema_of(wrong, "output_schema")
+    with pytest.raises(SchemaError, match="found '<'; numpy's is 'int64' here"):
+        schema_of("id <i8", "output_schema")
+    with pytest.raises(ConfigError):
+        schema_of(np.dtype("i8"), "output_schema")
+
+
 def test_what_is_no_schema() -> None:
     for given in (3, ["id bigint"], dict, pd.DataFrame):
         assert dtypes.items_of(given) is None

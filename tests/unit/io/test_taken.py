@@ -216,3 +216,10 @@ def test_defaults_are_a_value_a_column(given: Any) -> None:
     with pytest.raises(ConfigError, match="^defaults"):
         check_defaults(given)
     assert check_defaults({"a": 0}) == {"a": 0} and check_defaults(None) is None
+
+
+@pytest.mark.parametrize("options", [{"defaults": {"X": 1}}, {"columns": ["X"]}])
+def test_a_name_in_other_letters_is_told(options: Any) -> None:
+    """Of one letter, of which nothing else is alike."""
+    with pytest.raises(SourceError, match=r"no column 'X' .*; did you mean 'x'\?"):
+        opened(pa.table({"x": [1]}), **options)

@@ -88,3 +88,8 @@ def test_what_is_no_mapping() -> None:
     assert checked(None, SCHEMA) == {}
     with pytest.raises(TypeError, match="say which column gets which value"):
         checked(["n"], SCHEMA)  # type: ignore[arg-type]
+
+
+def test_a_name_in_other_letters_is_told() -> None:
+    with pytest.raises(ValueError, match=r"not there: S; .*; did you mean 's'\?"):
+        checked({"S": "a"}, SCHEMA)
