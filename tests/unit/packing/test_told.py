@@ -191,3 +191,23 @@ def test_paths_are_as_the_list_has_them_and_splits_as_the_files_are_called(tmp_p
     assert splits["plain"] == splits["odd"]
     # spelt otherwise, they are not new
     assert akrunner.pack(source / "list.csv", tmp_path / "plain", kind="texts", format="parquet", split="0.5,0.5").rows == 0
+
+
+def test_what_pack_has_written_is_packed_again_from_what_it_was_made_of(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    akrunner.pack(_texts(tmp_path / "in", "a/1.txt", "b/2.txt"), out)
+    for given in ({"kind": "texts", "paths": "path"}, {}):
+        with pytest.raises(akrunner.SourceError, match=r"out/all is what pack has written.* \(--kind rows --label none\)"):
+            akrunner.pack(out / "all", tmp_path / "again", format="parquet", **given)
+    assert akrunner.pack(out / "all", tmp_path / "again", format="parquet", kind="rows", label="none").rows == 2
+    (tmp_path / "t.csv").write_text("a,label,label_name\n1,x,y\n")
+    with pytest.raises(akrunner.SourceError, match="'label_name' has the name of one that pack makes of 'label'"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "other")
+
+
+def test_a_column_of_numbers_has_no_paths(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("score,path\n1,a.txt\n")
+    with pytest.raises(
+        akrunner.ConfigError, match=r"paths \(--paths\): column 'score' is int64, .* there is path\); .*CAST\(score"
+    ):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "out", paths="score")
