@@ -104,6 +104,11 @@ class Earlier:
 def given_of(asked: PackArguments, settings: Settings, earlier: Optional[Earlier] = None) -> Given:
     """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
     source, kind, input_format = asked.source, asked.kind, asked.input_format
+    if source is None:
+        raise SourceError(
+            "source: nothing is given: akrunner.pack(source, output) takes a directory of images or texts, text files, or a table (a path, a list of paths, a pyarrow Table, a "
+            "pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows)"
+        )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
     label = check_text("label", asked.label) if asked.label is not None else None

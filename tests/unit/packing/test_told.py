@@ -211,3 +211,19 @@ def test_a_column_of_numbers_has_no_paths(tmp_path: Path) -> None:
         akrunner.ConfigError, match=r"paths \(--paths\): column 'score' is int64, .* there is path\); .*CAST\(score"
     ):
         akrunner.pack(tmp_path / "t.csv", tmp_path / "out", paths="score")
+
+
+def test_nothing_to_pack_is_told_in_packs_own_words(tmp_path: Path) -> None:
+    with pytest.raises(akrunner.SourceError, match=r"nothing is given: akrunner\.pack\(source, output\) takes a directory"):
+        akrunner.pack(None, tmp_path / "out")
+
+
+def test_files_that_are_nearly_as_large_as_a_shard_are_not_cut(tmp_path: Path) -> None:
+    """As docs/pack.md says: of ten of 100 MB, eight files."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for i in range(10):
+        (source / f"{i}.txt").write_bytes(b"x" * 100_000)
+    akrunner.pack(source, tmp_path / "out", shard_size=128_000)
+    (split,) = json.loads((tmp_path / "out" / "dataset.json").read_text())["splits"].values()
+    assert sorted(one["rows"] for one in split["files"]) == [1] * 6 + [2] * 2
