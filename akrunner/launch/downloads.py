@@ -18,7 +18,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from typing import Any, Generator, Optional, Protocol
+import zlib
+from typing import Any, Generator, Iterator, Optional, Protocol
 
 from akrunner import leftovers
 from akrunner.errors import AkrunnerError
@@ -33,6 +34,7 @@ _SILENCE = 30.0
 #: bytes that come at least in so many seconds, or whoever sends them is taken for dead
 SLOWEST = 16 << 10
 SLOWEST_SECONDS = 60.0
+_GZIP = b"\x1f\x8b"
 
 
 class Bound(Protocol):
@@ -130,8 +132,12 @@ def from_anywhere(url: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def from_web(url: str, budget: Bound) -> Generator[bytes, None, None]:
-    """What is behind http and https, piece by piece; `budget` is told of it only if more is announced than it has. Raises: OSError: it does not come, or hardly."""
+def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes, None, None]:
+    """What is behind http and https, piece by piece; `budget` is told of it only if more is announced than it has.
+
+    Args: unzipped: whether what a server has compressed on its way comes as it was before: a file that is named .gz need not have been.
+    Raises: OSError: it does not come, or hardly; ValueError: it never will.
+    """
     request = urllib.request.Request(_without_user(url))
     user = urllib.parse.urlparse(url)
     if user.username is not None:
@@ -143,17 +149,66 @@ def from_web(url: str, budget: Bound) -> Generator[bytes, None, None]:
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:
             budget.take(expected)
-        came = 0
-        while piece := source.read(CHUNK):
-            came += len(piece)
-            yield piece
+        way = source.headers.get("Content-Encoding", "identity").strip().lower()
+        if not unzipped or way in ("", "identity"):
+            yield from _read(source, expected)
+        elif way in ("gzip", "x-gzip"):
+            yield from _inflated(_read(source, expected))
+        else:
+            raise ValueError(f"its server sends it compressed as {way}, which nobody has asked for")
+
+
+def _read(source: Any, expected: Optional[int]) -> Generator[bytes, None, None]:
+    """All that comes. Raises: OSError: that is not as much as was announced."""
+    came = 0
+    while piece := source.read(CHUNK):
+        came += len(piece)
+        yield piece
     if expected is not None and came != expected:
         raise OSError(f"it broke off after {came} of {expected} bytes")
+
+
+def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """Bytes that were compressed by gzip, no more than a chunk at a time however many they become; as they are if they were not. Raises: OSError: they are damaged."""
+    unzip: Any = None
+    for piece in pieces:
+        if unzip is None and not piece.startswith(_GZIP):
+            yield piece
+            yield from pieces
+            return
+        rest = piece
+        while rest:
+            if unzip is None or (unzip.eof and rest.startswith(_GZIP)):
+                unzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            if unzip.eof:
+                # what stands behind it is nothing to anybody
+                break
+            try:
+                yield unzip.decompress(rest, CHUNK)
+            except zlib.error as e:
+                raise OSError(f"it was damaged on its way: {e}") from None
+            rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
+    if unzip is not None:
+        yield unzip.flush()
+        if not unzip.eof:
+            raise OSError("it broke off before its compressed bytes had ended")
 
 
 def is_web(url: str) -> bool:
     """Whether it is http or https."""
     return url.lower().startswith(("http://", "https://"))
+
+
+def no_host(url: str) -> str:
+    """Why no host can ever be behind a URL of http or https; "": one can."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as e:
+        return str(e)
+    if not host:
+        return "it names no host"
+    return "there is no port 0" if port == 0 else ""
 
 
 def _without_user(url: str) -> str:
@@ -236,4 +291,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         allowed = ("https://",) if request.full_url.lower().startswith("https://") else ("https://", "http://")
         if not target.lower().startswith(allowed):
             raise ValueError(f"it leads on to {target}, which is not {' or '.join(allowed)}")
+        if why := no_host(target):
+            raise ValueError(f"it leads on to {target}, which is no URL: {why}")
         return super().redirect_request(request, *given)

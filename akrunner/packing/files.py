@@ -46,6 +46,7 @@ from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
+from akrunner.packing.texts import other_text
 
 #: of files that are read, or written, together
 _BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024
@@ -88,7 +89,7 @@ def _text(data: bytes) -> Tuple[bytes, str]:
     try:
         text.decode()
     except UnicodeDecodeError as e:
-        return b"", f"it is no UTF-8 text (byte {e.start})"
+        return b"", f"it is no UTF-8 text (byte {e.start}){other_text(text)}"
     return text, ""
 
 

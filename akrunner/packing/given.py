@@ -19,7 +19,7 @@ from akrunner.checks import check_choice, check_names, check_path, check_text, i
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import partitions, readers
+from akrunner.io import packed, partitions, readers
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
@@ -30,7 +30,7 @@ from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.result import counted
 from akrunner.packing.settings import PackArguments, Settings
-from akrunner.schema import Schema, is_list
+from akrunner.schema import Schema, is_list, replaced
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 
@@ -104,6 +104,11 @@ class Earlier:
 def given_of(asked: PackArguments, settings: Settings, earlier: Optional[Earlier] = None) -> Given:
     """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
     source, kind, input_format = asked.source, asked.kind, asked.input_format
+    if source is None:
+        raise SourceError(
+            "source: nothing is given: akrunner.pack(source, output) takes a directory of images or texts, text files, or a table (a path, a list of paths, a pyarrow Table, a "
+            "pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows)"
+        )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
     label = check_text("label", asked.label) if asked.label is not None else None
@@ -326,6 +331,15 @@ def _of_table(
             said += [hint] if hint else []
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
+    # one without a value says nothing of its type
+    new = earlier is None or earlier.settings.get("paths") != paths
+    if paths is not None and new and not lists.can_be_paths(table.schema.field(paths).type):
+        texts_ = [name for name in table.schema.names if lists.can_be_paths(table.schema.field(name).type)]
+        raise ConfigError(
+            f"paths (--paths): column {paths!r} is {table.schema.field(paths).type}, and paths are texts"
+            + (f" (of these there {'are' if len(texts_) > 1 else 'is'} {', '.join(texts_)})" if texts_ else "")
+            + f"; names that are numbers become texts by select={replaced(paths)!r} (--select)"
+        )
     if kind in ("images", "texts", "files") and paths is None:
         if table.replayable and next(iter(table.batches()), None) is None:
             raise SourceError(f"source: there are no rows in {table.name}")
@@ -345,10 +359,7 @@ def _of_table(
     # a new file that lacks the column of classes is told by its name when it is read
     chosen = lists.label_of(table.schema if like is None else like, label)
     clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
-    if clash is not None:
-        raise SourceError(
-            f"source: column {clash!r} has the name of one that pack makes of {chosen!r}; leave it out or rename it with select= (--select)"
-        )
+    _check_made(clash, names, f" of {chosen!r}")
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if table.read_from is None or not where.local:
         return Given(
@@ -364,6 +375,20 @@ def _of_table(
     else:
         asked["whole"] = True
     return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies, hint=hint)
+
+
+def _check_made(clash: Optional[str], names: Optional[List[str]], of: str) -> None:
+    """Args: clash: the column of a table that is called as one that pack makes; of: what it makes that of. Raises: SourceError: there is one."""
+    if clash is None:
+        return
+    if names is not None and packed.find(names) is not None:
+        raise SourceError(
+            f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack again what it was made of, "
+            "or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
+        )
+    raise SourceError(
+        f"source: column {clash!r} has the name of one that pack makes{of}; leave it out or rename it with select= (--select)"
+    )
 
 
 def _of_list(
@@ -388,6 +413,7 @@ def _of_list(
         chosen = earlier.settings.get("label")
         if chosen is not None and chosen not in table.schema.names:
             raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
+    _check_made(lists.made_twice(table.schema, paths, chosen, kind), names, "")
     if below is None:
         # relative to the list, wherever one stands
         below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside
@@ -397,9 +423,9 @@ def _of_list(
         # rows that are packed may say what does not fit: whether there are others is seen later
         with contextlib.suppress(SourceError):
             as_packed = _in_types_of(table, like, earlier.words)
-            index = lists.index_of(as_packed, paths, chosen, below, settings.threads, kind, settings.form, empty=True)
+            index = lists.index_of(as_packed, paths, chosen, below, settings.threads, settings.form, empty=True)
     if index is None:
-        index = lists.index_of(table, paths, chosen, below, settings.threads, kind, settings.form, empty=earlier is not None)
+        index = lists.index_of(table, paths, chosen, below, settings.threads, settings.form, empty=earlier is not None)
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     return Given(kind, where.place, index, label=chosen, asked=asked, said=said, home=where.home, lies=where.lies)
 

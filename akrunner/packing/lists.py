@@ -40,8 +40,6 @@ _USUAL = (
 )
 #: columns that are labels, if nothing else is said
 LABELS = ("label", "labels", "class", "class_name", "category")
-#: that a list of images may not have: they are made
-MADE = ("image", "label", "label_name", "path", "height", "width", "text", "data")
 #: values that are looked at, and the share of them that has to look like paths of images
 _LOOKED, _MOST = 1000, 0.9
 #: values that are looked for on the disk
@@ -140,25 +138,33 @@ def _classes(data_type: pa.DataType) -> bool:
     return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
 
 
+def can_be_paths(data_type: pa.DataType) -> bool:
+    return (
+        is_text(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
+        or pa.types.is_null(data_type)
+    )
+
+
+def made_twice(schema: pa.Schema, paths: str, label: Optional[str], kind: str) -> Optional[str]:
+    """A column of a list that is called as one that is made, None: there is none. Args: paths, label: columns that are packed under other names."""
+    made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
+    taken = ("path", *made, *(("label", "label_name") if label is not None else ()))
+    return next(
+        (name for name in schema.names if name not in (paths, label) and (name in taken or name.startswith("\x1f"))), None
+    )
+
+
 def index_of(
-    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str, form: str, empty: bool
+    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, form: str, empty: bool
 ) -> Index:
     """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs; empty: whether it may have no rows.
 
-    Raises: SourceError: it cannot be read, has no rows, or a column cannot be packed.
+    Raises: SourceError: it cannot be read, or has no rows; SchemaError: a column cannot be packed; DataError: a value of one.
     """
-    made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
     others = [field for field in table.schema if field.name not in (paths, label)]
     check_columns(pa.schema(others), form)
-    for field in others:
-        if (
-            field.name in ("path", *made)
-            or (label is not None and field.name in ("label", "label_name"))
-            or field.name.startswith("\x1f")
-        ):
-            raise SourceError(
-                f"source: column {field.name!r} of the list has the name of one that pack makes; leave it out or rename it with select= (--select)"
-            )
     directory = base if base is None or not is_url(base.encode()) else None
     prefix = (base or "").rstrip("/") + "/" if base is not None and directory is None else ""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if directory is not None else None

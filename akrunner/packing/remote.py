@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import io
 import re
 import threading
@@ -32,8 +33,20 @@ _BY_ONE_REQUEST = 8 << 20
 _TICK = 0.2
 #: protocols may follow each other (simplecache::s3://)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:_-]*://")
+#: names of files that are compressed by themselves
+_ZIPPED = re.compile(r"\.(gz|tgz)([?#]|\Z)", re.IGNORECASE)
 #: what servers answer that will not do better a moment later, and what of it is so for good
+_NO_HTTP, _SAID = (http.client.BadStatusLine, http.client.LineTooLong), 60
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
+
+
+def odd_url(url: str) -> str:
+    """Why nothing is ever behind a URL, half a sentence; "": something may be."""
+    if not _URL.match(url):
+        # a blank before it, say
+        return "it is no URL"
+    why = downloads.no_host(url) if downloads.is_web(url) else ""
+    return redacted(f"it is no URL: {why}") if why else ""
 
 
 class Unfetched(str):
@@ -114,9 +127,8 @@ class Fetcher:
 
     def get(self, url: str, size: int = -1, ticket: Optional[int] = None) -> Tuple[Optional[bytes], str]:
         """Args: size: it was listed with, -1: unknown; ticket: its number among all, None: it needs no room. Returns: (the bytes, ""), or (None, why not)."""
-        # a blank before it, say: nothing knows such a protocol, nor ever will
-        odd = not _URL.match(url)
-        data, why = (None, "it is no URL") if odd else self._tried(url, size, ticket)
+        odd = odd_url(url)
+        data, why = (None, odd) if odd else self._tried(url, size, ticket)
         if ticket is not None:
             self.room.give(ticket) if data is None else self.room.came(ticket, len(data))
         return data, why
@@ -161,7 +173,7 @@ class Fetcher:
             raise _TooLarge(too_large(size, self.most))
         web = downloads.is_web(url)
         pieces = (
-            downloads.from_web(url, self)
+            downloads.from_web(url, self, unzipped=not _ZIPPED.search(url))
             if web
             else _whole(url)
             if 0 <= size <= _BY_ONE_REQUEST
@@ -209,7 +221,8 @@ def _code(error: Exception) -> int:
 def _final(error: Exception) -> bool:
     """Whether it is known not to be there, this time and the next."""
     code = _code(error)
-    return code in _FOR_GOOD or _leads_away(error) if code else isinstance(error, (ValueError, FileNotFoundError))
+    never = (ValueError, FileNotFoundError, http.client.InvalidURL)
+    return code in _FOR_GOOD or _leads_away(error) if code else isinstance(error, never)
 
 
 def _leads_away(error: Exception) -> bool:
@@ -227,6 +240,9 @@ def _why(error: Exception) -> str:
         if _leads_away(error):
             return redacted(f"it leads on to {str(error.headers.get('Location'))[:200]}, which is neither http nor https")
         return "it is redirected without an end"
+    if isinstance(error, _NO_HTTP) and not isinstance(error, http.client.RemoteDisconnected):
+        said = " ".join(str(error).split())[:_SAID]
+        return redacted(f"what answers there does not speak HTTP (it says {said!r})")
     return redacted(in_words(error))
 
 

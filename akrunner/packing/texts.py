@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import Any, Iterator, List, Sequence
 
@@ -18,6 +19,13 @@ _CHUNK = 4 << 20
 #: the longest line
 _MOST_BYTES = 1 << 30
 _ROWS = 16384
+#: what other texts begin with; UTF-32 begins as UTF-16 does, and goes on
+_OTHERS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 
 def lines_of(path: str, column: str) -> TableSource:
@@ -32,6 +40,10 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     """Files whose lines belong together, as the columns of a table. Raises: SourceError: one has more lines than another."""
     counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
+        for path in paths:
+            # bytes of other texts are counted as lines by chance
+            for _ in _lines(path):
+                pass
         shown = ", ".join(f"{redacted(path)} {count:,}" for path, count in zip(paths, counts))
         raise SourceError(
             f'source: files that stand side by side need as many lines each, and they have: {shown}; in quotes, "*.txt" reads one after the other'
@@ -117,7 +129,15 @@ def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
         return lines.cast(pa.string())
     except pa.ArrowInvalid:
         bad = next(i for i, line in enumerate(lines.to_pylist()) if not _is_text(line))
-        raise SourceError(f"source: {path}: line {row + bad + 1} is no UTF-8 text") from None
+        raise SourceError(
+            f"source: {path}: line {row + bad + 1} is no UTF-8 text{other_text(text) if not row else ''}"
+        ) from None
+
+
+def other_text(data: bytes) -> str:
+    """In what a text that is no UTF-8 is written, behind that; "": it does not say."""
+    begins = next((name for mark, name in _OTHERS.items() if data.startswith(mark)), None)
+    return f" (it begins as {begins})" if begins else ""
 
 
 def _is_text(line: bytes) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+import contextlib
+import gzip
+import http.server
+import socketserver
+import threading
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
@@ -24,7 +29,7 @@ class Asked:
         self.sizes.append(size)
         return True
 
-    def _pieces(self, url: str, budget: Any) -> Iterator[bytes]:
+    def _pieces(self, url: str, budget: Any, unzipped: bool) -> Iterator[bytes]:
         left = int(url.rpartition("/")[2])
         while left:
             piece = bytes(min(left, _MB))
@@ -61,3 +66,86 @@ def test_a_file_of_known_size_asks_for_that_and_says_nothing_of_others(asked: As
     assert asked.of(2 * _MB) == [8 * _MB]
     # it has grown since
     assert asked.of(3 * _MB, 2 * _MB) == [2 * _MB, 8 * _MB]
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http:///x.jpg", "it is no URL: it names no host"),
+        ("http://host:99999/x.jpg", "it is no URL: Port out of range 0-65535"),
+        ("http://host:port/x.jpg", "it is no URL: Port could not be cast"),
+        ("http://host:0/x.jpg", "it is no URL: there is no port 0"),
+        ("http://[::1/x.jpg", "it is no URL: Invalid IPv6 URL"),
+        (" http://host/x.jpg", "it is no URL"),
+        ("http://ho st/x.jpg", "URL can't contain control characters"),
+    ],
+)
+def test_what_can_be_no_url_is_broken_at_once(url: str, why: str) -> None:
+    data, said = remote.Fetcher(_MB).get(url)
+    assert data is None and why in said and not isinstance(said, remote.Unfetched)
+
+
+class _Odd(socketserver.StreamRequestHandler):
+    """Answers whoever asks with what the server has under the name."""
+
+    server: Any
+
+    def handle(self) -> None:
+        name = self.rfile.readline().split()[1].decode().lstrip("/")
+        while self.rfile.readline().strip():
+            pass
+        self.server.asked.append(name)
+        self.wfile.write(self.server.answers[name])
+
+
+@contextlib.contextmanager
+def _answering(answers: Dict[str, bytes]) -> Iterator[Tuple[str, List[str]]]:
+    """(the URL, what was asked for)."""
+    server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Odd)  # type: ignore[arg-type]
+    server.answers, server.asked = answers, []
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", server.asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _sent(body: bytes, encoding: str, length: int = 0) -> bytes:
+    return f"HTTP/1.0 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+def test_what_a_server_has_compressed_on_its_way_comes_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_PAUSE", 0.001)
+    data = bytes(range(256)) * 5000
+    zipped = gzip.compress(data)
+    answers = {
+        "x.jpg": _sent(zipped, "gzip"),
+        "two.jpg": _sent(zipped + gzip.compress(b"more") + b"\0\0", "x-gzip"),
+        "plain.jpg": _sent(data, "gzip"),
+        "x.gz": _sent(zipped, "gzip"),
+        "bomb.jpg": _sent(gzip.compress(bytes(50 * _MB)), "gzip"),
+        "cut.jpg": _sent(zipped[:-20], "gzip"),
+        "br.jpg": _sent(zipped, "br"),
+    }
+    with _answering(answers) as (url, _):
+        got = {name: remote.Fetcher(2 * _MB).get(url + name) for name in answers}
+    assert got["x.jpg"] == (data, "") and got["two.jpg"] == (data + b"more", "") and got["plain.jpg"] == (data, "")
+    assert got["x.gz"] == (zipped, "")
+    assert "more than 2,097,152 bytes" in got["bomb.jpg"][1] and "compressed as br" in got["br.jpg"][1]
+    assert "broke off" in got["cut.jpg"][1] and isinstance(got["cut.jpg"][1], remote.Unfetched)
+
+
+def test_what_speaks_no_http_and_where_a_server_leads_nowhere_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_PAUSE", 0.001)
+    answers = {"ssh": b"SSH-2.0-OpenSSH_9.2\r\n", "port": b"HTTP/1.0 302 Found\r\nLocation: http://localhost:99999/x\r\n\r\n"}
+    with _answering(answers) as (url, asked):
+        fetcher = remote.Fetcher(_MB)
+        _, ssh = fetcher.get(url + "ssh")
+        _, port = fetcher.get(url + "port")
+    assert ssh == "what answers there does not speak HTTP (it says 'SSH-2.0-OpenSSH_9.2') (3 tries)"
+    assert isinstance(ssh, remote.Unfetched)
+    assert "it leads on to http://localhost:99999/x, which is no URL: Port out of range" in port
+    assert not isinstance(port, remote.Unfetched) and asked.count("port") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,14 @@ def test_lines_side_by_side_come_in_pieces_of_one_length(tmp_path: Path) -> None
     assert texts.columns_for(["x/a.txt", "b.txt.gz"]) == ["a", "b"]
     with pytest.raises(SourceError, match="--columns"):
         texts.columns_for(["x/a.txt", "y/a.txt"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "latin-1"])
+def test_a_file_of_another_encoding_beside_others_is_told_as_that(tmp_path: Path, encoding: str) -> None:
+    marks = {"utf-16-be": codecs.BOM_UTF16_BE}
+    odd, plain = tmp_path / "odd.txt", tmp_path / "plain.txt"
+    odd.write_bytes(marks.get(encoding, b"") + "\u00e4\u0a0a\n".encode(encoding, "ignore"))
+    plain.write_text("a\n" * 9)
+    begins = "" if encoding == "latin-1" else rf" \(it begins as {encoding[:6].upper()}\)"
+    with pytest.raises(SourceError, match=rf"odd\.txt: line 1 is no UTF-8 text{begins}$"):
+        texts.side_by_side([str(plain), str(odd)], ["a", "b"])

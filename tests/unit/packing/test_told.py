@@ -191,3 +191,39 @@ def test_paths_are_as_the_list_has_them_and_splits_as_the_files_are_called(tmp_p
     assert splits["plain"] == splits["odd"]
     # spelt otherwise, they are not new
     assert akrunner.pack(source / "list.csv", tmp_path / "plain", kind="texts", format="parquet", split="0.5,0.5").rows == 0
+
+
+def test_what_pack_has_written_is_packed_again_from_what_it_was_made_of(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    akrunner.pack(_texts(tmp_path / "in", "a/1.txt", "b/2.txt"), out)
+    for given in ({"kind": "texts", "paths": "path"}, {}):
+        with pytest.raises(akrunner.SourceError, match=r"out/all is what pack has written.* \(--kind rows --label none\)"):
+            akrunner.pack(out / "all", tmp_path / "again", format="parquet", **given)
+    assert akrunner.pack(out / "all", tmp_path / "again", format="parquet", kind="rows", label="none").rows == 2
+    (tmp_path / "t.csv").write_text("a,label,label_name\n1,x,y\n")
+    with pytest.raises(akrunner.SourceError, match="'label_name' has the name of one that pack makes of 'label'"):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "other")
+
+
+def test_a_column_of_numbers_has_no_paths(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("score,path\n1,a.txt\n")
+    with pytest.raises(
+        akrunner.ConfigError, match=r"paths \(--paths\): column 'score' is int64, .* there is path\); .*CAST\(score"
+    ):
+        akrunner.pack(tmp_path / "t.csv", tmp_path / "out", paths="score")
+
+
+def test_nothing_to_pack_is_told_in_packs_own_words(tmp_path: Path) -> None:
+    with pytest.raises(akrunner.SourceError, match=r"nothing is given: akrunner\.pack\(source, output\) takes a directory"):
+        akrunner.pack(None, tmp_path / "out")
+
+
+def test_files_that_are_nearly_as_large_as_a_shard_are_not_cut(tmp_path: Path) -> None:
+    """As docs/pack.md says: of ten of 100 MB, eight files."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for i in range(10):
+        (source / f"{i}.txt").write_bytes(b"x" * 100_000)
+    akrunner.pack(source, tmp_path / "out", shard_size=128_000)
+    (split,) = json.loads((tmp_path / "out" / "dataset.json").read_text())["splits"].values()
+    assert sorted(one["rows"] for one in split["files"]) == [1] * 6 + [2] * 2
