@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional
 
-from akrunner.engines import blame, likely, unseen
+from akrunner.engines import blame, likely, several, unseen
 from akrunner.engines.blame import Blamed
 from akrunner.engines.unseen import wait_share
 
@@ -72,6 +72,7 @@ def whole(record: Mapping[str, Any]) -> float:
 def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
+    record = several.narrowed(record)
     rules = (_of_nodes, _of_busy_python, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python)
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (_of_saving,) if record.get("elsewhere") else rules:
@@ -81,13 +82,17 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
 
 def if_it_waits(record: Mapping[str, Any]) -> str:
     """What a script would wait for of which nobody knows whether it does, "": that is not known either."""
-    suspect = likely.suspect(record)
-    made = _of_node(suspect.node, 1.0, record) if suspect is not None else None
-    return made.what if made is not None else ""
+    found = []
+    for one in several.each(record):
+        suspect = likely.suspect(one)
+        made = _of_node(suspect.node, 1.0, one) if suspect is not None else None
+        found += [made.what] if made is not None else []
+    # of two nobody knows which
+    return found[0] if len(found) == 1 else ""
 
 
 def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     if waiting < WORTH_SAYING or record["by"] == "feed_dict":
         return []
     if not record["nodes"]:
@@ -98,6 +103,11 @@ def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
         if made is not None and made.share >= WORTH_SAYING:
             found.append(made)
     return found
+
+
+def _for_it(record: Mapping[str, Any]) -> float:
+    """Of the time, how much is waiting for the pipeline that is waited for most."""
+    return wait_share(record) * float(record.get("part", 1.0))
 
 
 def _of_passes(node: Blamed, record: Mapping[str, Any]) -> float:
@@ -331,13 +341,13 @@ def _caches(record: Mapping[str, Any]) -> bool:
 
 def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     """The script could wait for less if batches were made while it computes."""
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     seen, chain, ahead = _outermost(record), blame.chain_of(record), _is_ahead(record)
     # newer ones of TensorFlow add one by themselves, which only a look shows
     perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
     if waiting < WORTH_SAYING or not chain or ahead or perhaps:
         return []
-    both = min(waiting, 1 - waiting)
+    both = min(waiting, 1 - wait_share(record))
     if both < WORTH_SAYING:
         return []
     return [
@@ -349,7 +359,7 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
 
 
 def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     if waiting < WORTH_SAYING or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
         return []
     looked, serves = bool(record["nodes"]), blame.cache_of(record)
@@ -402,7 +412,7 @@ def _of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
     first, main = record["first"], record["main"]
     late = first >= _LATE and first >= _LATE_SHARE * main
     # what fills slowly because of what is decoded into it has a rule of its own
-    if not nodes or not late or _of_decoding(record) or record["by"] not in ("dataset", "batches"):
+    if not nodes or not late or record.get("place") or _of_decoding(record) or record["by"] not in ("dataset", "batches"):
         return []
     node = nodes[0]
     where = f" at {blame.place(node['at'])}" if node["at"] else ""
@@ -426,7 +436,8 @@ def _of_decoding(record: Mapping[str, Any]) -> List[Advice]:
         if decoding is None or decoding.get("ours"):
             continue
         late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
-        share = max(late, 0.0)
+        # the first batch is one of the first pipeline's
+        share = 0.0 if record.get("place") else max(late, 0.0)
         where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
         return [
             Advice(

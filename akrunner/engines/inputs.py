@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List, Mapping, Optional, Union
 
-from akrunner.engines import blame, unseen
+from akrunner.engines import blame, several, unseen
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
 from akrunner.engines.base import Stats
 from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
@@ -170,6 +170,7 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
 def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:
     """How much of the time is waiting for input, and what to change."""
     words = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
+    record = several.narrowed(record)
     cache, first = blame.cache_of(record), first_pass(record)
     if cache is not None and first >= _MOSTLY:
         at = blame.chain_of(record)[cache]["at"]

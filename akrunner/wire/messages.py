@@ -82,7 +82,7 @@ def _amounts(value: Any) -> bool:
 
 
 def _nodes(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _NODE) for one in value)
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _NODE) and _some(one.get("of")) for one in value)
 
 
 def _windows(value: Any) -> bool:

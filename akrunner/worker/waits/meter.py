@@ -18,7 +18,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from akrunner.worker.waits import lines, looks, python
+from akrunner.worker.waits import lines, looks, python, ways
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
 #: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
@@ -96,15 +96,15 @@ class Meter(object):
         found.elsewhere = thread != threading.main_thread().ident
         return found
 
-    def before(self, way: Way, of: Optional[int] = None) -> int:
-        """The script is about to make a step. Args: of: id of what it calls, or draws from. Returns: ns, now."""
+    def before(self, way: Way, of: Optional[int] = None, iterator: Optional[int] = None) -> int:
+        """The script is about to make a step. Args: of: id of what it calls, or draws from; iterator: of the one that what it calls is handed. Returns: ns, now."""
         way.settle()
         now = clock()
         last = way.part
         way.turn(of)
         way.source = self._sources.get(of)
         if self.looks is not None and way.name in _READS:
-            self.looks.before(way, last, now)
+            self.looks.before(way, last, now, self._sources.get(iterator) if iterator is not None else way.source)
         after = clock()
         way.skip(after - now)
         return after
@@ -222,6 +222,7 @@ class Meter(object):
         seconds = 1e-9
         calls = self.ways.get("call") or Way("call", self._began)
         looked = [part for part in way.parts.values() if part.looked]
+        waited = ways.waited(way, looked)
         told = {
             "by": way.name,
             "asked": self.steps,
@@ -246,7 +247,7 @@ class Meter(object):
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
             "pipelines": [
-                dict(one, waited=way.waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
+                dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
                 for place, one in enumerate(self.pipelines)
             ],
             "tunes": self.tunes,

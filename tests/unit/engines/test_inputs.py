@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from akrunner.engines import blame, inputs
+from akrunner.engines import blame, inputs, several
 from akrunner.engines.advice import Advice, advised
 from akrunner.engines.unseen import bound, wait_share
 from akrunner.wire import frames, messages
@@ -113,10 +113,10 @@ def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[
 def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     nodes = {"Model": (0.0, 20), "Model::Prefetch": (1.5, 20), "Model::Prefetch::MapAndBatch": (1.4, 20)}
     assert first(record(nodes, CHAIN)).what == "`Map` at train.py:31 runs one call at a time"
-    # another pipeline has fewer kinds that were not seen, if what is fused counts as none
+    # which of two it is, is told by what is fused, too
     told = record(nodes, CHAIN)
     told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
-    assert blame.chain_of(told) == CHAIN
+    assert blame.chain_of(several.narrowed(told)) == CHAIN
     faster = [node("Prefetch", 33), node("Batch", 32), node("ParallelMap", 31), node("TFRecord", 30)]
     assert first(record(nodes, faster)).rule == "busy_map"
 
@@ -457,7 +457,83 @@ def test_the_pipeline_that_was_looked_at_is_taken() -> None:
     other = [node("Batch", 90), node("Filter", 91), node("Generator", 92)]
     told = record(MAPPED, CHAIN)
     told["pipelines"].append({"nodes": other, "passes": 50})
-    assert blame.chain_of(told) == CHAIN and wait_share(told) == 0.8
+    assert blame.chain_of(several.narrowed(told)) == CHAIN and wait_share(told) == 0.8
+
+
+TRAINING = [node("Prefetch", 8, buffer=2), node("Batch", 8, rows=16), node("Map", 8, ops=3), node("Range", 8)]
+VALIDATION = [node("Batch", 9, rows=16), node("Map", 9, ops=4, stateful=True, python=True), node("Range", 9)]
+#: of a loop over both, what was looked at in its first steps: TensorFlow's names for the training's
+OF_TRAINING = {
+    "Root::Prefetch": (0.0047, 20),
+    "Root::Prefetch::MapAndBatch": (0.0072, 19),
+    "Root::Prefetch::MapAndBatch::Range": (0.0001, 314),
+}
+
+
+@pytest.mark.parametrize("tunes", [True, False])
+def test_the_slow_validation_is_blamed_and_not_the_training_that_was_looked_at(tunes: bool) -> None:
+    python = {"calls": 4000, "wall": 7.0, "steps": 7.0, "computed": 6.9}
+    told = record(OF_TRAINING, TRAINING, python=python, tunes=tunes, used=1.0)
+    told["pipelines"] = [
+        {"nodes": TRAINING, "passes": 2, "waited": 0.2},
+        {"nodes": VALIDATION, "passes": 2, "waited": 7.8},
+    ]
+    (said, *_) = inputs.verdict({"inputs": {"chief:0": told}})
+    assert "`Map` at train.py:9 runs Python for every element" in said and "train.py:8" not in " ".join(said)
+
+
+def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
+    """In a session nobody knows which one it waits for."""
+    nodes = {"Model": (0.0, 40), "Model::BatchV2": (0.01, 40), "Model::BatchV2::Map": (1.9, 640)}
+    chain = [node("Batch", 9), node("Map", 9), node("Range", 9)]
+    told = record(nodes, chain, by="session")
+    assert first(told).rule == "map"
+    told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
+    assert advised(told) == []
+    assert inputs.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
+    # but the look was at steps that drew from it
+    nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
+    told["nodes"] = [{"path": p, "own": own, "calls": calls, "of": 1} for p, (own, calls) in nodes.items()]
+    assert first(told).what == "`Map` at train.py:20 runs one call at a time"
+
+
+@pytest.mark.parametrize(
+    "path, first_fits, second_fits",
+    [
+        ("Root", True, True),
+        ("Root::Prefetch::MapAndBatch::Range", True, True),
+        ("Root::MapAndBatch::Range", False, True),
+        ("Root::Prefetch::BatchV2::ParallelMapV2::Range", True, True),
+        ("Root::Prefetch::BatchV2::Range", False, False),
+        ("Root::Prefetch::ParallelMapV2", False, False),
+    ],
+)
+def test_a_node_fits_a_pipeline_that_leaves_none_out(path: str, first_fits: bool, second_fits: bool) -> None:
+    told = {"tunes": True}
+    assert several.fits(path, TRAINING, told) == first_fits and several.fits(path, VALIDATION, told) == second_fits
+    # where TensorFlow adds no prefetch, it is the script's
+    assert not several.fits("Root::Prefetch::MapAndBatch::Range", VALIDATION, {"tunes": False})
+
+
+def test_what_lies_in_functions_and_beside_each_other_fits_too() -> None:
+    told = {"tunes": True}
+    zipped = [node("Batch", 9), node("Zip", 8), node("Map", 7), node("Range", 7), node("Filter", 6), node("Range", 6)]
+    assert several.fits("Root::BatchV2::Zip[1]::Filter::Range", zipped, told)
+    repeated = [node("Repeat", 9, count=1), *SOURCES]
+    assert several.fits("Root::BatchV2::FlatMap[0]::TFRecord", repeated, told)
+    assert several.fits("Root::BatchV2::FlatMap::TensorSlice", repeated, told)
+    assert not several.fits("Root::BatchV2::TFRecord", repeated, told)
+
+
+def test_of_two_iterators_of_a_session_the_one_that_calls_python_is_what_it_waits_for() -> None:
+    other = {"nodes": [node("Batch", 50), node("Range", 50)], "passes": 9}
+    told = within([node("Batch", 32), node("Map", 31, python=True), node("Range", 30)], 9.5)
+    told["pipelines"].append(other)
+    (one,) = advised(told)
+    assert "train.py:31" in one.what and "takes 95% of the time" in one.what
+    # what both may call is not known to be either's
+    told["pipelines"][1] = {"nodes": [node("Batch", 50), node("Generator", 50)], "passes": 9}
+    assert advised(told) == []
 
 
 CLOSED = {

@@ -728,6 +728,41 @@ def test_training_and_validation_are_weighed_apart(asked: meter.Meter, monkeypat
     assert bound({"chief:0": told}, 0.0, 200.0) == "unknown"
 
 
+def test_of_several_pipelines_each_is_looked_at_and_it_is_known_which(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without that, all that was looked at is the training, and the validation is what the loop waits for."""
+
+    class Trace:
+        def stop(self, most: Any = None) -> List[Event]:
+            return [Event(1, "Iterator::Root", "Root", 0, 1000), Event(1, "Iterator::Map", "Root::Map", 0, 1000)]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    looks_of(asked)._steps = 10
+
+    def steps(way: ways.Way, count: int, of: int, *iterators: int) -> None:
+        for number in range(count):
+            of = iterators[number % len(iterators)] if way.name == "dataset" else of
+            began = asked.before(way, of, None if way.name == "dataset" else iterators[0])
+            way.drew(began, began + 1000)
+            asked.after(way, began + 1000)
+
+    asked.pipelines = [{"nodes": [], "passes": 1}, {"nodes": [], "passes": 1}]
+    asked.draws_from(11, 0)
+    asked.draws_from(12, 1)
+    loop, fit, both = (ways.Way(name, 0) for name in ("dataset", "function", "dataset"))
+    steps(loop, 20, 0, 11)
+    steps(loop, 20, 0, 12)
+    assert {of for of, _ in loop.part.nodes} == {0, 1} and loop.part.looked_of == {0: 10, 1: 10}
+    steps(fit, 20, 1, 11)
+    steps(fit, 20, 2, 12)
+    assert [{of for of, _ in part.nodes} for part in fit.parts.values() if part.looked] == [{0}, {1}]
+    assert set(ways.waited(fit, list(fit.parts.values()))) == {0, 1}
+    # a loop over both at once
+    steps(both, 40, 0, 11, 12)
+    assert {of for of, _ in both.part.nodes} == {None} and both.part.looked == 10
+
+
 def test_lines_before_the_first_step_and_of_imports_do_not_count(clocks: meter.Meter) -> None:
     clocks.lines.stop()
     clocks.lines.seen, clocks.lines.looks = {(True, "train.py:5", "tensorflow"): 90}, 90
