@@ -77,6 +77,8 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (_of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
+    if not found and not record.get("elsewhere"):
+        found = _of_standing(record)
     return sorted(found, key=lambda one: (-one.saves, -one.share))
 
 
@@ -586,6 +588,16 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
             )
         ]
     return []
+
+
+def _of_standing(record: Mapping[str, Any]) -> List[Advice]:
+    """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
+    one by one has no clock that tells it from those, but the processor's."""
+    at, share = unseen.standing(record)
+    if record["by"] not in ("dataset", "batches") or share < _BESIDE or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+        return []
+    what = f"{share:.0%} of the time Python waits at {at}, and hardly computes (a network, a lock, a sleep)"
+    return [Advice("beside", share, 0.0, what, _OTHERWISE[1])]
 
 
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:

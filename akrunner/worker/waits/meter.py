@@ -12,7 +12,9 @@ The first step is not counted: graphs are built in it, and buffers filled.
 
 from __future__ import annotations
 
+import glob
 import os
+import sys
 import threading
 import time
 import weakref
@@ -231,6 +233,7 @@ class Meter(object):
             "looks": max(0, self.lines.looks),
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
+            "cards": cards(),
             "idle": idle(self._idled, ticks()),
             "used": (time.process_time() - self._used) * 1e9 / max(1, clock() - self._began),
             "rows": way.rows,
@@ -265,6 +268,17 @@ class Meter(object):
 def cores() -> int:
     """Of the processor, that this task may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+#: of NVIDIA's, AMD's, Windows' below Linux, and other accelerators
+_CARDS = ("nvidia[0-9]*", "kfd", "dxg", "accel", "accel[0-9]*", "apex_[0-9]*", "davinci[0-9]*")
+
+
+def cards() -> Optional[bool]:
+    """Whether there are devices of graphics cards here, None: this system has them elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)
 
 
 def ticks() -> Optional[Tuple[int, int]]:

@@ -618,6 +618,30 @@ def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dic
     assert [inputs.calls_for_change(one) for one in said] == [changes] * len(said)
 
 
+def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
+    """Of operations one by one no clock tells how long they take."""
+    stands = [
+        {"main": True, "at": f"{SCRIPT}:11", "in": "", "share": 0.9, "does": "", "computes": 0.03},
+        {"main": True, "at": f"{SCRIPT}:23", "in": "tensorflow", "share": 0.1, "does": "", "computes": 1.0},
+    ]
+    told = other("dataset", lines=stands, used=0.2)
+    (said,) = inputs.verdict({"inputs": {"a": told}})
+    assert said.startswith("[a] 90% of the time Python waits at train.py:11, and hardly computes") and "saves" not in said
+    assert bound({"a": told}, 0.0, 11.0) == "unknown"
+    # also a sleep after functions of TensorFlow's, which are timed
+    asleep = other("dataset", lines=[{**stands[0], "does": "sleeps"}], within={"calls": 100, "inside": 0.2})
+    assert "waits at train.py:11" in inputs.verdict({"inputs": {"a": asleep}})[0]
+    assert bound({"a": {**told, "lines": [{**stands[1], "share": 1.0}], "used": 1.0}}, 0.0, 11.0) == "compute"
+
+
+@pytest.mark.parametrize(
+    "cards, busy, side", [(False, None, "unknown"), (True, None, "compute"), (True, 0.9, "compute"), (True, 0.0, "unknown")]
+)
+def test_where_neither_the_processor_nor_a_card_is_busy_nothing_computes(cards: bool, busy: Optional[float], side: str) -> None:
+    waits = [{"main": True, "at": f"{SCRIPT}:11", "in": "tensorflow", "share": 0.95, "does": "", "computes": 0.03}]
+    assert bound({"a": other("dataset", lines=waits, used=0.1, cards=cards, busy=busy)}, 0.0, 11.0) == side
+
+
 WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
 
 
