@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from akrunner.engines import blame
 
@@ -183,7 +183,12 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
     if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
         return None
-    shares = {line["at"]: sum(one["share"] for one in own if one["at"] == line["at"]) for line in own}
+    # a line that makes tensors may call the step, too, whose time is known
+    inside = float(record.get("within", {}).get("inside", 0.0)) / max(float(record["wait"] + record["between"]), 1e-9)
+    shares: Dict[str, float] = {}
+    for line in own:
+        share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
+        shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
     most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
     return {**most, "share": shares[most["at"]]}
 

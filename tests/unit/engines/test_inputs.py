@@ -618,6 +618,14 @@ def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dic
     assert [inputs.calls_for_change(one) for one in said] == [changes] * len(said)
 
 
+def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known() -> None:
+    made = {"main": True, "at": f"{SCRIPT}:10", "in": "tensorflow", "share": 0.5, "does": "tensors", "computes": 1.0}
+    parsed = {**made, "at": f"{SCRIPT}:9", "in": "", "share": 0.4, "does": "texts"}
+    told = other("dataset", lines=[made, parsed], within={"calls": 100, "inside": 3.0})
+    assert "train.py:9, which takes texts" in first(told).what and first(told).saves == pytest.approx(0.2)
+    assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
+
+
 def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
     """Of operations one by one no clock tells how long they take."""
     stands = [
