@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.engines import blame
+from akrunner.engines import blame, likely
 
 #: of the time, what Python that is timed must take for its pipeline to be the one that is waited for
 _MOSTLY = 0.5
@@ -91,6 +91,10 @@ def fits(path: str, chain: Sequence[Mapping[str, Any]], record: Mapping[str, Any
     position, branched = 0, False
     for kind, depth in wanted:
         found = _next(kind, depth, own, position, branched)
+        if found is None and kind == "FlatMap" and _next_is_file(own, position):
+            # TensorFlow reads files by one, of their names
+            branched = True
+            continue
         if found is None:
             return False
         position, branched = found + 1, branched or kind in _BRANCHES
@@ -107,6 +111,10 @@ def _next(kind: str, depth: int, own: Sequence[Mapping[str, Any]], position: int
         if not branched and not _may_be_missing(here, one) and deep <= depth:
             return None
     return None
+
+
+def _next_is_file(own: Sequence[Mapping[str, Any]], position: int) -> bool:
+    return any(blame.plain(one["node"]) in likely.FILES for one in own[position : position + 1])
 
 
 def _may_be_missing(kind: str, one: Mapping[str, Any]) -> bool:

@@ -26,6 +26,8 @@ _WAITS = 0.2
 _WAITS_FOR_VALUE = 0.25
 #: cores that are used where nothing computes; of the time, what a card has to work then
 _LITTLE_USED, _BUSY = 0.3, 0.1
+#: of the looks at a line, what must find its thread computing for it to be no wait
+_WAITS_ONLY = 0.3
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -199,7 +201,8 @@ def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
 
 
 def _by_rows(line: Mapping[str, Any]) -> bool:
-    return line.get("does") in ("records", "texts", "tensors")
+    """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
+    return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:

@@ -43,6 +43,8 @@ _DOES = (
     )),
     ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
 )  # fmt: skip
+#: the head of a loop, what it goes through being made once: no comprehension, which works at each step
+_HEAD = re.compile(r"^\s*(async\s+)?for\b(?!.*\bfor\b)")
 _switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
@@ -177,6 +179,9 @@ def does(at: str) -> str:
     except Exception:
         # a file that has gone, or is no text
         return ""
+    if _HEAD.match(text):
+        # of a loop over a dataset it is the waiting; what its maps do stands there, too
+        return "loops"
     return next((name for name, pattern in _DOES if pattern.search(text)), "")
 
 

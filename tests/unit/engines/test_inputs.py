@@ -523,6 +523,16 @@ def test_what_lies_in_functions_and_beside_each_other_fits_too() -> None:
     assert several.fits("Root::BatchV2::FlatMap[0]::TFRecord", repeated, told)
     assert several.fits("Root::BatchV2::FlatMap::TensorSlice", repeated, told)
     assert not several.fits("Root::BatchV2::TFRecord", repeated, told)
+    # as TensorFlow names what reads files, and what `cache` keeps
+    kept = [
+        node("Prefetch", 9),
+        node("Repeat", 9, count=10),
+        node("Cache", 9),
+        node("Batch", 9),
+        node("TFRecord", 9),
+        node("TensorSlice", 9),
+    ]
+    assert several.fits("Root::Prefetch::FiniteRepeat[0]::MemoryCacheImpl::BatchV2::FlatMap[0]::TFRecord", kept, told)
 
 
 def test_of_two_iterators_of_a_session_the_one_that_calls_python_is_what_it_waits_for() -> None:
@@ -624,6 +634,13 @@ def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known
     told = other("dataset", lines=[made, parsed], within={"calls": 100, "inside": 3.0})
     assert "train.py:9, which takes texts" in first(told).what and first(told).saves == pytest.approx(0.2)
     assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
+
+
+def test_what_waits_for_records_does_not_take_them_apart() -> None:
+    """The text of a line has both: `next(iter(rows.map(lambda row: tf.io.parse_single_example(...))))`."""
+    line = {"main": True, "at": f"{SCRIPT}:10", "in": "tensorflow", "share": 0.9, "does": "records", "computes": 0.9}
+    assert "which takes records apart" in first(other("dataset", lines=[line])).what
+    assert advised(other("dataset", lines=[{**line, "computes": 0.05}])) == []
 
 
 def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:

@@ -891,6 +891,9 @@ def test_batches_that_were_all_read_before_the_first_step_are_no_way_of_reading(
         ("log.info('loss %s', loss)", "writes"),
         ("time.sleep(0.1)", "sleeps"),
         ("for batch in dataset:", "loops"),
+        ("for one in rows.map(lambda row: tf.io.parse_single_example(row, spec)).batch(4):", "loops"),
+        ("for one in [tf.io.parse_single_example(row, spec) for row in rows]:", "records"),
+        ("while tf.io.parse_single_example(row, spec):", "records"),
     ],
 )
 def test_a_line_says_what_it_does(line: str, what: str, tmp_path: Any) -> None:
