@@ -34,6 +34,8 @@ _SHORT_PASS = 0.5
 _BESIDE = 0.25
 #: of what reading files otherwise promises to win
 _BESIDE_A_CACHE = 0.4
+#: bytes a second, for which a disk is waited at least
+_DISK = 1e6
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 #: rows of a batch that is large; sources that are many to read at a time
@@ -140,8 +142,12 @@ def first_pass(record: Mapping[str, Any]) -> float:
 
 def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
     """Nobody has looked."""
-    made = _of_node(suspect.node, waiting * suspect.node.share, record) if suspect is not None else None
-    if suspect is None or made is None:
+    if suspect is None:
+        return []
+    passes = _of_passes(suspect.node, record)
+    made = _of_node(suspect.node, waiting * suspect.node.share * passes, record)
+    # what fills a cache is not what the script waits for mostly, if it does so in later passes, too
+    if made is None or made.share < WORTH_SAYING or passes < _PROMISED:
         return []
     # whether rows have come is timed, too
     return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
@@ -301,11 +307,13 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
     if node.kind == "TFRecord":
         return Advice(
             "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
-            "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed"
+            ("" if _from_memory(record) else "a faster disk for it (work_dir=, --work-dir; TMPDIR), ") + "columns= for those that are needed"
             + ("" if _caches(record) else ", cache=True for several passes"),
         )  # fmt: skip
     what = f"{where} parses the rows more slowly than the script takes them"
-    if blame.passes(record) and share * whole(record) < _SHORT_PASS * blame.times(record):
+    # one iterator goes through all of the passes that `repeat=` asks for
+    again = sum(one["passes"] for one in record["pipelines"])
+    if again > 1 and share * whole(record) < _SHORT_PASS * again:
         kept = "" if _caches(record) else "cache=True in it, and "
         return Advice(
             "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
@@ -319,6 +327,12 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
         "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
         + ("; larger batches" if max((one.get("rows", 0) for one in blame.chain_of(record)), default=0) < _LARGE else ""),
     )  # fmt: skip
+
+
+def _from_memory(record: Mapping[str, Any]) -> bool:
+    """Whether no disk was read while the script waited: a file that has just been written is still in memory."""
+    disk = record.get("disk")
+    return disk is not None and disk < _DISK * wait_share(record) * whole(record)
 
 
 def _line_of_python(record: Mapping[str, Any]) -> str:

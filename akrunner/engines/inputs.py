@@ -30,6 +30,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
                   writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
+    disk          bytes that the task's own process had from disks, None: nobody knows
     cards         whether the machine has devices of graphics cards, None: it does not say
     busy          the share of the time in which the graphics cards worked, None: nobody knows
 """

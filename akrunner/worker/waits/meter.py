@@ -62,6 +62,7 @@ class Meter(object):
         self.within = self.within_ns = 0
         self._began = clock()
         self._idled: Optional[Tuple[int, int]] = None
+        self._disk: Optional[int] = None
         self._used = time.process_time()
         self.lines = lines.Lines(bool(steps))
         self.thread: Optional[int] = None
@@ -184,7 +185,7 @@ class Meter(object):
         """`main` is entered. Args: given: rows that the task has got, None: nobody knows yet."""
         self.given = given
         self._began = clock()
-        self._idled = ticks()
+        self._idled, self._disk = ticks(), read()
         self._used = time.process_time()
         try:
             self.lines.start()
@@ -234,6 +235,7 @@ class Meter(object):
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
             "cards": cards(),
+            "disk": None if self._disk is None else max(0, (read() or 0) - self._disk),
             "idle": idle(self._idled, ticks()),
             "used": (time.process_time() - self._used) * 1e9 / max(1, clock() - self._began),
             "rows": way.rows,
@@ -279,6 +281,15 @@ def cards() -> Optional[bool]:
     if not sys.platform.startswith("linux"):
         return None
     return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)
+
+
+def read() -> Optional[int]:
+    """Bytes that this process has had from disks since it started, None: this system does not say."""
+    try:
+        with open("/proc/self/io") as f:
+            return int(f.read().split("\nread_bytes: ")[1].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def ticks() -> Optional[Tuple[int, int]]:

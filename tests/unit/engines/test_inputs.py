@@ -841,6 +841,23 @@ def test_many_short_passes_are_not_answered_with_another_format() -> None:
     assert "cache=True" not in " ".join(one.words for one in advised(kept))
 
 
+def test_who_has_one_loop_over_all_passes_is_not_told_to_make_one() -> None:
+    followed = [OURS[0], node("Repeat", 31, ours=True, count=10), node("Cache", 31, ours=True), *OURS[1:]]
+    looked = record(PARSED, followed, wait=0.45, between=0.25)
+    assert "again and again" not in " ".join(one.words for one in advised(looked))
+    # without a look: what lies behind the cache is at work in the first pass only
+    told = unlooked(followed, wait=0.45, between=0.25, windows=[[4.0, 100, 0.45, 0.25]])
+    assert advised(told) == []
+    uncached = unlooked([OURS[0], followed[1], *OURS[1:]], wait=0.45, between=0.25)
+    assert "parses the rows more slowly" in " ".join(one.what for one in advised(uncached))
+
+
+def test_a_faster_disk_is_for_who_waits_for_a_disk() -> None:
+    seen = {"Root::Prefetch": (0.1, 20), "Root::Prefetch::ParallelMapV2::BatchV2::TFRecord": (1.9, 160)}
+    assert all("a faster disk" in first(record(seen, OURS, disk=disk)).change for disk in (None, 100_000_000))
+    assert first(record(seen, OURS, disk=4096)).change.startswith("columns= for those")
+
+
 def test_a_stream_that_waited_for_rows_waits_for_its_source() -> None:
     told = first(record(PARSED, OURS, spent={"pipe": 3.0}))
     assert told.rule == "pipe" and "waits for rows to come" in told.what

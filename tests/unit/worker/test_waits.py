@@ -411,6 +411,12 @@ def test_cores_that_idle_are_counted() -> None:
     assert meter.idle(None, (1, 1)) is None and meter.idle((1, 1), (1, 1)) is None
 
 
+def test_what_comes_from_a_disk_is_counted_where_the_system_says_so(clocks: meter.Meter) -> None:
+    told = clocks.record()
+    assert (told["disk"] is None) == (meter.read() is None) and told["cards"] in (True, False, None)
+    assert meter.Meter().record()["disk"] is None
+
+
 def test_whose_code_a_line_has_called() -> None:
     assert lines.package("/venv/lib/python3.11/site-packages/pandas/core/frame.py") == "pandas"
     assert lines.package("/venv/lib/python3.11/site-packages/six.py") == "six"
