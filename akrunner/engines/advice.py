@@ -114,6 +114,12 @@ def _for_it(record: Mapping[str, Any]) -> float:
     return wait_share(record) * float(record.get("part", 1.0))
 
 
+def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
+    """Whether TensorFlow may have made a map parallel that was not told to be: fused with its batch, it has the same name then as before."""
+    fused = blame.kinds(node.path)[-1][0] == "MapAndBatch"
+    return fused and bool(record.get("tunes")) and not node.facts.get("stateful") and node.facts.get("parallel") != 1
+
+
 def _of_passes(node: Blamed, record: Mapping[str, Any]) -> float:
     """Of the waiting, how much there was in the passes in which a node works: behind a cache, it is in the first only."""
     return first_pass(record) if _behind(node, blame.cache_of(record), record) else 1.0
@@ -181,6 +187,11 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             f"{node.where} is called {node.calls:.0f} times for one batch, and each call does little",
             change,
         )
+    if node.kind == "Map" and node.alone and _may_be_tuned(node, record):
+        return Advice(
+            "busy_map", share, 0.0, f"{node.where} takes the time, and this TensorFlow may run several calls of it at once by itself",
+            "do less in it, do it once before the job, or give the task more cores",
+        )  # fmt: skip
     if node.kind == "Map" and node.alone:
         # what other cores can take, of those that nothing else uses
         spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)

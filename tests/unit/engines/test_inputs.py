@@ -113,6 +113,11 @@ def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[
 def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     nodes = {"Model": (0.0, 20), "Model::Prefetch": (1.5, 20), "Model::Prefetch::MapAndBatch": (1.4, 20)}
     assert first(record(nodes, CHAIN)).what == "`Map` at train.py:31 runs one call at a time"
+    # newer ones of TensorFlow run it in parallel by themselves, and the name is the same
+    tuned = first(record(nodes, CHAIN, tunes=True))
+    assert tuned.rule == "busy_map" and tuned.saves == 0.0 and "num_parallel_calls" not in tuned.words
+    stateful = [CHAIN[0], CHAIN[1], {**CHAIN[2], "stateful": True}, CHAIN[3]]
+    assert first(record(nodes, stateful, tunes=True)).rule == "map"
     # which of two it is, is told by what is fused, too
     told = record(nodes, CHAIN)
     told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
