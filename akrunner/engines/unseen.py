@@ -78,11 +78,11 @@ def _computes(record: Mapping[str, Any]) -> bool:
     if standing(record)[1] > _SAVES or _idles(record):
         return False
     if record["by"] in _MEASURED:
-        return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)
+        return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
     if record["by"] == "call":
-        return bool(record["outside"] <= 0.5 * steps)
+        return bool(record["outside"] <= _SAVES * steps)
     # what stands between the batches may be reading, too
-    return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) > 0.5
+    return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) >= 1 - _SAVES
 
 
 def in_tensorflow(record: Mapping[str, Any]) -> float:

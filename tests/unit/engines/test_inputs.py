@@ -612,6 +612,10 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
         (other("call", outside=6.0), "unknown", "60% of the time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
+        # a quarter of the time elsewhere is no computing, however it is known
+        (other("call", outside=3.0, looks=3), "unknown", ""),
+        (other("function", outside=3.0, looks=3), "unknown", ""),
+        (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
         (other("call", outside=6.0, looks=3), "unknown", ""),
         (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
