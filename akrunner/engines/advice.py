@@ -20,8 +20,10 @@ _LATE, _LATE_SHARE = 1.0, 0.1
 #: of the time it takes, what Python computes that does not only wait
 _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
-_THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
-_TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+_THREADS = "options.threading.private_threadpool_size = 8"
+_TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
+#: names -> what they were before TensorFlow 2.4
+_BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
 #: of a core, what has to be idle for that
@@ -81,7 +83,16 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
         found += rule(record)
     if not found and not record.get("elsewhere"):
         found = _of_standing(record)
-    return sorted(found, key=lambda one: (-one.saves, -one.share))
+    return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
+
+
+def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:
+    """The change in the names that the script's own TensorFlow has."""
+    version = [int(part) if part.isdigit() else 0 for part in str(record.get("version") or "2.4").split(".")[:2]]
+    change = one.change
+    for name, before in _BEFORE.items() if version < [2, 4] else ():
+        change = change.replace(name, before)
+    return replace(one, change=change)
 
 
 def if_it_waits(record: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     within        of a loop over a dataset: calls of TensorFlow's functions between its steps, seconds inside
     times         as spent: how often
     spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
-    tensorflow    it was imported
+    tensorflow    it was imported; version: of it, "": it was not
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
                   writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows

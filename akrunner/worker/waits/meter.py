@@ -56,6 +56,7 @@ class Meter(object):
         self._fed: Optional[Callable[[], Any]] = None
         self._sources: Dict[Optional[int], Optional[int]] = {}
         self.tunes, self.keeps = False, True
+        self.version = ""
         self.spent: Dict[str, int] = {}
         self.times: Dict[str, int] = {}
         self.given: Optional[int] = None
@@ -256,6 +257,7 @@ class Meter(object):
                 for place, one in enumerate(self.pipelines)
             ],
             "tunes": self.tunes,
+            "version": self.version,
             "keeps": self.keeps,
             "tensorflow": self.tensorflow,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],

@@ -57,6 +57,19 @@ def test_a_map_that_runs_one_call_at_a_time() -> None:
     assert found.words.startswith("`Map` at train.py:31 runs one call at a time: num_parallel_calls=tf.data.AUTOTUNE")
 
 
+@pytest.mark.parametrize(
+    "version, name",
+    [
+        ("1.15.5", "tf.data.experimental.AUTOTUNE"),
+        ("2.3.0", "tf.data.experimental.AUTOTUNE"),
+        ("2.4.1", "tf.data.AUTOTUNE"),
+        ("2.20.0", "tf.data.AUTOTUNE"),
+    ],
+)
+def test_names_are_those_of_the_scripts_own_tensorflow(version: str, name: str) -> None:
+    assert first(record(MAPPED, CHAIN, version=version)).change == f"num_parallel_calls={name}"
+
+
 def test_cores_that_others_use_are_not_promised() -> None:
     found = first(record(MAPPED, CHAIN, idle=0.0))
     assert found.rule == "map" and found.saves == 0 and first(record(MAPPED, CHAIN, idle=None)).saves > 0.2
