@@ -661,6 +661,10 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
                 "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
             )
         ]
+    if record["by"] == "function":
+        # a callback that waits: it draws by itself, so that is no reading
+        words = f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}"
+        return [Advice("between", share, min(share, at_line) * _PROMISED, words, _OTHERWISE[1])]
     # at best the shorter side is done while the longer one is
     return [
         Advice(

@@ -658,6 +658,15 @@ def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known
     assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
 
 
+def test_a_callback_that_sleeps_reads_nothing() -> None:
+    sleeps = {"main": True, "at": f"{SCRIPT}:6", "in": "", "share": 0.8, "does": "sleeps", "computes": 0.0}
+    found = first(other("function", lines=[sleeps], outside=8.0))
+    assert found.what.endswith("Python is most often at train.py:6") and found.change.startswith(
+        "what is no training every hundredth step"
+    )
+    assert "from_generator" in first(other("call", lines=[sleeps], outside=8.0)).change
+
+
 def test_what_waits_for_records_does_not_take_them_apart() -> None:
     """The text of a line has both: `next(iter(rows.map(lambda row: tf.io.parse_single_example(...))))`."""
     line = {"main": True, "at": f"{SCRIPT}:10", "in": "tensorflow", "share": 0.9, "does": "records", "computes": 0.9}
