@@ -583,6 +583,11 @@ def test_a_record_is_checked_when_it_comes() -> None:
         ("windows", [[1]]),
         ("by", None),
         ("lines", {}),
+        ("lines", [{"main": True, "at": "a:1", "in": "", "share": 0.5, "computes": "much"}]),
+        ("nodes", [{"path": "Root", "own": 0.1, "calls": 1, "of": -1}]),
+        ("used", "little"),
+        ("disk", 0.5),
+        ("version", 2),
     ):
         with pytest.raises(frames.WireError):
             messages.read(closed({**told, name: wrong}))
