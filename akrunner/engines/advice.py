@@ -383,9 +383,10 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     seen, chain, ahead = _outermost(record), blame.chain_of(record), _is_ahead(record)
     # newer ones of TensorFlow add one by themselves, which only a look shows
     perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
-    if waiting < WORTH_SAYING or not chain or ahead or perhaps:
+    # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
+    if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
         return []
-    both = min(waiting, 1 - wait_share(record))
+    both = min(waiting, 1 - waiting)
     if both < WORTH_SAYING:
         return []
     return [

@@ -500,6 +500,14 @@ def test_the_slow_validation_is_blamed_and_not_the_training_that_was_looked_at(t
     assert "`Map` at train.py:9 runs Python for every element" in said and "train.py:8" not in " ".join(said)
 
 
+def test_a_prefetch_of_the_validation_is_not_promised_the_trainings_time() -> None:
+    nodes = {"Root": (0.0, 20), "Root::MapAndBatch": (1.9, 20)}
+    alone = record(nodes, VALIDATION, wait=6.0, between=4.0)
+    assert "prefetch" in [one.rule for one in advised(alone)]
+    both = [{"nodes": TRAINING, "passes": 2, "waited": 0.1}, {"nodes": VALIDATION, "passes": 2, "waited": 5.9}]
+    assert "prefetch" not in [one.rule for one in advised({**alone, "pipelines": both})]
+
+
 def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
     """In a session nobody knows which one it waits for."""
     nodes = {"Model": (0.0, 40), "Model::BatchV2": (0.01, 40), "Model::BatchV2::Map": (1.9, 640)}
