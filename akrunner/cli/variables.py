@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from typing import Callable, Dict, List, Mapping
 
+from akrunner.checks import check_host
+from akrunner.errors import ConfigError
 from akrunner.jobfile import HEADS
 from akrunner.options import OPTIONS, of_command
 
@@ -21,6 +24,18 @@ _OTHERS = (
 _NUMBERS: Dict[str, Callable[[str], object]] = {"int": int, "float": float}
 
 
+def _checks() -> Dict[str, Callable[[str, object], object]]:
+    """Option -> what refuses a value of it, in a job."""
+    # schemas, and Arrow with them: most commands need no more than the names
+    from akrunner.spec import ResourceSpec, SupervisionSpec
+
+    def of(spec: Callable[..., object]) -> Callable[[str, object], object]:
+        return lambda name, value: spec(**{name: value})
+
+    numbers = {one.name: of(spec) for spec in (ResourceSpec, SupervisionSpec) for one in dataclasses.fields(spec)}
+    return {**numbers, "bind_host": check_host, "advertised_host": check_host}
+
+
 def wrong(environment: Mapping[str, str]) -> List[str]:
     """In words, which variables that give options their defaults hold what no job takes. None is shown."""
     told = []
@@ -34,10 +49,26 @@ def wrong(environment: Mapping[str, str]) -> List[str]:
             told.append(f"{one.variable} is none of what --{one.name.replace('_', '-')} takes: {', '.join(words)}")
         if kind in _NUMBERS:
             try:
-                _NUMBERS[kind](value)
+                number = _NUMBERS[kind](value)
             except ValueError:
                 told.append(f"{one.variable} holds no {'whole number' if kind == 'int' else 'number'}")
+                continue
+            found = _refused(one.name, number)
+        else:
+            found = "" if words else _refused(one.name, value)
+        told += [f"{one.variable} is out of its range: {found}"] if found else []
     return told
+
+
+def _refused(name: str, value: object) -> str:
+    """What a job says of an option's value, without it; "": it takes it."""
+    check = _checks().get(name)
+    try:
+        if check is not None:
+            check(name, value)
+    except ConfigError as e:
+        return str(e).partition(": ")[2] or str(e)
+    return ""
 
 
 def unread(environment: Mapping[str, str], command: str) -> List[str]:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional
 
-from akrunner.engines import blame, likely, unseen
+from akrunner.engines import blame, likely, several, unseen
 from akrunner.engines.blame import Blamed
 from akrunner.engines.unseen import wait_share
 
@@ -20,8 +20,10 @@ _LATE, _LATE_SHARE = 1.0, 0.1
 #: of the time it takes, what Python computes that does not only wait
 _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
-_THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
-_TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+_THREADS = "options.threading.private_threadpool_size = 8"
+_TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
+#: names -> what they were before TensorFlow 2.4
+_BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
 #: of a core, what has to be idle for that
@@ -34,6 +36,8 @@ _SHORT_PASS = 0.5
 _BESIDE = 0.25
 #: of what reading files otherwise promises to win
 _BESIDE_A_CACHE = 0.4
+#: bytes a second, for which a disk is waited at least
+_DISK = 1e6
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 #: rows of a batch that is large; sources that are many to read at a time
@@ -72,22 +76,38 @@ def whole(record: Mapping[str, Any]) -> float:
 def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
+    record = several.narrowed(record)
     rules = (_of_nodes, _of_busy_python, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python)
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (_of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
-    return sorted(found, key=lambda one: (-one.saves, -one.share))
+    if not found and not record.get("elsewhere"):
+        found = _of_standing(record)
+    return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
+
+
+def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:
+    """The change in the names that the script's own TensorFlow has."""
+    version = [int(part) if part.isdigit() else 0 for part in str(record.get("version") or "2.4").split(".")[:2]]
+    change = one.change
+    for name, before in _BEFORE.items() if version < [2, 4] else ():
+        change = change.replace(name, before)
+    return replace(one, change=change)
 
 
 def if_it_waits(record: Mapping[str, Any]) -> str:
     """What a script would wait for of which nobody knows whether it does, "": that is not known either."""
-    suspect = likely.suspect(record)
-    made = _of_node(suspect.node, 1.0, record) if suspect is not None else None
-    return made.what if made is not None else ""
+    found = []
+    for one in several.each(record):
+        suspect = likely.suspect(one)
+        made = _of_node(suspect.node, 1.0, one) if suspect is not None else None
+        found += [made.what] if made is not None else []
+    # of two nobody knows which
+    return found[0] if len(found) == 1 else ""
 
 
 def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     if waiting < WORTH_SAYING or record["by"] == "feed_dict":
         return []
     if not record["nodes"]:
@@ -98,6 +118,17 @@ def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
         if made is not None and made.share >= WORTH_SAYING:
             found.append(made)
     return found
+
+
+def _for_it(record: Mapping[str, Any]) -> float:
+    """Of the time, how much is waiting for the pipeline that is waited for most."""
+    return wait_share(record) * float(record.get("part", 1.0))
+
+
+def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
+    """Whether TensorFlow may have made a map parallel that was not told to be: fused with its batch, it has the same name then as before."""
+    fused = blame.kinds(node.path)[-1][0] == "MapAndBatch"
+    return fused and bool(record.get("tunes")) and not node.facts.get("stateful") and node.facts.get("parallel") != 1
 
 
 def _of_passes(node: Blamed, record: Mapping[str, Any]) -> float:
@@ -128,8 +159,12 @@ def first_pass(record: Mapping[str, Any]) -> float:
 
 def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
     """Nobody has looked."""
-    made = _of_node(suspect.node, waiting * suspect.node.share, record) if suspect is not None else None
-    if suspect is None or made is None:
+    if suspect is None:
+        return []
+    passes = _of_passes(suspect.node, record)
+    made = _of_node(suspect.node, waiting * suspect.node.share * passes, record)
+    # what fills a cache is not what the script waits for mostly, if it does so in later passes, too
+    if made is None or made.share < WORTH_SAYING or passes < _PROMISED:
         return []
     # whether rows have come is timed, too
     return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
@@ -163,6 +198,11 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             f"{node.where} is called {node.calls:.0f} times for one batch, and each call does little",
             change,
         )
+    if node.kind == "Map" and node.alone and _may_be_tuned(node, record):
+        return Advice(
+            "busy_map", share, 0.0, f"{node.where} takes the time, and this TensorFlow may run several calls of it at once by itself",
+            "do less in it, do it once before the job, or give the task more cores",
+        )  # fmt: skip
     if node.kind == "Map" and node.alone:
         # what other cores can take, of those that nothing else uses
         spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)
@@ -289,11 +329,13 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
     if node.kind == "TFRecord":
         return Advice(
             "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
-            "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed"
+            ("" if _from_memory(record) else "a faster disk for it (work_dir=, --work-dir; TMPDIR), ") + "columns= for those that are needed"
             + ("" if _caches(record) else ", cache=True for several passes"),
         )  # fmt: skip
     what = f"{where} parses the rows more slowly than the script takes them"
-    if blame.passes(record) and share * whole(record) < _SHORT_PASS * blame.times(record):
+    # one iterator goes through all of the passes that `repeat=` asks for
+    again = sum(one["passes"] for one in record["pipelines"])
+    if again > 1 and share * whole(record) < _SHORT_PASS * again:
         kept = "" if _caches(record) else "cache=True in it, and "
         return Advice(
             "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
@@ -307,6 +349,12 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
         "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
         + ("; larger batches" if max((one.get("rows", 0) for one in blame.chain_of(record)), default=0) < _LARGE else ""),
     )  # fmt: skip
+
+
+def _from_memory(record: Mapping[str, Any]) -> bool:
+    """Whether no disk was read while the script waited: a file that has just been written is still in memory."""
+    disk = record.get("disk")
+    return disk is not None and disk < _DISK * wait_share(record) * whole(record)
 
 
 def _line_of_python(record: Mapping[str, Any]) -> str:
@@ -331,11 +379,12 @@ def _caches(record: Mapping[str, Any]) -> bool:
 
 def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     """The script could wait for less if batches were made while it computes."""
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     seen, chain, ahead = _outermost(record), blame.chain_of(record), _is_ahead(record)
     # newer ones of TensorFlow add one by themselves, which only a look shows
     perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
-    if waiting < WORTH_SAYING or not chain or ahead or perhaps:
+    # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
+    if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
         return []
     both = min(waiting, 1 - waiting)
     if both < WORTH_SAYING:
@@ -349,7 +398,7 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
 
 
 def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
-    waiting = wait_share(record)
+    waiting = _for_it(record)
     if waiting < WORTH_SAYING or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
         return []
     looked, serves = bool(record["nodes"]), blame.cache_of(record)
@@ -402,7 +451,7 @@ def _of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
     first, main = record["first"], record["main"]
     late = first >= _LATE and first >= _LATE_SHARE * main
     # what fills slowly because of what is decoded into it has a rule of its own
-    if not nodes or not late or _of_decoding(record) or record["by"] not in ("dataset", "batches"):
+    if not nodes or not late or record.get("place") or _of_decoding(record) or record["by"] not in ("dataset", "batches"):
         return []
     node = nodes[0]
     where = f" at {blame.place(node['at'])}" if node["at"] else ""
@@ -426,7 +475,8 @@ def _of_decoding(record: Mapping[str, Any]) -> List[Advice]:
         if decoding is None or decoding.get("ours"):
             continue
         late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
-        share = max(late, 0.0)
+        # the first batch is one of the first pipeline's
+        share = 0.0 if record.get("place") else max(late, 0.0)
         where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
         return [
             Advice(
@@ -577,6 +627,16 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
     return []
 
 
+def _of_standing(record: Mapping[str, Any]) -> List[Advice]:
+    """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
+    one by one has no clock that tells it from those, but the processor's."""
+    at, share = unseen.standing(record)
+    if record["by"] not in ("dataset", "batches") or share < _BESIDE or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+        return []
+    what = f"{share:.0%} of the time Python waits at {at}, and hardly computes (a network, a lock, a sleep)"
+    return [Advice("beside", share, 0.0, what, _OTHERWISE[1])]
+
+
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
     """The script hands TensorFlow's functions what it has read itself."""
     seconds = max(float(record["wait"] + record["between"]), 1e-9)
@@ -602,6 +662,10 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
                 "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
             )
         ]
+    if record["by"] == "function":
+        # a callback that waits: it draws by itself, so that is no reading
+        words = f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}"
+        return [Advice("between", share, min(share, at_line) * _PROMISED, words, _OTHERWISE[1])]
     # at best the shorter side is done while the longer one is
     return [
         Advice(

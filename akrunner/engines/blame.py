@@ -18,7 +18,7 @@ _PASSIVE = {
     "Root", "Model", "Prefetch", "Options", "Repeat", "FlatMap", "Zip", "Take", "Skip", "Concatenate", "Shard", "Rebatch", "MaxIntraOpParallelism",
     "PrivateThreadPool", "AssertNext", "Optimize", "FiniteTake", "EmptyRepeat", "MemoryCache", "MemoryCacheReader", "Interleave",
 }  # fmt: skip
-_HOW = {"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool", "AssertNext", "Optimize"}
+HOW = {"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool", "AssertNext", "Optimize"}
 _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?)(V\d+|Impl)?(\[\d+\])?$")
 #: those that read several datasets
 SEVERAL = ("FlatMap", "Interleave")
@@ -79,7 +79,7 @@ def kinds(path: str) -> List[Tuple[str, bool]]:
 
 def outermost(nodes: Sequence[str]) -> str:
     """The kind of the first node that does something, "": there is none. Others only say how."""
-    return next((kind for kind in nodes if kind not in _HOW), "")
+    return next((kind for kind in nodes if kind not in HOW), "")
 
 
 def hands_on(name: str) -> bool:
@@ -88,17 +88,9 @@ def hands_on(name: str) -> bool:
 
 
 def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like. Where nobody has looked, of the one that was
-    waited for most."""
-    paths = [set(kind for kind, _ in kinds(node["path"])) for node in record["nodes"]]
-    seen = {one for kind in set().union(*paths) for one in FUSED.get(kind, (kind,))}
-
-    def alike(pipeline: Mapping[str, Any]) -> Tuple[int, float, int]:
-        own = {plain(node["node"]) for node in pipeline["nodes"]}
-        return len(own & seen) - len(own - seen) if seen else 0, pipeline.get("waited", 0.0), pipeline["passes"]
-
-    pipelines = sorted(record["pipelines"], key=alike)
-    return list(pipelines[-1]["nodes"]) if pipelines else []
+    """The datasets of the pipeline that the script waits for; of several, `several.narrowed` says which one that is. None: nobody knows."""
+    pipelines = record["pipelines"]
+    return list(pipelines[0]["nodes"]) if len(pipelines) == 1 else []
 
 
 def reader_of(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -141,6 +133,11 @@ def _repeats(node: Mapping[str, Any]) -> bool:
     return plain(node["node"]) in ("Repeat", "ShuffleAndRepeat")
 
 
+def calls_python(node: Mapping[str, Any]) -> bool:
+    """Whether a dataset calls Python: a generator, or a map with a `py_function`."""
+    return bool(node.get("python")) or plain(node["node"]) == "Generator"
+
+
 def plain(name: str) -> str:
     """A kind of dataset without what says how it does it."""
     return kinds(name)[0][0]
@@ -148,8 +145,7 @@ def plain(name: str) -> str:
 
 def blamed(record: Mapping[str, Any]) -> List[Blamed]:
     """The nodes that are waited for, most first; none: nobody has looked."""
-    took, calls = _summed(record["nodes"], "own"), _summed(record["nodes"], "calls")
-    own = _active(took)
+    calls, own = _summed(record["nodes"], "calls"), active(record["nodes"])
     total = sum(own.values())
     draws = sum(count for path, count in calls.items() if "::" not in path) or 1
     chain = chain_of(record)
@@ -157,11 +153,11 @@ def blamed(record: Mapping[str, Any]) -> List[Blamed]:
     for path, seconds in sorted(own.items(), key=lambda one: -one[1]):
         if total <= 0 or seconds / total < _WORTH_NAMING:
             continue
-        of_path, depths = kinds(path), _depths(path)
+        of_path, deep = kinds(path), depths(path)
         kind, parallel = of_path[-1]
-        facts = _facts(of_path, depths, chain)
+        facts = _facts(of_path, deep, chain)
         several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
-        read = _facts(of_path[: several[-1] + 1], depths, chain) if several else {}
+        read = _facts(of_path[: several[-1] + 1], deep, chain) if several else {}
         source, ours = read.get("at", ""), bool(facts.get("ours") or (read.get("ours") and not facts))
         # fused with its batch, a map is called for each of the batch's rows
         rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
@@ -183,9 +179,9 @@ def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> Dict[str, float]:
     return found
 
 
-def _active(own: Mapping[str, float]) -> Dict[str, float]:
+def active(nodes: Sequence[Mapping[str, Any]]) -> Dict[str, float]:
     """Seconds in which each node itself worked: who hands on does not, and who works in threads of its own waits while what it draws from works."""
-    found: Dict[str, float] = {}
+    own, found = _summed(nodes, "own"), {}
     for path, seconds in own.items():
         kind, parallel = kinds(path)[-1]
         if kind in _PASSIVE:
@@ -195,7 +191,7 @@ def _active(own: Mapping[str, float]) -> Dict[str, float]:
     return found
 
 
-def _depths(path: str) -> List[int]:
+def depths(path: str) -> List[int]:
     """For each node of a path: how many functions of interleaves and flat_maps have given the dataset it belongs to."""
     found, depth = [], 0
     for part in path.split("::"):

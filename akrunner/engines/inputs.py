@@ -25,11 +25,13 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     within        of a loop over a dataset: calls of TensorFlow's functions between its steps, seconds inside
     times         as spent: how often
     spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
-    tensorflow    it was imported
+    tensorflow    it was imported; version: of it, "": it was not
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
                   writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
+    disk          bytes that the task's own process had from disks, None: nobody knows
+    cards         whether the machine has devices of graphics cards, None: it does not say
     busy          the share of the time in which the graphics cards worked, None: nobody knows
 """
 
@@ -37,7 +39,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List, Mapping, Optional, Union
 
-from akrunner.engines import blame, unseen
+from akrunner.engines import blame, several, unseen
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
 from akrunner.engines.base import Stats
 from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
@@ -170,6 +172,7 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
 def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:
     """How much of the time is waiting for input, and what to change."""
     words = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
+    record = several.narrowed(record)
     cache, first = blame.cache_of(record), first_pass(record)
     if cache is not None and first >= _MOSTLY:
         at = blame.chain_of(record)[cache]["at"]

@@ -45,7 +45,7 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     # `task_config` made all that works, or has waited for rows itself
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
         return Suspect(_blamed(ours[0], record), False)
-    called = next((one for one in works if _calls_python(one)), None)
+    called = next((one for one in works if blame.calls_python(one)), None)
     python = record.get("python", {})
     took, calls = python.get("steps", 0.0), python.get("calls", 0)
     if called is not None and took + calls * _CALL >= _MUCH * waited:
@@ -80,7 +80,7 @@ def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
     """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
     for it."""
     chain = blame.chain_of(record)
-    called = next((one for one in chain if _calls_python(one)), None)
+    called = next((one for one in chain if blame.calls_python(one)), None)
     whole = float(record["wait"] + record["between"])
     if called is None or whole <= 0:
         return None
@@ -94,10 +94,6 @@ def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
 
 def _kind(node: Mapping[str, Any]) -> str:
     return blame.plain(node["node"])
-
-
-def _calls_python(node: Mapping[str, Any]) -> bool:
-    return bool(node.get("python")) or _kind(node) == "Generator"
 
 
 def _drawn_from(works: List[Dict[str, Any]], chain: List[Dict[str, Any]], record: Mapping[str, Any]) -> List[Dict[str, Any]]:
@@ -139,7 +135,7 @@ def _idle(record: Mapping[str, Any]) -> bool:
 
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
-    if _kind(node) != "Map" or node.get("ours") or _calls_python(node):
+    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node):
         return False
     # what was said is done: it was told to run one call
     told = node.get("parallel") == 1
@@ -148,7 +144,7 @@ def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map is called for each row, and had little time for it."""
-    if _kind(node) != "Map" or node.get("ours") or _calls_python(node) or node.get("decodes"):
+    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node) or node.get("decodes"):
         return False
     made = _blamed(node, record)
     return made.call < CHEAP and made.calls >= MANY

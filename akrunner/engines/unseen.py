@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from akrunner.engines import blame
 
@@ -24,6 +24,10 @@ _SAVES = 0.25
 _WAITS = 0.2
 #: of the looks, what a line that waits for a value of TensorFlow's must have to be a card that computes
 _WAITS_FOR_VALUE = 0.25
+#: cores that are used where nothing computes; of the time, what a card has to work then
+_LITTLE_USED, _BUSY = 0.3, 0.1
+#: of the looks at a line, what must find its thread computing for it to be no wait
+_WAITS_ONLY = 0.3
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -71,12 +75,14 @@ def _computes(record: Mapping[str, Any]) -> bool:
         return False
     if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
+    if standing(record)[1] > _SAVES or _idles(record):
+        return False
     if record["by"] in _MEASURED:
-        return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)
+        return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
     if record["by"] == "call":
-        return bool(record["outside"] <= 0.5 * steps)
+        return bool(record["outside"] <= _SAVES * steps)
     # what stands between the batches may be reading, too
-    return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) > 0.5
+    return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) >= 1 - _SAVES
 
 
 def in_tensorflow(record: Mapping[str, Any]) -> float:
@@ -100,6 +106,52 @@ def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
     return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
+
+
+def standing(record: Mapping[str, Any]) -> Tuple[str, float]:
+    """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
+    in which it stands at such lines; "": there is none."""
+    lines = [
+        line
+        for line in record["lines"]
+        # the head of a loop waits for the input, or lets go of batches
+        if line["main"] and line["in"] not in _TENSORFLOW and line.get("does") != "loops" and line.get("computes", 1.0) < 0.5
+    ]
+    steps = float(record["wait"] + record["between"])
+    if record["looks"] < ENOUGH or not lines or steps <= 0:
+        return "", 0.0
+    most = max(lines, key=lambda line: float(line["share"]))
+    # what is written is timed, and has words of its own
+    share = sum(float(line["share"]) for line in lines) - saving(record) / steps
+    return blame.place(most["at"]) + (f" ({most['in']})" if most["in"] else ""), max(0.0, min(1.0, share))
+
+
+def _idles(record: Mapping[str, Any]) -> bool:
+    """Whether neither the processor computes, nor a card: what the script waits for is none of them. Where nobody has looked at cards, a script that waits in TensorFlow may
+    wait for one, if there is one."""
+    used = record.get("used")
+    if used is None or used >= _LITTLE_USED:
+        return False
+    if record["busy"] is not None:
+        return bool(record["busy"] < _BUSY)
+    if record.get("cards") is False:
+        return True
+    return bool(record["looks"] >= ENOUGH and _waits_for_values(record) < _WAITS_FOR_VALUE)
+
+
+def _waits_for_values(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread waits in TensorFlow, as for a card's value."""
+    return float(
+        sum(
+            line["share"]
+            for line in record["lines"]
+            if line["main"]
+            and line.get("does") != "sleeps"
+            and line["in"] in _TENSORFLOW
+            and line.get("computes", 1.0) < 0.5
+            and not _by_rows(line)
+        )
+    )
 
 
 def saving(record: Mapping[str, Any]) -> float:
@@ -127,15 +179,18 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
     looks at it. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
     lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
-    waits = sum(
-        line["share"] for line in lines if line["in"] in _TENSORFLOW and line.get("computes", 1.0) < 0.5 and not _by_rows(line)
-    )
+    waits = _waits_for_values(record)
     # where a loop begins anew, batches are let go of: what waits there is TensorFlow
     lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
     if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
         return None
-    shares = {line["at"]: sum(one["share"] for one in own if one["at"] == line["at"]) for line in own}
+    # a line that makes tensors may call the step, too, whose time is known
+    inside = float(record.get("within", {}).get("inside", 0.0)) / max(float(record["wait"] + record["between"]), 1e-9)
+    shares: Dict[str, float] = {}
+    for line in own:
+        share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
+        shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
     most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
     return {**most, "share": shares[most["at"]]}
 
@@ -146,7 +201,8 @@ def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
 
 
 def _by_rows(line: Mapping[str, Any]) -> bool:
-    return line.get("does") in ("records", "texts", "tensors")
+    """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
+    return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:

@@ -82,7 +82,7 @@ def _amounts(value: Any) -> bool:
 
 
 def _nodes(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _NODE) for one in value)
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _NODE) and _some(one.get("of")) for one in value)
 
 
 def _windows(value: Any) -> bool:
@@ -106,7 +106,9 @@ def _pipelines(value: Any) -> bool:
 
 
 def _lines(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _LINE) for one in value)
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and _fit(one, _LINE) and _amount(one.get("computes", 0)) for one in value
+    )
 
 
 def _maybe_amount(value: Any) -> bool:
@@ -133,6 +135,13 @@ _INPUT = {
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
     "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip
+#: of that, what not each system says
+_INPUT_TOO = {
+    **{name: _amounts for name in ("calls", "python", "times", "within")},
+    "used": _maybe_amount,
+    "disk": _some,
+    "version": _text,
+}
 #: a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
 #: kind of frame -> {field: what it must be}
@@ -191,7 +200,7 @@ def read(frame: frames.Frame) -> Dict[str, Any]:
         _check(
             "closed",
             body["input"],
-            {name: _amounts for name in ("calls", "python", "times", "within") if name in body["input"]},
+            {name: fits for name, fits in _INPUT_TOO.items() if name in body["input"]},
         )
     if kind == frames.CLOSED and "unasked" in body:
         _check("closed", body, {"unasked": _texts})

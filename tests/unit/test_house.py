@@ -254,6 +254,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
         "errors",
         "prepare",
+        "spec",
         "tables",
         "warming",
         "",

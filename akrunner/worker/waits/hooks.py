@@ -194,7 +194,9 @@ def _watch_functions(made: Meter) -> None:
                 return timing.quickly(calls, began, real, (self,) + args, kwargs)
             name, of = "call", None
         try:
-            return timing.timed(made, name, of, real, (self,) + args, kwargs)
+            return timing.timed(
+                made, name, of, real, (self,) + args, kwargs, iterator=_handed(args) if made.looks is not None else None
+            )
         except BaseException as e:
             raise shown.cut(e)
 
@@ -211,6 +213,16 @@ def _handed_one(args: Sequence[Any]) -> bool:
         # a class that is no key, or has no name: it is the script's
         return False
     return False
+
+
+def _handed(args: Sequence[Any]) -> Optional[int]:
+    """id of the iterator that a function is handed, None: it is none that is known, or there are several."""
+    try:
+        found = [one for one in args if _iterators.get(type(one), True) and _is_iterator(one)]
+        return id(found[0]._iterator_resource) if len(found) == 1 else None
+    except Exception:
+        # that of a strategy has one for each card
+        return None
 
 
 def _is_iterator(value: Any) -> bool:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 #: seconds between two looks, on average: always, and where the doctor was asked for
 _SELDOM, _OFTEN = 0.2, 0.005
-#: seconds after which a thread that computes in Python lets others go on, where the doctor was asked for. With Python's own 0.005 a look would come only when the
-#: script waits for something, and of a step that is shorter nothing else would be seen
-_YIELD = 0.0002
 #: seconds that a look waits once more, on average, after Python's lock was had, and after which a thread that computes lets it go meanwhile: where it came free the first
 #: time, the script has let it go, which tells nothing of where its time goes
 _MOMENT, _SOON = 0.0004, 0.00005
@@ -46,6 +43,8 @@ _DOES = (
     )),
     ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
 )  # fmt: skip
+#: the head of a loop, what it goes through being made once: no comprehension, which works at each step
+_HEAD = re.compile(r"^\s*(async\s+)?for\b(?!.*\bfor\b)")
 _switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
@@ -78,11 +77,7 @@ class Lines(object):
         self._stopped.set()
 
     def _run(self) -> None:
-        if not self._often:
-            self._looking(None)
-            return
-        with _switching(_YIELD):
-            self._looking(Cards())
+        self._looking(Cards() if self._often else None)
 
     def _looking(self, cards: Optional[Cards]) -> None:
         # looks at even distances fall into step with a loop, and meet the same line each time
@@ -93,13 +88,10 @@ class Lines(object):
             try:
                 if self.also is not None:
                     self.also()
-                if self._often:
-                    self._weigh(self._look_around())
-                else:
-                    with _switching(_SOON):
-                        self._stopped.wait(_MOMENT * distances.uniform(0.5, 1.5))
-                        at = self._look_around()
-                    self._weigh(at)
+                with _switching(_SOON):
+                    self._stopped.wait(_MOMENT * distances.uniform(0.5, 1.5))
+                    at = self._look_around()
+                self._weigh(at)
             except Exception:
                 # a module, or a directory, went away meanwhile: the next look may be better
                 continue
@@ -187,6 +179,9 @@ def does(at: str) -> str:
     except Exception:
         # a file that has gone, or is no text
         return ""
+    if _HEAD.match(text):
+        # of a loop over a dataset it is the waiting; what its maps do stands there, too
+        return "loops"
     return next((name for name, pattern in _DOES if pattern.search(text)), "")
 
 

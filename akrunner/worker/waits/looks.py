@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional, Set
 
 from akrunner.worker.waits import nodes, tracing
 from akrunner.worker.waits.ways import Part
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 clock = time.perf_counter_ns
 #: looks in which as many steps are to be seen as were asked for: a validation may be shorter
 _TRIES = 8
+#: steps from one pipeline after which another one is no turn of a loop over several
+_IN_A_ROW = 3
 #: steps of a later look, seconds after which it ends early, bytes of its trace that are worth reading
 _STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
 #: of the time, what later looks may take; the next one comes when the job has run for twice as long, too
@@ -46,48 +48,58 @@ class Looks(object):
         self._lock = threading.Lock()
         self._way: Optional[Way] = None
         self._part = Part()
-        self._look_began = self._calls = 0
+        self._look_began = self._calls = self._asked = 0
+        #: which pipelines the steps of a look draw from
+        self._sources: Set[Optional[int]] = set()
 
     @property
     def running(self) -> bool:
         """Whether one is."""
         return self._trace is not None
 
-    def before(self, way: Way, last: Part, now: int) -> None:
-        """The script is about to make a step: perhaps it is the first of a look. Args: last: the part of the way whose step was the last one."""
-        if self._trace is not None and self._way is way and last is not way.part:
+    def before(self, way: Way, last: Part, now: int, source: Optional[int] = None) -> None:
+        """The script is about to make a step: perhaps it is the first of a look. Args: last: the part of the way whose step was the last one;
+        source: the pipeline that the step draws from, None: nobody knows."""
+        if self._trace is not None and self._way is way and (last is not way.part or self._turns(source)):
             # a look is at the training, or at the validation
             self._close(way.last or now)
-        if self._trace is None and self.may and way.part.calls >= 3 and self._is_due(way, now):
-            self._open(way)
+        if self._trace is None and self.may and way.part.calls >= 3 and self._is_due(way, now, source):
+            self._open(way, source)
+        if self._trace is not None and self._way is way:
+            self._sources.add(source)
 
-    def _is_due(self, way: Way, now: int) -> bool:
+    def _turns(self, source: Optional[int]) -> bool:
+        """Whether the script goes on with another pipeline, and does not draw from several in turn."""
+        return source not in self._sources and len(self._sources) == 1 and self._calls >= _IN_A_ROW
+
+    def _is_due(self, way: Way, now: int, source: Optional[int]) -> bool:
         """Whether it is time for a look: what has never been looked at is not to wait for its turn."""
         part = way.part
-        if part.tried < _TRIES and self._missing(part) and now >= self._not_before:
+        if part.tried < _TRIES and self._missing(part, source) and now >= self._not_before:
             return True
         if now < self._due:
             return False
         least = min(way.parts.values(), key=lambda one: float(one.look_ns) / one.ns if one.ns > _APART_NS else 2.0)
         return part is least or now >= self._due + 4 * _APART_NS
 
-    def _missing(self, part: Part) -> int:
+    def _missing(self, part: Part, source: Optional[int]) -> int:
         """Steps that were asked for and are still to be looked at."""
-        return max(0, self._steps - part.looked)
+        return max(0, self._steps - (part.looked if source is None else part.looked_of.get(source, 0)))
 
     def after(self, way: Way, now: int) -> None:
         """It has made one. Args: now: ns, when."""
         if self._trace is None or self._way is not way:
             return
         self._calls += 1
-        asked = self._missing(self._part)
+        asked = self._asked
         if self._calls >= (asked or _STEPS) or (now - self._look_began > _LONGEST * 1e9 / 10 and not asked):
             self._close(now)
             way.skip(clock() - now)
 
-    def _open(self, way: Way) -> None:
+    def _open(self, way: Way, source: Optional[int]) -> None:
         began = clock()
-        asked = self._missing(way.part)
+        asked = self._asked = self._missing(way.part, source)
+        self._sources = set()
         try:
             self._trace = tracing.Trace()
         except Exception as e:
@@ -144,10 +156,10 @@ class Looks(object):
             return
         part, began = self._part, clock()
         part.tried += 1
-        asked = self._missing(part)
+        asked = self._asked
         events = trace.stop(None if asked else _MOST)
         if events is not None and self._calls:
-            part.add(nodes.looked(events), self._calls, now - self._look_began)
+            part.add(nodes.looked(events), self._calls, now - self._look_began, self._sources)
         self._cost += clock() - began
         self._not_before = clock() + (0 if asked else _APART_NS)
         ran = clock() - self._began

@@ -12,13 +12,15 @@ The first step is not counted: graphs are built in it, and buffers filled.
 
 from __future__ import annotations
 
+import glob
 import os
+import sys
 import threading
 import time
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from akrunner.worker.waits import lines, looks, python
+from akrunner.worker.waits import lines, looks, python, ways
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
 #: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
@@ -54,12 +56,14 @@ class Meter(object):
         self._fed: Optional[Callable[[], Any]] = None
         self._sources: Dict[Optional[int], Optional[int]] = {}
         self.tunes, self.keeps = False, True
+        self.version = ""
         self.spent: Dict[str, int] = {}
         self.times: Dict[str, int] = {}
         self.given: Optional[int] = None
         self.within = self.within_ns = 0
         self._began = clock()
         self._idled: Optional[Tuple[int, int]] = None
+        self._disk: Optional[int] = None
         self._used = time.process_time()
         self.lines = lines.Lines(bool(steps))
         self.thread: Optional[int] = None
@@ -96,15 +100,15 @@ class Meter(object):
         found.elsewhere = thread != threading.main_thread().ident
         return found
 
-    def before(self, way: Way, of: Optional[int] = None) -> int:
-        """The script is about to make a step. Args: of: id of what it calls, or draws from. Returns: ns, now."""
+    def before(self, way: Way, of: Optional[int] = None, iterator: Optional[int] = None) -> int:
+        """The script is about to make a step. Args: of: id of what it calls, or draws from; iterator: of the one that what it calls is handed. Returns: ns, now."""
         way.settle()
         now = clock()
         last = way.part
         way.turn(of)
         way.source = self._sources.get(of)
         if self.looks is not None and way.name in _READS:
-            self.looks.before(way, last, now)
+            self.looks.before(way, last, now, self._sources.get(iterator) if iterator is not None else way.source)
         after = clock()
         way.skip(after - now)
         return after
@@ -182,7 +186,7 @@ class Meter(object):
         """`main` is entered. Args: given: rows that the task has got, None: nobody knows yet."""
         self.given = given
         self._began = clock()
-        self._idled = ticks()
+        self._idled, self._disk = ticks(), read()
         self._used = time.process_time()
         try:
             self.lines.start()
@@ -222,6 +226,7 @@ class Meter(object):
         seconds = 1e-9
         calls = self.ways.get("call") or Way("call", self._began)
         looked = [part for part in way.parts.values() if part.looked]
+        waited = ways.waited(way, looked)
         told = {
             "by": way.name,
             "asked": self.steps,
@@ -230,6 +235,8 @@ class Meter(object):
             "looks": max(0, self.lines.looks),
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
+            "cards": cards(),
+            "disk": None if self._disk is None else max(0, (read() or 0) - self._disk),
             "idle": idle(self._idled, ticks()),
             "used": (time.process_time() - self._used) * 1e9 / max(1, clock() - self._began),
             "rows": way.rows,
@@ -246,10 +253,11 @@ class Meter(object):
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
             "pipelines": [
-                dict(one, waited=way.waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
+                dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
                 for place, one in enumerate(self.pipelines)
             ],
             "tunes": self.tunes,
+            "version": self.version,
             "keeps": self.keeps,
             "tensorflow": self.tensorflow,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
@@ -264,6 +272,26 @@ class Meter(object):
 def cores() -> int:
     """Of the processor, that this task may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+#: of NVIDIA's, AMD's, Windows' below Linux, and other accelerators
+_CARDS = ("nvidia[0-9]*", "kfd", "dxg", "accel", "accel[0-9]*", "apex_[0-9]*", "davinci[0-9]*")
+
+
+def cards() -> Optional[bool]:
+    """Whether there are devices of graphics cards here, None: this system has them elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)
+
+
+def read() -> Optional[int]:
+    """Bytes that this process has had from disks since it started, None: this system does not say."""
+    try:
+        with open("/proc/self/io") as f:
+            return int(f.read().split("\nread_bytes: ")[1].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def ticks() -> Optional[Tuple[int, int]]:

@@ -68,7 +68,8 @@ _inner: MutableMapping[Any, List[Dict[str, Any]]] = weakref.WeakKeyDictionary()
 def install(meter: Meter) -> None:
     """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
     _here["tensorflow"] = os.path.dirname(str(sys.modules["tensorflow.python"].__file__)) + os.sep
-    meter.tunes = tunes(sys.modules["tensorflow"].__version__)
+    meter.version = str(sys.modules["tensorflow"].__version__)
+    meter.tunes = tunes(meter.version)
     module = sys.modules["tensorflow.python.data.ops.dataset_ops"]
     base = module.DatasetV2
     real = base.__init__

@@ -85,14 +85,15 @@ class spending(object):
 @shown.named
 def timed(
     made: meter.Meter, name: str, of: Any, real: Callable[..., Any], args: Any, kwargs: Any,
-    rows_of: Optional[Callable[..., Any]] = None,
+    rows_of: Optional[Callable[..., Any]] = None, iterator: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
+    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from; iterator: id
+    of the one that a function is handed."""
     try:
         way = made.way(name)
         if way is not None:
             # no reference: the script's things go when it lets them go
-            began = made.before(way, id(of) if of is not None else None)
+            began = made.before(way, id(of) if of is not None else None, iterator)
     except Exception as e:
         off(e)
         way = None

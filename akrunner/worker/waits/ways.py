@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Optional, Tuple
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.nodes import Looked
@@ -34,23 +34,30 @@ class Quick(object):
 class Part(object):
     """Steps that call the same function, or graph: those of the training, those of the validation.
 
-    Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; nodes: path -> [own ns, calls].
+    Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; looked_of, wait_of: pipeline
+        that they drew from, None: several, or nobody knows -> steps, ns of waiting; nodes: (that pipeline, path) -> [own ns, calls].
     """
 
     def __init__(self) -> None:
         self.calls = self.ns = self.tried = 0
         self.looked = self.look_ns = self.look_wait = self.look_draws = 0
-        self.nodes: Dict[str, List[int]] = {}
+        self.looked_of: Dict[Optional[int], int] = {}
+        self.wait_of: Dict[Optional[int], int] = {}
+        self.nodes: Dict[Tuple[Optional[int], str], List[int]] = {}
 
-    def add(self, found: Looked, steps: int, ns: int) -> None:
-        """What a look at so many steps has shown. Args: found: `nodes.Looked`."""
+    def add(self, found: Looked, steps: int, ns: int, sources: AbstractSet[Optional[int]] = frozenset()) -> None:
+        """What a look at so many steps has shown. Args: found: `nodes.Looked`; sources: pipelines that the steps drew from."""
+        of = next(iter(sources)) if len(sources) == 1 else None
+        for source in sources:
+            self.looked_of[source] = self.looked_of.get(source, 0) + steps
+        self.wait_of[of] = self.wait_of.get(of, 0) + found.wait
         self.looked += steps
         self.look_ns += ns
         self.look_wait += found.wait
         self.look_draws += found.draws
         for path, own in found.own.items():
-            if path in self.nodes or len(self.nodes) < _MOST_NODES:
-                sums = self.nodes.setdefault(path, [0, 0])
+            if (of, path) in self.nodes or len(self.nodes) < _MOST_NODES:
+                sums = self.nodes.setdefault((of, path), [0, 0])
                 sums[0] += own
                 sums[1] += found.calls[path]
 
@@ -216,11 +223,26 @@ def times(way: Way, looked: List[Part]) -> Dict[str, float]:
 def weighed(parts: List[Part]) -> List[Dict[str, Any]]:
     """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
     all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
-    found: Dict[str, List[Any]] = {}
+    found: Dict[Tuple[Optional[int], str], List[Any]] = {}
     for part in parts:
         weight = float(part.ns) * looks_ns / (all_ns * part.look_ns) if all_ns and part.look_ns else 1.0
-        for path, (own, calls) in part.nodes.items():
-            sums = found.setdefault(path, [0.0, 0])
+        for key, (own, calls) in part.nodes.items():
+            sums = found.setdefault(key, [0.0, 0])
             sums[0] += own * weight * 1e-9
             sums[1] += max(1, round(calls * weight))
-    return [{"path": path, "own": own, "calls": calls} for path, (own, calls) in sorted(found.items())]
+    some = sorted(found.items(), key=lambda one: (-1 if one[0][0] is None else one[0][0], one[0][1]))
+    return [
+        dict({"path": path, "own": own, "calls": calls}, **({} if of is None else {"of": of}))
+        for (of, path), (own, calls) in some
+    ]
+
+
+def waited(way: Way, looked: List[Part]) -> Dict[Optional[int], float]:
+    """Pipeline -> ns that the script waited for it; in calls, by those that were looked at."""
+    if way.name not in INSIDE:
+        return dict(way.waited)
+    found: Dict[Optional[int], float] = {}
+    for part in looked:
+        for of, wait in part.wait_of.items():
+            found[of] = found.get(of, 0.0) + part.waited() * wait / max(1, part.look_wait)
+    return found

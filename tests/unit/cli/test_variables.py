@@ -63,6 +63,19 @@ def test_what_a_variable_holds_that_no_job_takes_is_told_and_not_shown() -> None
     ]
 
 
+def test_a_number_that_no_job_takes_is_told_as_the_job_says_it() -> None:
+    held = {
+        "AKRUNNER_STALL_TIMEOUT": "-5", "AKRUNNER_START_TIMEOUT": "nan", "AKRUNNER_EVALUATOR_TIMEOUT": "0", "AKRUNNER_CPUS_PER_WORKER": "0",
+        "AKRUNNER_GPUS_PER_WORKER": "0", "AKRUNNER_INTRA_OP_PARALLELISM": "2", "AKRUNNER_BIND_HOST": "a/b",
+    }  # fmt: skip
+    assert sorted(wrong(held)) == [
+        "AKRUNNER_BIND_HOST is out of its range: give a host name or an IP address, without a port",
+        "AKRUNNER_CPUS_PER_WORKER is out of its range: there must be at least 1",
+        "AKRUNNER_STALL_TIMEOUT is out of its range: give seconds, 0 or more",
+        "AKRUNNER_START_TIMEOUT is out of its range: give seconds, more than 0",
+    ]
+
+
 def test_the_doctor_has_lines_for_them() -> None:
     lines = variables_of({"AKRUNNER_STALL_TIMEOUT": "abc", "AKRUNNER_NUM_WORKERS": "3"})
     assert [(line.state, line.found.partition(" ")[0]) for line in lines] == [

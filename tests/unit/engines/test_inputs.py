@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from akrunner.engines import blame, inputs
+from akrunner.engines import blame, inputs, several
 from akrunner.engines.advice import Advice, advised
 from akrunner.engines.unseen import bound, wait_share
 from akrunner.wire import frames, messages
@@ -55,6 +55,19 @@ def test_a_map_that_runs_one_call_at_a_time() -> None:
     found = first(record(MAPPED, CHAIN))
     assert found.rule == "map" and 0.7 < found.share <= 0.8 and 0.2 < found.saves < found.share
     assert found.words.startswith("`Map` at train.py:31 runs one call at a time: num_parallel_calls=tf.data.AUTOTUNE")
+
+
+@pytest.mark.parametrize(
+    "version, name",
+    [
+        ("1.15.5", "tf.data.experimental.AUTOTUNE"),
+        ("2.3.0", "tf.data.experimental.AUTOTUNE"),
+        ("2.4.1", "tf.data.AUTOTUNE"),
+        ("2.20.0", "tf.data.AUTOTUNE"),
+    ],
+)
+def test_names_are_those_of_the_scripts_own_tensorflow(version: str, name: str) -> None:
+    assert first(record(MAPPED, CHAIN, version=version)).change == f"num_parallel_calls={name}"
 
 
 def test_cores_that_others_use_are_not_promised() -> None:
@@ -113,10 +126,15 @@ def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[
 def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     nodes = {"Model": (0.0, 20), "Model::Prefetch": (1.5, 20), "Model::Prefetch::MapAndBatch": (1.4, 20)}
     assert first(record(nodes, CHAIN)).what == "`Map` at train.py:31 runs one call at a time"
-    # another pipeline has fewer kinds that were not seen, if what is fused counts as none
+    # newer ones of TensorFlow run it in parallel by themselves, and the name is the same
+    tuned = first(record(nodes, CHAIN, tunes=True))
+    assert tuned.rule == "busy_map" and tuned.saves == 0.0 and "num_parallel_calls" not in tuned.words
+    stateful = [CHAIN[0], CHAIN[1], {**CHAIN[2], "stateful": True}, CHAIN[3]]
+    assert first(record(nodes, stateful, tunes=True)).rule == "map"
+    # which of two it is, is told by what is fused, too
     told = record(nodes, CHAIN)
     told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
-    assert blame.chain_of(told) == CHAIN
+    assert blame.chain_of(several.narrowed(told)) == CHAIN
     faster = [node("Prefetch", 33), node("Batch", 32), node("ParallelMap", 31), node("TFRecord", 30)]
     assert first(record(nodes, faster)).rule == "busy_map"
 
@@ -457,7 +475,101 @@ def test_the_pipeline_that_was_looked_at_is_taken() -> None:
     other = [node("Batch", 90), node("Filter", 91), node("Generator", 92)]
     told = record(MAPPED, CHAIN)
     told["pipelines"].append({"nodes": other, "passes": 50})
-    assert blame.chain_of(told) == CHAIN and wait_share(told) == 0.8
+    assert blame.chain_of(several.narrowed(told)) == CHAIN and wait_share(told) == 0.8
+
+
+TRAINING = [node("Prefetch", 8, buffer=2), node("Batch", 8, rows=16), node("Map", 8, ops=3), node("Range", 8)]
+VALIDATION = [node("Batch", 9, rows=16), node("Map", 9, ops=4, stateful=True, python=True), node("Range", 9)]
+#: of a loop over both, what was looked at in its first steps: TensorFlow's names for the training's
+OF_TRAINING = {
+    "Root::Prefetch": (0.0047, 20),
+    "Root::Prefetch::MapAndBatch": (0.0072, 19),
+    "Root::Prefetch::MapAndBatch::Range": (0.0001, 314),
+}
+
+
+@pytest.mark.parametrize("tunes", [True, False])
+def test_the_slow_validation_is_blamed_and_not_the_training_that_was_looked_at(tunes: bool) -> None:
+    python = {"calls": 4000, "wall": 7.0, "steps": 7.0, "computed": 6.9}
+    told = record(OF_TRAINING, TRAINING, python=python, tunes=tunes, used=1.0)
+    told["pipelines"] = [
+        {"nodes": TRAINING, "passes": 2, "waited": 0.2},
+        {"nodes": VALIDATION, "passes": 2, "waited": 7.8},
+    ]
+    (said, *_) = inputs.verdict({"inputs": {"chief:0": told}})
+    assert "`Map` at train.py:9 runs Python for every element" in said and "train.py:8" not in " ".join(said)
+
+
+def test_a_prefetch_of_the_validation_is_not_promised_the_trainings_time() -> None:
+    nodes = {"Root": (0.0, 20), "Root::MapAndBatch": (1.9, 20)}
+    alone = record(nodes, VALIDATION, wait=6.0, between=4.0)
+    assert "prefetch" in [one.rule for one in advised(alone)]
+    both = [{"nodes": TRAINING, "passes": 2, "waited": 0.1}, {"nodes": VALIDATION, "passes": 2, "waited": 5.9}]
+    assert "prefetch" not in [one.rule for one in advised({**alone, "pipelines": both})]
+
+
+def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
+    """In a session nobody knows which one it waits for."""
+    nodes = {"Model": (0.0, 40), "Model::BatchV2": (0.01, 40), "Model::BatchV2::Map": (1.9, 640)}
+    chain = [node("Batch", 9), node("Map", 9), node("Range", 9)]
+    told = record(nodes, chain, by="session")
+    assert first(told).rule == "map"
+    told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
+    assert advised(told) == []
+    assert inputs.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
+    # but the look was at steps that drew from it
+    nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
+    told["nodes"] = [{"path": p, "own": own, "calls": calls, "of": 1} for p, (own, calls) in nodes.items()]
+    assert first(told).what == "`Map` at train.py:20 runs one call at a time"
+
+
+@pytest.mark.parametrize(
+    "path, first_fits, second_fits",
+    [
+        ("Root", True, True),
+        ("Root::Prefetch::MapAndBatch::Range", True, True),
+        ("Root::MapAndBatch::Range", False, True),
+        ("Root::Prefetch::BatchV2::ParallelMapV2::Range", True, True),
+        ("Root::Prefetch::BatchV2::Range", False, False),
+        ("Root::Prefetch::ParallelMapV2", False, False),
+    ],
+)
+def test_a_node_fits_a_pipeline_that_leaves_none_out(path: str, first_fits: bool, second_fits: bool) -> None:
+    told = {"tunes": True}
+    assert several.fits(path, TRAINING, told) == first_fits and several.fits(path, VALIDATION, told) == second_fits
+    # where TensorFlow adds no prefetch, it is the script's
+    assert not several.fits("Root::Prefetch::MapAndBatch::Range", VALIDATION, {"tunes": False})
+
+
+def test_what_lies_in_functions_and_beside_each_other_fits_too() -> None:
+    told = {"tunes": True}
+    zipped = [node("Batch", 9), node("Zip", 8), node("Map", 7), node("Range", 7), node("Filter", 6), node("Range", 6)]
+    assert several.fits("Root::BatchV2::Zip[1]::Filter::Range", zipped, told)
+    repeated = [node("Repeat", 9, count=1), *SOURCES]
+    assert several.fits("Root::BatchV2::FlatMap[0]::TFRecord", repeated, told)
+    assert several.fits("Root::BatchV2::FlatMap::TensorSlice", repeated, told)
+    assert not several.fits("Root::BatchV2::TFRecord", repeated, told)
+    # as TensorFlow names what reads files, and what `cache` keeps
+    kept = [
+        node("Prefetch", 9),
+        node("Repeat", 9, count=10),
+        node("Cache", 9),
+        node("Batch", 9),
+        node("TFRecord", 9),
+        node("TensorSlice", 9),
+    ]
+    assert several.fits("Root::Prefetch::FiniteRepeat[0]::MemoryCacheImpl::BatchV2::FlatMap[0]::TFRecord", kept, told)
+
+
+def test_of_two_iterators_of_a_session_the_one_that_calls_python_is_what_it_waits_for() -> None:
+    other = {"nodes": [node("Batch", 50), node("Range", 50)], "passes": 9}
+    told = within([node("Batch", 32), node("Map", 31, python=True), node("Range", 30)], 9.5)
+    told["pipelines"].append(other)
+    (one,) = advised(told)
+    assert "train.py:31" in one.what and "takes 95% of the time" in one.what
+    # what both may call is not known to be either's
+    told["pipelines"][1] = {"nodes": [node("Batch", 50), node("Generator", 50)], "passes": 9}
+    assert advised(told) == []
 
 
 CLOSED = {
@@ -479,6 +591,11 @@ def test_a_record_is_checked_when_it_comes() -> None:
         ("windows", [[1]]),
         ("by", None),
         ("lines", {}),
+        ("lines", [{"main": True, "at": "a:1", "in": "", "share": 0.5, "computes": "much"}]),
+        ("nodes", [{"path": "Root", "own": 0.1, "calls": 1, "of": -1}]),
+        ("used", "little"),
+        ("disk", 0.5),
+        ("version", 2),
     ):
         with pytest.raises(frames.WireError):
             messages.read(closed({**told, name: wrong}))
@@ -521,6 +638,10 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
         (other("call", outside=6.0), "unknown", "60% of the time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
+        # a quarter of the time elsewhere is no computing, however it is known
+        (other("call", outside=3.0, looks=3), "unknown", ""),
+        (other("function", outside=3.0, looks=3), "unknown", ""),
+        (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
         (other("call", outside=6.0, looks=3), "unknown", ""),
         (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
@@ -540,6 +661,54 @@ def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dic
     assert len(said) == bool(words) and all(words in one for one in said)
     changes = told["outside"] > 5.0 and not told["hidden"]
     assert [inputs.calls_for_change(one) for one in said] == [changes] * len(said)
+
+
+def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known() -> None:
+    made = {"main": True, "at": f"{SCRIPT}:10", "in": "tensorflow", "share": 0.5, "does": "tensors", "computes": 1.0}
+    parsed = {**made, "at": f"{SCRIPT}:9", "in": "", "share": 0.4, "does": "texts"}
+    told = other("dataset", lines=[made, parsed], within={"calls": 100, "inside": 3.0})
+    assert "train.py:9, which takes texts" in first(told).what and first(told).saves == pytest.approx(0.2)
+    assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
+
+
+def test_a_callback_that_sleeps_reads_nothing() -> None:
+    sleeps = {"main": True, "at": f"{SCRIPT}:6", "in": "", "share": 0.8, "does": "sleeps", "computes": 0.0}
+    found = first(other("function", lines=[sleeps], outside=8.0))
+    assert found.what.endswith("Python is most often at train.py:6") and found.change.startswith(
+        "what is no training every hundredth step"
+    )
+    assert "from_generator" in first(other("call", lines=[sleeps], outside=8.0)).change
+
+
+def test_what_waits_for_records_does_not_take_them_apart() -> None:
+    """The text of a line has both: `next(iter(rows.map(lambda row: tf.io.parse_single_example(...))))`."""
+    line = {"main": True, "at": f"{SCRIPT}:10", "in": "tensorflow", "share": 0.9, "does": "records", "computes": 0.9}
+    assert "which takes records apart" in first(other("dataset", lines=[line])).what
+    assert advised(other("dataset", lines=[{**line, "computes": 0.05}])) == []
+
+
+def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
+    """Of operations one by one no clock tells how long they take."""
+    stands = [
+        {"main": True, "at": f"{SCRIPT}:11", "in": "", "share": 0.9, "does": "", "computes": 0.03},
+        {"main": True, "at": f"{SCRIPT}:23", "in": "tensorflow", "share": 0.1, "does": "", "computes": 1.0},
+    ]
+    told = other("dataset", lines=stands, used=0.2)
+    (said,) = inputs.verdict({"inputs": {"a": told}})
+    assert said.startswith("[a] 90% of the time Python waits at train.py:11, and hardly computes") and "saves" not in said
+    assert bound({"a": told}, 0.0, 11.0) == "unknown"
+    # also a sleep after functions of TensorFlow's, which are timed
+    asleep = other("dataset", lines=[{**stands[0], "does": "sleeps"}], within={"calls": 100, "inside": 0.2})
+    assert "waits at train.py:11" in inputs.verdict({"inputs": {"a": asleep}})[0]
+    assert bound({"a": {**told, "lines": [{**stands[1], "share": 1.0}], "used": 1.0}}, 0.0, 11.0) == "compute"
+
+
+@pytest.mark.parametrize(
+    "cards, busy, side", [(False, None, "unknown"), (True, None, "compute"), (True, 0.9, "compute"), (True, 0.0, "unknown")]
+)
+def test_where_neither_the_processor_nor_a_card_is_busy_nothing_computes(cards: bool, busy: Optional[float], side: str) -> None:
+    waits = [{"main": True, "at": f"{SCRIPT}:11", "in": "tensorflow", "share": 0.95, "does": "", "computes": 0.03}]
+    assert bound({"a": other("dataset", lines=waits, used=0.1, cards=cards, busy=busy)}, 0.0, 11.0) == side
 
 
 WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
@@ -714,6 +883,23 @@ def test_many_short_passes_are_not_answered_with_another_format() -> None:
     assert "data_format" not in told and ".cache()" not in told
     kept = record(PARSED, [OURS[0], node("Cache", 31, ours=True), *OURS[1:]], passes=60)
     assert "cache=True" not in " ".join(one.words for one in advised(kept))
+
+
+def test_who_has_one_loop_over_all_passes_is_not_told_to_make_one() -> None:
+    followed = [OURS[0], node("Repeat", 31, ours=True, count=10), node("Cache", 31, ours=True), *OURS[1:]]
+    looked = record(PARSED, followed, wait=0.45, between=0.25)
+    assert "again and again" not in " ".join(one.words for one in advised(looked))
+    # without a look: what lies behind the cache is at work in the first pass only
+    told = unlooked(followed, wait=0.45, between=0.25, windows=[[4.0, 100, 0.45, 0.25]])
+    assert advised(told) == []
+    uncached = unlooked([OURS[0], followed[1], *OURS[1:]], wait=0.45, between=0.25)
+    assert "parses the rows more slowly" in " ".join(one.what for one in advised(uncached))
+
+
+def test_a_faster_disk_is_for_who_waits_for_a_disk() -> None:
+    seen = {"Root::Prefetch": (0.1, 20), "Root::Prefetch::ParallelMapV2::BatchV2::TFRecord": (1.9, 160)}
+    assert all("a faster disk" in first(record(seen, OURS, disk=disk)).change for disk in (None, 100_000_000))
+    assert first(record(seen, OURS, disk=4096)).change.startswith("columns= for those")
 
 
 def test_a_stream_that_waited_for_rows_waits_for_its_source() -> None:
