@@ -254,7 +254,7 @@ def test_what_is_wrong_is_said_before_anything_is_submitted(
         ("no option 'num_worker' for run; did you mean 'num_workers'", table, dict(good, num_worker=2)),
         ("output= means nothing for train: it is an option of run, predict", table, dict(good, mode="train")),
         ("nobody is there to take its rows", table, dict(mode="predict")),
-        ("is not an archive that can be read", table, dict(mode="predict", output=tmp_path / "out.csv")),
+        ("is a script, and no SavedModel: akrunner.run", table, dict(mode="predict", output=tmp_path / "out.csv")),
         ("is for a PyFlink program", table, dict(good, mode="stream")),
         ("exists; give overwrite", table, dict(good, output=there)),
         ("the job needs 99 task slots", table, dict(good, num_workers=99)),
