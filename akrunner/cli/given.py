@@ -66,7 +66,7 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
             for told in variables.unread(os.environ, name) if name != "doctor" else ():
                 typer.echo(f"akrunner: {told}", err=True)
         said = [one for one in words if _is_said(ctx, one)]
-        if words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
+        if words.get("overwrite") and words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
             # a job file's is for the output that stands there
             words["overwrite"] = False
         _check_meant(words, said, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import re
 from typing import Callable, Dict, List, Mapping
 
@@ -24,6 +25,7 @@ _OTHERS = (
 _NUMBERS: Dict[str, Callable[[str], object]] = {"int": int, "float": float}
 
 
+@functools.cache
 def _checks() -> Dict[str, Callable[[str, object], object]]:
     """Option -> what refuses a value of it, in a job."""
     # schemas, and Arrow with them: most commands need no more than the names

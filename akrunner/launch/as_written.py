@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib.machinery
 import inspect
 import os
@@ -38,13 +39,19 @@ def check_on_disk(thing: Any, file: str) -> None:
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
     try:
         with open(file, "rb") as stream:
-            there = _codes(compile(stream.read(), file, "exec", dont_inherit=True))
+            there = _codes_of(stream.read(), file)
     except (OSError, SyntaxError, ValueError):
         raise changed_on_disk(thing, file) from None
     for one in theirs:
         if isinstance(one, types.FunctionType) and one.__module__ == thing.__module__ and one.__code__.co_filename == file:
             if not any(_same_code(one.__code__, code) for code in there):
                 raise changed_on_disk(thing, file)
+
+
+@functools.lru_cache(maxsize=4)
+def _codes_of(source: bytes, file: str) -> List[types.CodeType]:
+    """All codes of a file; many functions of one are looked at, one after another."""
+    return _codes(compile(source, file, "exec", dont_inherit=True))
 
 
 def _codes(code: types.CodeType) -> List[types.CodeType]:

@@ -217,11 +217,7 @@ def _parsed(cell: str) -> ast.Module:
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError):
-        pass
-    try:
-        # one with a magic, which stands in a line of its own
-        return ast.parse(re.sub(r"(?m)^[ \t]*[%!?].*$", "", cell))
-    except (SyntaxError, ValueError):
+        # one with a magic
         return ast.Module([], [])
 
 
@@ -317,7 +313,8 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
 def _as_imported(name: str, value: Any, of: Any) -> str:
     """The import by which the user has it, "" if there is none. Those of packages are often of a name that is theirs alone."""
     found = ""
-    for text in _texts_around(of):
+    # who is not there is None, and so may be what stands in its place
+    for text in _texts_around(of) if value is not None else ():
         for node in ast.walk(_parsed(text)):
             for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
                 if bound(node, alias) == name and _brings(node, alias, value):
@@ -329,11 +326,21 @@ def _texts_around(of: Any) -> List[str]:
     """The file a function is in; in a notebook all its cells."""
     cells = _known_to(of).get("In")
     if isinstance(cells, list):
-        return [cell for cell in cells if isinstance(cell, str)]
+        return [_within_magic(cell) for cell in cells if isinstance(cell, str)]
     try:
         return ["".join(inspect.findsource(of)[0])]
     except (OSError, TypeError):
         return []
+
+
+def _within_magic(cell: str) -> str:
+    """A cell without the magic of its first line (%%time): a notebook keeps it as a call that has the rest as a text."""
+    if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
+        return cell
+    body = _parsed(cell).body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    rest = call.args[-1] if isinstance(call, ast.Call) and call.args else None
+    return str(rest.value) if isinstance(rest, ast.Constant) else cell
 
 
 def _brings(node: Any, alias: ast.alias, value: Any) -> bool:

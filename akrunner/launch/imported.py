@@ -6,7 +6,7 @@ import ast
 import json
 import os
 import sys
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Tuple
 
 from akrunner.launch import bundle
 from akrunner.launch.asking import ask
@@ -58,11 +58,7 @@ def missing(job: JobSpec, source: bytes) -> List[Tuple[str, int]]:
     if not wanted or not job.python or job.overlay or job.script.archives:
         return []
     try:
-        asked = ask([job.python, "-c", _LOOK, *wanted], _SECONDS, _environment(job.env), noted=False)
+        asked = ask([job.python, "-c", _LOOK, *wanted], _SECONDS, {**os.environ, **job.env}, noted=False)
         return [(name, wanted[name]) for name in json.loads(asked.out)] if asked.code == 0 else []
     except (OSError, ValueError, KeyError):
         return []
-
-
-def _environment(env: Optional[Mapping[str, str]]) -> Dict[str, str]:
-    return {**os.environ, **(env or {})}

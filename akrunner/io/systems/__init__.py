@@ -97,23 +97,22 @@ def _check_ours(given: Any, kind: Type[AkrunnerError], parameter: str, instead: 
     """Raises: kind: a URL names a database, or a driver, that is none of these."""
     if not isinstance(given, (str, os.PathLike)):
         return
+    text = os.fspath(given)
+    wrong = f"{parameter}: {redacted(text)}"
     # as SQLAlchemy (mysql+pymysql://) and JDBC (jdbc:mysql://) have it
-    name = _scheme(os.fspath(given)) or _scheme(os.fspath(given).removeprefix("jdbc:"))
-    base, plus, driver = name.partition("+")
-    jdbc = os.fspath(given).startswith("jdbc:")
-    if base in _MODULES and (plus or jdbc):
-        raise kind(
-            f"{parameter}: {redacted(os.fspath(given))}: write {base}://, {'without jdbc:' if jdbc else f'without +{driver}'}"
-        )
-    short = _SHORT.match(os.fspath(given))
-    if short is not None and short[1].lower() in _MODULES and not os.path.exists(os.fspath(given)):
+    plain = text.removeprefix("jdbc:")
+    base, _, driver = _scheme(plain).partition("+")
+    if base in _MODULES and (driver or plain != text):
+        raise kind(f"{wrong}: write {base}://, {f'without +{driver}' if driver else 'without jdbc:'}")
+    short = _SHORT.match(text)
+    if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
         scheme = short[1].lower()
         # a file stands where a server's URL has its database
         slashes = "///" if system_of(f"{scheme}://").in_files else "//"
-        raise kind(f"{parameter}: {redacted(os.fspath(given))}: write {scheme}:{slashes}{redacted(short[2])}")
+        raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in _OTHERS:
-        known = "postgresql://, sqlite:/// and duckdb:///"
-        raise kind(f"{parameter}: {redacted(os.fspath(given))}: of databases akrunner opens {known} URLs, no {base}; {instead}")
+        known = ", ".join(f"{scheme}://" for scheme in _MODULES)
+        raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")
 
 
 def check_no_format(path: str, form: Optional[str]) -> None:

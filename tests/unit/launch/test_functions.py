@@ -94,6 +94,16 @@ def calls_a_lambda(args: Any) -> Any:
     return HALF(args)
 
 
+try:
+    import no_such_module
+except ImportError:
+    no_such_module = None
+
+
+def lacks_a_module(args: Any) -> bool:
+    return no_such_module is None
+
+
 VALUES = [
     SUM,
     np.int8(-3),
@@ -204,8 +214,9 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(module.__dict__["first"])([1]) == [1]
     del linecache.cache["<cell 10>"]
     # %%time has it compiled as a part of no cell
-    cells.append("%%time\ndef timed(cfg):\n    return STEP")
-    exec(compile(cells[-1].partition("\n")[2], "<timed exec>", "exec"), module.__dict__)
+    timed = "def timed(cfg):\n    return STEP"
+    cells.append(f"get_ipython().run_cell_magic('time', '', {timed!r})")
+    exec(compile(timed, "<timed exec>", "exec"), module.__dict__)
     assert _run(module.__dict__["timed"])(0) == 2
     for number in range(len(cells) - 2):
         del linecache.cache[f"<cell {number}>"]
@@ -229,6 +240,7 @@ def test_what_cannot_go(function: Any, said: str) -> None:
 
 
 def test_values_of_many_types_go() -> None:
+    assert _run(lacks_a_module)(0)
     assert repr(_run(gives_values)(7)) == repr([*VALUES, 7]), "and two names of one list are two names of one list"
 
 
