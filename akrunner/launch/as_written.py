@@ -24,6 +24,14 @@ def bound(node: Any, alias: ast.alias) -> str:
     return alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
 
 
+def parsed(text: str) -> ast.Module:
+    """A module's text, or a cell's; one with a magic has nothing in it."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
 def changed_on_disk(thing: Any, file: str) -> ScriptError:
     return ScriptError(
         f"script: {file} has changed since {thing.__name__}() was imported from it; import it again (importlib.reload), or restart, or give a script's path"
@@ -44,7 +52,7 @@ def check_on_disk(thing: Any, file: str) -> None:
         raise changed_on_disk(thing, file) from None
     for one in theirs:
         if isinstance(one, types.FunctionType) and one.__module__ == thing.__module__ and one.__code__.co_filename == file:
-            if not any(_same_code(one.__code__, code) for code in there):
+            if not any(same_code(one.__code__, code) for code in there):
                 raise changed_on_disk(thing, file)
 
 
@@ -60,7 +68,7 @@ def _codes(code: types.CodeType) -> List[types.CodeType]:
     return [code, *inner]
 
 
-def _same_code(one: Any, other: Any) -> bool:
+def same_code(one: Any, other: Any) -> bool:
     """Whether two codes do the same, wherever they stand."""
     if not isinstance(one, types.CodeType) or not isinstance(other, types.CodeType):
         return type(one) is type(other) and repr(one) == repr(other)
@@ -68,7 +76,7 @@ def _same_code(one: Any, other: Any) -> bool:
     return (
         all(getattr(one, name) == getattr(other, name) for name in same)
         and len(one.co_consts) == len(other.co_consts)
-        and all(map(_same_code, one.co_consts, other.co_consts))
+        and all(map(same_code, one.co_consts, other.co_consts))
     )
 
 

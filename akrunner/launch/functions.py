@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import copy
 import inspect
 import linecache
 import os
@@ -23,15 +24,16 @@ import symtable
 import sys
 import tokenize
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
-from akrunner.launch import as_written, cache
-from akrunner.launch.as_written import NOTHING, bound
-from akrunner.launch.literals import literal
+from akrunner.launch import annotations as annotated
+from akrunner.launch import as_written, at_import, cache
+from akrunner.launch.as_written import NOTHING, bound, parsed
+from akrunner.launch.literals import Line, Unwritten, Values, is_by_call
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
@@ -40,23 +42,29 @@ _FUTURE = "from __future__ import annotations"
 
 @dataclass
 class _Piece:
-    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1."""
+    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1; postponed:
+    whether its annotations are texts."""
 
     name: str
     text: str
     file: str
     first: int
+    postponed: bool = False
 
 
 @dataclass
 class _Found:
-    """What was found so far. Attributes: lines: imports and values; pieces: in the order in which they may stand; names: those that are known, and what
-    they are; written: id of a list, a dict or a set -> the name it has, as another name of it means the same one."""
+    """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
+    that are known, and what they are; values: that stand behind names."""
 
+    function: types.FunctionType
     lines: List[str] = field(default_factory=list)
     pieces: List[_Piece] = field(default_factory=list)
     names: Dict[str, Any] = field(default_factory=dict)
-    written: Dict[int, str] = field(default_factory=dict)
+    values: Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = Values(lambda name, value: _referred(name, value, self))
 
 
 @dataclass(frozen=True)
@@ -105,8 +113,8 @@ def source_of(function: Callable[..., Any]) -> Tuple[str, str]:
         raise ScriptError(
             f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come by user_params="
         ) from None
-    found = _Found(names={plain.__name__: plain})
-    _add(plain, found, plain.__name__)
+    found = _Found(plain, names={plain.__name__: function})
+    _add(plain, function, found, plain.__name__)
     if plain.__name__ != "main" and "main" in found.names:
         raise ScriptError(
             f"script: {plain.__name__}() uses another function, main; call {plain.__name__} main, or give a script's path"
@@ -127,19 +135,52 @@ def _named(function: Callable[..., Any]) -> str:
 def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
     """The text, on the lines of the file if all of it is from one, and that file."""
     last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]
-    begins = "; ".join([_FUTURE, *found.lines])
-    files = {piece.file for piece in found.pieces}
-    ordered = sorted(found.pieces, key=lambda piece: piece.first)
+    pieces, future = found.pieces, [_FUTURE] if all(piece.postponed for piece in found.pieces) else []
+    if not future:
+        pieces = [replace(one, text=annotated.all_quoted(one.text)) if one.postponed else one for one in pieces]
+    values = found.values.lines()
+    lines = [*found.lines, *(line.text for line in values if not line.needs)]
+    late = [line for line in values if line.needs]
+    begins = "; ".join([*future, *lines])
+    files = {piece.file for piece in pieces}
+    ordered = sorted(pieces, key=lambda piece: piece.first)
     if len(files) == 1 and "" not in files and ordered[0].first == 1 and len(ordered) == 1 and _stands_alone(ordered[0].text):
         # the first lines of a notebook's cell: what it needs when it is called stands behind it
-        return "\n".join([ordered[0].text, *found.lines, *last]) + "\n", _shown(ordered[0].file)
+        return "\n".join([ordered[0].text, *lines, *(line.text for line in late), *last]) + "\n", _shown(ordered[0].file)
     if len(files) == 1 and "" not in files and ordered[0].first > 1:
-        lines = [begins]
-        for piece in ordered:
-            lines += [""] * (piece.first - 1 - len(lines))
-            lines += piece.text.splitlines()
-        return "\n".join([*lines, *last]) + "\n", _shown(ordered[0].file)
-    return "\n".join([begins, *(f"\n\n{piece.text}" for piece in found.pieces), *last]) + "\n", ""
+        text = _on_their_lines(begins, ordered, late)
+        if text:
+            return "\n".join([*text, *last]) + "\n", _shown(ordered[0].file)
+    behind = _behind(pieces, late)
+    parts = [
+        begins,
+        *(f"\n\n{piece.text}" + "".join(f"\n{one}" for one in after) for piece, after in zip(pieces, behind)),
+        *last,
+    ]
+    return "\n".join(parts) + "\n", ""
+
+
+def _behind(pieces: List[_Piece], late: List[Line]) -> List[List[str]]:
+    """Behind each piece, the values that need it and none that comes later."""
+    found: List[List[str]] = [[] for _ in pieces]
+    at = 0
+    for line in late:
+        # a value may also need one that stands before it
+        at = max(at, *(i for i, piece in enumerate(pieces) if piece.name in line.needs))
+        found[at].append(line.text)
+    return found
+
+
+def _on_their_lines(begins: str, pieces: List[_Piece], late: List[Line]) -> List[str]:
+    """The lines of a text that has each piece where its file has it; none if there is no line for a value between two of them."""
+    lines = [begins]
+    for piece, after in zip(pieces, _behind(pieces, late)):
+        if len(lines) > piece.first - 1:
+            return []
+        lines += [""] * (piece.first - 1 - len(lines))
+        lines += piece.text.split("\n")
+        lines += ["; ".join(after)] if after else []
+    return lines
 
 
 def _shown(file: str) -> str:
@@ -154,23 +195,41 @@ def _stands_alone(text: str) -> bool:
     for node in ast.walk(whole):
         if (
             isinstance(node, ast.AnnAssign)
-            or getattr(node, "annotation", None) is not None
-            or getattr(node, "returns", None) is not None
+            or not isinstance(getattr(node, "annotation", None), (ast.Constant, type(None)))
+            or not isinstance(getattr(node, "returns", None), (ast.Constant, type(None)))
         ):
             return False
     defaults = [*whole.args.defaults, *(one for one in whole.args.kw_defaults if one is not None)]
     return all(as_written.value_of(one, {}) is not NOTHING for one in defaults)
 
 
-def _add(thing: Any, found: _Found, user: str) -> None:
-    """A function or a class, behind what it needs. Args: user: the function that is to be the script's, for errors."""
+def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
+    """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
+    errors."""
     piece = _piece(thing, user)
     known = _known_to(thing)
+    around = _texts_around(thing)
     as_written.check(thing, piece.text, known)
+    at_import.check(thing, value, piece.text, known, around)
+    piece.postponed = annotated.postponed(thing, known)
+    settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
+    piece.text = settled.text
     for name in _used(piece, user):
         if name in known:
             _need(name, known[name], thing, found, user)
+    for name in sorted(settled.said):
+        if name in known and name not in found.names:
+            _may_need(name, known[name], thing, found, user)
     found.pieces.append(piece)
+
+
+def _may_need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
+    """As `_need`, but for what only annotations that are texts name: without what cannot go, they are texts still."""
+    before = copy.copy(found.lines), copy.copy(found.pieces), copy.copy(found.names), copy.copy(found.values)
+    try:
+        _need(name, value, of, found, user)
+    except ScriptError:
+        found.lines, found.pieces, found.names, found.values = before
 
 
 def _piece(thing: Any, user: str) -> _Piece:
@@ -206,19 +265,11 @@ def _in_a_cell(thing: Any) -> str:
     """The source of a class of a notebook, or of a function of a cell with a magic, which `inspect` does not find; "" if there is none."""
     kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
     for cell in reversed(_texts_around(thing)):
-        for node in _parsed(cell).body:
+        for node in parsed(cell).body:
             if isinstance(node, kind) and node.name == thing.__name__:
                 first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
                 return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])
     return ""
-
-
-def _parsed(cell: str) -> ast.Module:
-    try:
-        return ast.parse(cell)
-    except (SyntaxError, ValueError):
-        # one with a magic
-        return ast.Module([], [])
 
 
 def _dedented(lines: List[str]) -> str:
@@ -244,9 +295,9 @@ def _dedented(lines: List[str]) -> str:
 
 
 def _used(piece: _Piece, user: str) -> List[str]:
-    """The names that a piece takes from outside, in order; not those of annotations, which are never computed."""
+    """The names that a piece takes from outside, in order; not those of annotations that are texts."""
     try:
-        top = symtable.symtable(f"{_FUTURE}\n{piece.text}", "<function>", "exec")
+        top = symtable.symtable(f"{_FUTURE}\n{piece.text}" if piece.postponed else piece.text, "<function>", "exec")
     except SyntaxError as e:
         around = re.match(r"no binding for nonlocal '(\w+)'", e.msg)
         if around is None:
@@ -267,7 +318,7 @@ def _used(piece: _Piece, user: str) -> List[str]:
             look(inner, False)
 
     look(top, True)
-    return [name for name in found if name != "annotations"]
+    return [name for name in found if name != "annotations" or not piece.postponed]
 
 
 def _changed(text: str) -> Set[str]:
@@ -297,17 +348,43 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         return
     found.names[name] = value
     plain = _plain(value) or value
-    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of):
+    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of) and not _is_by_call(plain):
         if plain.__name__ != name:
             instead = f"write {name} by def" if plain.__name__ == "<lambda>" else "use its own name"
+            if "<locals>" in plain.__qualname__:
+                instead = f"have the decorator that made {name} use functools.wraps"
             raise ScriptError(f"script: {user}() uses {plain.__name__} by the name {name}; {instead}, or give a script's path")
-        _add(plain, found, user)
-    elif id(value) in found.written:
-        found.lines.append(f"{name} = {found.written[id(value)]}")
+        _add(plain, value, found, user)
+        return
+    imported = _as_imported(name, value, of) or _import_of(name, value)
+    if imported and not (isinstance(plain, type) and _is_ours(plain, of)):
+        found.lines.append(imported)
     else:
-        found.lines.append(_as_imported(name, value, of) or _import_of(name, value) or f"{name} = {literal(name, value, user)}")
-        if isinstance(value, (list, dict, set)):
-            found.written[id(value)] = name
+        found.values.add(name, value, user)
+
+
+def _is_by_call(value: Any) -> bool:
+    return isinstance(value, type) and is_by_call(value)
+
+
+def _referred(name: str, value: Any, found: _Found) -> Tuple[str, str]:
+    """What means a function or a class that a value holds, and the piece that must stand before it, "" for none. Raises: Unwritten, ScriptError."""
+    plain, user, own = _plain(value) or value, found.function.__name__, str(getattr(value, "__name__", ""))
+    if getattr(builtins, own, NOTHING) is value:
+        return own, ""
+    if value is type(None):
+        return "type(None)", ""
+    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, found.function) and plain.__name__ != "<lambda>":
+        own = plain.__name__
+        if _known_to(plain).get(own, plain) is not value:
+            raise Unwritten(name, value, f" {own} that its name does not mean")
+        _need(own, value, found.function, found, user)
+        return own, own
+    imported = _import_of("_", value)
+    if not imported:
+        raise Unwritten(name, value)
+    module, own = value.__module__, value.__qualname__
+    return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 
 def _as_imported(name: str, value: Any, of: Any) -> str:
@@ -315,7 +392,7 @@ def _as_imported(name: str, value: Any, of: Any) -> str:
     found = ""
     # who is not there is None, and so may be what stands in its place
     for text in _texts_around(of) if value is not None else ():
-        for node in ast.walk(_parsed(text)):
+        for node in ast.walk(parsed(text)):
             for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
                 if bound(node, alias) == name and _brings(node, alias, value):
                     found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
@@ -337,7 +414,7 @@ def _within_magic(cell: str) -> str:
     """A cell without the magic of its first line (%%time): a notebook keeps it as a call that has the rest as a text."""
     if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
         return cell
-    body = _parsed(cell).body
+    body = parsed(cell).body
     call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
     rest = call.args[-1] if isinstance(call, ast.Call) and call.args else None
     return str(rest.value) if isinstance(rest, ast.Constant) else cell
@@ -345,16 +422,27 @@ def _within_magic(cell: str) -> str:
 
 def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
     if isinstance(node, ast.Import):
-        module = sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
-        return module is value
-    if node.level or node.module is None:
+        there = sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
+    elif node.level or node.module is None:
         return False
-    return getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}")) is value
+    else:
+        there = getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
+    # one that is loaded when it is used is another object afterwards, as tensorflow.keras is
+    return there is value or (_is_lazy(value) and isinstance(there, types.ModuleType))
+
+
+def _is_lazy(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and type(value) is not types.ModuleType
 
 
 def _import_of(name: str, value: Any) -> str:
     """An import by its own name, "" if it has none."""
     if isinstance(value, types.ModuleType):
+        lazy = vars(value)
+        around = lazy.get("_tfll_parent_module_globals", {}).get("__name__", "")
+        within = lazy.get("_tfll_name") or lazy.get("_tfll_local_name")
+        if around.partition(".")[0] == "tensorflow" and within:
+            return f"from tensorflow import {within} as {name}"
         return (
             f"import {value.__name__} as {name}"
             if value.__name__ != "__main__" and sys.modules.get(value.__name__) is value

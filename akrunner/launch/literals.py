@@ -1,14 +1,31 @@
-"""Values -> expressions that make them again in another process."""
+"""Values -> statements that make them again in another process.
+
+::
+
+    KEPT = [1]; A = {"k": KEPT}; B = [KEPT]     ->     KEPT = [1]
+                                                       A = {'k': KEPT}
+                                                       B = [KEPT]
+"""
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
+import enum
+import fractions
+import functools
 import logging
 import math
 import pathlib
 import re
-from typing import Any
+import sys
+import types
+import typing
+import uuid
+import zoneinfo
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, FrozenSet, List, Set, Tuple
 
 import numpy as np
 
@@ -19,61 +36,403 @@ _LONGEST = 100_000
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
 )
+#: where a logger's records go that a task has, too
+_STREAMS = ("stdout", "stderr")
 
 
-def literal(name: str, value: Any, user: str) -> str:
-    """A value as Python writes it. Raises: ScriptError: it cannot be written down; it names what of it."""
-    try:
-        text = _expression(name, value)
-    except _Unwritten as e:
-        where, what = e.args
-        raise ScriptError(
-            f"script: {user}() uses {where}, a {type(what).__name__}, which cannot be handed to other processes; {INSTEAD}"
-        ) from None
-    except RecursionError:
-        raise ScriptError(f"script: {user}() uses {name}, which has itself in it, or is too deep; {INSTEAD}") from None
-    if len(text) > _LONGEST:
-        raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {INSTEAD}")
-    return text
+@dataclass(frozen=True)
+class Line:
+    """A statement. Attributes: needs: names of the functions and classes that must stand before it."""
+
+    text: str
+    needs: FrozenSet[str]
 
 
-class _Unwritten(Exception):
-    """(what it is called, the value)"""
+class Unwritten(Exception):
+    """(what it is called, the value, what is said of it beyond its type)"""
 
 
-def _expression(name: str, value: Any) -> str:
-    """An expression that makes the value again, whatever the file imports. Raises: _Unwritten: there is none."""
-    kind = type(value)
-    if kind in (bool, int, str, bytes, type(None)):
-        return repr(value)
-    if kind is float:
-        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
-    if kind is complex:
-        return f"complex({_expression(name, value.real)}, {_expression(name, value.imag)})"
-    if kind in (tuple, list, set, frozenset):
-        inside = ", ".join(
-            _expression(f"{name}[{at}]" if kind in (tuple, list) else f"a member of {name}", one)
-            for at, one in enumerate(value)
-        )
-        if kind in (set, frozenset):
-            return f"{kind.__name__}([{inside}])"
-        return f"[{inside}]" if kind is list else f"({inside}{',' if len(value) == 1 else ''})"
-    if kind is dict:
-        pairs = (
-            f"{_expression(f'a key of {name}', key)}: {_expression(f'{name}[{key!r}]', one)}" for key, one in value.items()
-        )
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, logging.Logger):
-        return f"__import__('logging').getLogger({value.name!r})"
-    if isinstance(value, pathlib.PurePath):
-        return f"__import__('pathlib').Path({str(value)!r})"
-    if kind in (datetime.date, datetime.timedelta) or (kind is datetime.datetime and value.tzinfo is None):
-        return f"__import__({kind.__module__!r}).{repr(value).partition('.')[2]}"
-    if kind is decimal.Decimal:
-        return f"__import__('decimal').{value!r}"
-    if kind is re.Pattern:
-        return f"__import__('re').compile({value.pattern!r}, {value.flags})"
-    if isinstance(value, np.generic) and isinstance(value, (np.bool_, np.number)) and not isinstance(value, np.longdouble):
-        # as bytes, whatever numpy is there: its text may be one of another value
-        return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
-    raise _Unwritten(name, value)
+class Values:
+    """The values of one script: what is one object here is one object there, whatever holds it.
+
+    Each value is looked at when it is found, so that an error comes at once and functions and classes in it are found; it is written when
+    all are known.
+    """
+
+    def __init__(self, refer: Callable[[str, Any], Tuple[str, str]]) -> None:
+        """Args: refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
+        `Unwritten`."""
+        self._refer = refer
+        self._named: List[Tuple[str, Any, str]] = []
+        self._times: Dict[int, int] = {}
+        self._names: Dict[int, str] = {}
+        self._open: Set[int] = set()
+        self._needs: Set[str] = set()
+        self._needed_by: Dict[str, FrozenSet[str]] = {}
+        self._lines: List[Line] = []
+        self._writing = False
+        self._arrays: Dict[int, Tuple[str, np.ndarray[Any, Any]]] = {}
+        # an id is an object's only while there is one
+        self._kept: List[Any] = []
+
+    def add(self, name: str, value: Any, user: str) -> None:
+        """A value by a name. Args: user: the function that uses it, for errors. Raises: ScriptError: it cannot be written down; it names what of it."""
+        self._checked(name, value, user)
+        self._named.append((name, value, user))
+
+    def __copy__(self) -> "Values":
+        """What is known so far, to go back to."""
+        other = Values(self._refer)
+        other._named, other._times, other._kept = [*self._named], {**self._times}, [*self._kept]
+        other._arrays = {**self._arrays}
+        return other
+
+    def lines(self) -> List[Line]:
+        """All of them. Raises: ScriptError."""
+        self._writing = True
+        for name, value, user in self._named:
+            if id(value) in self._names:
+                own = self._names[id(value)]
+                self._lines.append(Line(f"{name} = {own}", self._needed_by[own]))
+                continue
+            self._needs = set()
+            text = self._checked(name, value, user)
+            self._write(name, text, value)
+        return self._lines
+
+    def _checked(self, name: str, value: Any, user: str) -> str:
+        try:
+            text = self._made(name, value, outermost=True)
+        except Unwritten as e:
+            where, what, *more = e.args
+            raise ScriptError(
+                f"script: {user}() uses {where}, {_kind(what)}{more[0] if more else ''}, which cannot be handed to other processes; {INSTEAD}"
+            ) from None
+        except RecursionError:
+            raise ScriptError(f"script: {user}() uses {name}, which has itself in it, or is too deep; {INSTEAD}") from None
+        finally:
+            self._open.clear()
+        if len(text) > _LONGEST:
+            raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {INSTEAD}")
+        return text
+
+    def _write(self, name: str, text: str, value: Any) -> None:
+        needs = frozenset(self._needs)
+        self._names[id(value)] = name
+        self._needed_by[name] = needs
+        self._lines.append(Line(f"{name} = {text}", needs))
+
+    def _made(self, name: str, value: Any, outermost: bool = False) -> str:
+        """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError."""
+        if not _is_one(value):
+            return self._expression(name, value)
+        at = id(value)
+        if self._writing and at in self._names:
+            self._needs |= self._needed_by[self._names[at]]
+            return self._names[at]
+        if at in self._open:
+            raise RecursionError
+        if not self._writing:
+            self._kept.append(value)
+            self._times[at] = self._times.get(at, 0) + 1
+            if self._times[at] > 1:
+                return "_"
+        shared = self._writing and self._times[at] > 1 and not outermost
+        before, self._needs = self._needs, set() if shared else self._needs
+        self._open.add(at)
+        text = self._expression(name, value)
+        self._open.discard(at)
+        if not shared:
+            return text
+        own = f"_akrunner_{len(self._names)}"
+        self._write(own, text, value)
+        self._needs |= before
+        return own
+
+    def _expression(self, name: str, value: Any) -> str:
+        kind = type(value)
+        for kinds, write in _WRITERS:
+            if kind in kinds:
+                return write(self, name, value)
+        if isinstance(value, enum.Enum):
+            chosen = f"[{value.name!r}]" if value.name in kind.__members__ else f"({self._made(name, value.value)})"
+            return self.reference(name, kind) + chosen
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return f"{self.reference(name, kind)}({self.inside(name, value)})"
+        if isinstance(value, logging.Logger):
+            return _logger(name, value)
+        if isinstance(value, pathlib.PurePath):
+            return f"__import__('pathlib').Path({str(value)!r})"
+        if isinstance(value, np.generic):
+            return _scalar(name, value)
+        if isinstance(value, np.dtype) and value.hasobject is False and value.names is None:
+            return f"__import__('numpy').dtype({value.str!r})"
+        if kind.__name__ == "DType" and kind.__module__.startswith("tensorflow."):
+            return f"__import__('tensorflow').dtypes.as_dtype({value.name!r})"
+        if isinstance(value, type) and value.__module__ != "builtins":
+            made = _class_by_call(self, name, value)
+            if made:
+                return made
+        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+            return self.reference(name, value)
+        return _of_typing(self, name, value)
+
+    def reference(self, name: str, value: Any) -> str:
+        """What means a function or a class in the script."""
+        if isinstance(value, type) and is_by_call(value):
+            return self._made(name, value)
+        text, needs = self._refer(name, value)
+        if needs:
+            self._needs.add(needs)
+        return text
+
+    def inside(self, name: str, value: Any) -> str:
+        """What a sequence holds, behind commas."""
+        return ", ".join(self._made(f"{name}[{at}]", one) for at, one in enumerate(value))
+
+    def pairs(self, name: str, value: Any) -> str:
+        """A dict as a literal."""
+        inside = (f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{key!r}]', one)}" for key, one in value.items())
+        return "{" + ", ".join(inside) + "}"
+
+    def part(self, name: str, value: Any) -> str:
+        """What belongs to a value."""
+        return self._made(name, value)
+
+    def array(self, name: str, value: np.ndarray[Any, Any]) -> str:
+        if value.dtype.kind not in "biufcmMSU" or value.dtype.char in "gG":
+            raise Unwritten(name, value, f" of {value.dtype}")
+        for other, one in self._arrays.values():
+            if one is not value and np.may_share_memory(one, value):
+                raise Unwritten(name, value, f" that shares its memory with {other}")
+        self._arrays[id(value)] = (name, value)
+        if not value.size:
+            return f"__import__('numpy').zeros({value.shape!r}, {value.dtype.str!r})"
+        return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r}).reshape({value.shape!r}).copy()"
+
+
+def _is_one(value: Any) -> bool:
+    """Whether it matters that it is the same object everywhere."""
+    if isinstance(value, type):
+        return value.__module__ != "builtins" and is_by_call(value)
+    return isinstance(
+        value,
+        (list, dict, set, bytearray, collections.deque, np.ndarray, functools.partial, types.SimpleNamespace, typing.TypeVar),
+    )
+
+
+def is_by_call(kind: type) -> bool:
+    """Whether a class was made by a call, not by `class`: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
+    if (
+        getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+        and kind.__module__ in sys.stdlib_module_names
+    ):
+        return False
+    own = [
+        one
+        for key, one in vars(kind).items()
+        if isinstance(one, types.FunctionType) and one.__module__ == kind.__module__ and not key.startswith("__")
+    ]
+    if own or "__annotations__" in vars(kind) or "__firstlineno__" in vars(kind):
+        return False
+    if kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):
+        return "_field_defaults" in vars(kind) and "__orig_bases__" not in vars(kind)
+    return False
+
+
+def _class_by_call(values: Values, name: str, kind: Any) -> str:
+    if not is_by_call(kind):
+        return ""
+    defaults = f", defaults=[{values.inside(name, kind._field_defaults.values())}]" if kind._field_defaults else ""
+    return f"__import__('collections').namedtuple({kind.__name__!r}, {list(kind._fields)!r}{defaults})"
+
+
+def _kind(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def _plain(values: Values, name: str, value: Any) -> str:
+    return repr(value)
+
+
+def _float(values: Values, name: str, value: float) -> str:
+    return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+
+
+def _complex(values: Values, name: str, value: complex) -> str:
+    return f"complex({_float(values, name, value.real)}, {_float(values, name, value.imag)})"
+
+
+def _sequence(values: Values, name: str, value: Any) -> str:
+    inside = values.inside(name, value)
+    return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+
+
+def _set(values: Values, name: str, value: Any) -> str:
+    return f"{type(value).__name__}([{', '.join(values.part(f'a member of {name}', one) for one in value)}])"
+
+
+def _dict(values: Values, name: str, value: Any) -> str:
+    return values.pairs(name, value)
+
+
+def _of_collections(values: Values, name: str, value: Any) -> str:
+    kind = f"__import__('collections').{type(value).__name__}"
+    if isinstance(value, collections.deque):
+        return f"{kind}([{values.inside(name, value)}], {value.maxlen})"
+    if isinstance(value, collections.defaultdict):
+        made = "None" if value.default_factory is None else values.part(f"{name}.default_factory", value.default_factory)
+        return f"{kind}({made}, {values.pairs(name, value)})"
+    return f"{kind}({values.pairs(name, value)})"
+
+
+def _namespace(values: Values, name: str, value: types.SimpleNamespace) -> str:
+    return f"__import__('types').SimpleNamespace(**{values.pairs(name, vars(value))})"
+
+
+def _time(values: Values, name: str, value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, (datetime.datetime, datetime.time)):
+        fields = ["hour", "minute", "second", "microsecond"]
+        if isinstance(value, datetime.datetime):
+            fields = ["year", "month", "day", *fields]
+        zone = f", tzinfo={values.part(f'{name}.tzinfo', value.tzinfo)}" if value.tzinfo is not None else ""
+        fold = ", fold=1" if value.fold else ""
+        return f"__import__('datetime').{kind}({', '.join(str(getattr(value, one)) for one in fields)}{zone}{fold})"
+    return f"__import__('datetime').{repr(value).partition('.')[2]}"
+
+
+def _zone(values: Values, name: str, value: Any) -> str:
+    if isinstance(value, zoneinfo.ZoneInfo):
+        if not value.key:
+            raise Unwritten(name, value, " without a key")
+        return f"__import__('zoneinfo').ZoneInfo({value.key!r})"
+    offset = _time(values, name, value.utcoffset(None))
+    return (
+        f"__import__('datetime').timezone({offset}, {value.tzname(None)!r})"
+        if value != datetime.timezone.utc
+        else ("__import__('datetime').timezone.utc")
+    )
+
+
+def _decimal(values: Values, name: str, value: Any) -> str:
+    return f"__import__({type(value).__module__!r}).{value!r}"
+
+
+def _pattern(values: Values, name: str, value: Any) -> str:
+    return f"__import__('re').compile({value.pattern!r}, {value.flags})"
+
+
+def _partial(values: Values, name: str, value: Any) -> str:
+    given = [values.part(f"{name}.func", value.func)]
+    if value.args:
+        given.append(f"*({values.inside(f'{name}.args', value.args)},)")
+    if value.keywords:
+        given.append(f"**{values.pairs(f'{name}.keywords', value.keywords)}")
+    return f"__import__('functools').partial({', '.join(given)})"
+
+
+def _slice(values: Values, name: str, value: slice) -> str:
+    return f"slice({values.part(name, value.start)}, {values.part(name, value.stop)}, {values.part(name, value.step)})"
+
+
+def _array(values: Values, name: str, value: np.ndarray[Any, Any]) -> str:
+    return values.array(name, value)
+
+
+def _scalar(name: str, value: np.generic) -> str:
+    if isinstance(value, (np.str_, np.bytes_)):
+        return f"__import__('numpy').{type(value).__name__}({value.item()!r})"
+    if not isinstance(value, (np.bool_, np.number, np.datetime64)) or isinstance(value, (np.longdouble, np.clongdouble)):
+        raise Unwritten(name, value)
+    # as bytes, whatever numpy is there: its text may be one of another value
+    return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
+
+
+def _logger(name: str, value: logging.Logger) -> str:
+    """A logger, with its level and where its records go."""
+    root = value is logging.getLogger()
+    made = f"__import__('logging').getLogger({'' if root else repr(value.name)})"
+    does = []
+    if value.level != (logging.WARNING if root else logging.NOTSET):
+        does.append(f"setLevel({value.level})")
+    if not root and not value.propagate:
+        does.append("__setattr__('propagate', False)")
+    if not root and value.disabled:
+        does.append("__setattr__('disabled', True)")
+    if value.filters:
+        raise Unwritten(name, value, " with a filter")
+    for handler in [] if root else value.handlers:
+        if type(handler) is not logging.NullHandler:
+            does.append(f"addHandler({_handler(name, value, handler)})")
+    return f"[{made}, {', '.join(f'{made}.{one}' for one in does)}][0]" if does else made
+
+
+def _handler(name: str, value: logging.Logger, handler: Any) -> str:
+    stream = [one for one in _STREAMS if getattr(handler, "stream", None) is getattr(sys, one)]
+    form = handler.formatter
+    style: Any = getattr(form, "_style", None)
+    if (
+        type(handler) is not logging.StreamHandler
+        or not stream
+        or handler.filters
+        or type(form) not in (type(None), logging.Formatter)
+    ):
+        raise Unwritten(name, value, f" with a {type(handler).__name__} that only this process has")
+    made = f"__import__('logging').StreamHandler(__import__('sys').{stream[0]})"
+    does = [f"setLevel({handler.level})"] if handler.level else []
+    if form is not None:
+        signs = {logging.PercentStyle: "%", logging.StrFormatStyle: "{", logging.StringTemplateStyle: "$"}
+        if style is None or type(style) not in signs:
+            raise Unwritten(name, value, " with a formatter of its own")
+        does.append(f"setFormatter(__import__('logging').Formatter({form._fmt!r}, {form.datefmt!r}, {signs[type(style)]!r}))")
+    return f"(lambda made: [{', '.join(['made', *(f'made.{one}' for one in does)])}][0])({made})"
+
+
+def _of_typing(values: Values, name: str, value: Any) -> str:
+    """Types as annotations and classes name them: `List[float]`, a `TypeVar`."""
+    if isinstance(value, typing.TypeVar):
+        limits = [values.part(f"{name}'s constraint", one) for one in value.__constraints__]
+        bound = [f"bound={values.part(name, value.__bound__)}"] if value.__bound__ is not None else []
+        variance = [f"{one}=True" for one in ("covariant", "contravariant") if getattr(value, f"__{one}__")]
+        return f"__import__('typing').TypeVar({', '.join([repr(value.__name__), *limits, *bound, *variance])})"
+    origin, inner = typing.get_origin(value), typing.get_args(value)
+    if origin is None:
+        own = getattr(value, "_name", None)
+        if type(value).__module__ == "typing" and isinstance(own, str) and getattr(typing, own, None) is value:
+            return f"__import__('typing').{own}"
+        if isinstance(value, typing.ForwardRef):
+            return repr(value.__forward_arg__)
+        raise Unwritten(name, value)
+    if origin in (typing.Union, getattr(types, "UnionType", None)):
+        parts, head = inner, "__import__('typing').Union"
+    elif origin is typing.Literal:
+        parts, head = inner, "__import__('typing').Literal"
+    else:
+        own = getattr(value, "_name", None)
+        parts = inner
+        head = f"__import__('typing').{own}" if isinstance(own, str) and hasattr(typing, own) else values.part(name, origin)
+    written = ", ".join(f"[{values.inside(name, one)}]" if isinstance(one, list) else values.part(name, one) for one in parts)
+    return f"{head}[{written}{',' if len(parts) == 1 and origin is tuple else ''}]"
+
+
+_WRITERS: Tuple[Tuple[Tuple[Any, ...], Callable[[Values, str, Any], str]], ...] = (
+    ((bool, int, str, bytes, type(None), range, bytearray), _plain),
+    ((type(Ellipsis), type(NotImplemented)), _plain),
+    ((float,), _float),
+    ((complex,), _complex),
+    ((tuple, list), _sequence),
+    ((set, frozenset), _set),
+    ((dict,), _dict),
+    ((collections.OrderedDict, collections.defaultdict, collections.Counter, collections.deque), _of_collections),
+    ((types.SimpleNamespace,), _namespace),
+    ((datetime.date, datetime.time, datetime.datetime, datetime.timedelta), _time),
+    ((datetime.timezone, zoneinfo.ZoneInfo), _zone),
+    ((decimal.Decimal, fractions.Fraction), _decimal),
+    ((uuid.UUID,), lambda values, name, value: f"__import__('uuid').{value!r}"),
+    ((re.Pattern,), _pattern),
+    ((functools.partial,), _partial),
+    ((slice,), _slice),
+    ((np.ndarray,), _array),
+)

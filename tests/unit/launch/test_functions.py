@@ -76,7 +76,7 @@ def uses_table(args: Any) -> Any:
     return TABLE
 
 
-WEIGHTS = {"w": [1, np.ones(2)]}
+WEIGHTS = {"w": [1, np.array([None])]}
 ENDLESS: List[Any] = []
 ENDLESS.append(ENDLESS)
 HALF = lambda x: x / 2  # noqa: E731
@@ -228,8 +228,8 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda args: 1, "a lambda cannot be handed to other processes"),
         (functools.partial(train), "a partial cannot be handed"),
         (Box, "a type cannot be handed"),
-        (uses_table, r"uses_table\(\) uses TABLE, a object, which cannot be handed .*user_params="),
-        (uses_an_array, r"uses WEIGHTS\['w'\]\[1\], a ndarray, which cannot be handed"),
+        (uses_table, r"uses_table\(\) uses TABLE, an object, which cannot be handed .*user_params="),
+        (uses_an_array, r"uses WEIGHTS\['w'\]\[1\], a ndarray of object, which cannot be handed"),
         (uses_itself, "uses ENDLESS, which has itself in it"),
         (calls_a_lambda, "uses <lambda> by the name HALF; write HALF by def"),
     ],

@@ -1,0 +1,149 @@
+"""Annotations of a function or a class that goes to the tasks as its source: which of them anything reads there.
+
+Those that nothing reads become texts, as `from __future__ import annotations` makes them: what they name need not be in the tasks then.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import re
+import types
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Set
+
+#: decorators that do not look at annotations
+_BLIND = {
+    "abstractmethod",
+    "cache",
+    "cached_property",
+    "classmethod",
+    "contextmanager",
+    "deleter",
+    "final",
+    "getter",
+    "lru_cache",
+    "override",
+    "property",
+    "setter",
+    "staticmethod",
+    "wraps",
+}
+#: in the source of a module that reads annotations itself
+_READS = re.compile(r"\b(__annotations__|get_type_hints|get_annotations)\b|\binspect\.signature\b|\bimport signature\b")
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A definition whose annotations are settled. Attributes: text: it, with as many lines; said: names that are only in annotations that are texts in the tasks and
+    are read there."""
+
+    text: str
+    said: Set[str]
+
+
+def postponed(thing: Any, known: Dict[str, Any]) -> bool:
+    """Whether annotations were texts where a function or a class was defined. Args: known: what stands behind the names of its module."""
+    flag = __future__.annotations.compiler_flag
+    theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
+    for one in theirs:
+        if isinstance(one, types.FunctionType) and one.__module__ == thing.__module__ and "<" not in one.__code__.co_filename:
+            return bool(one.__code__.co_flags & flag)
+        if isinstance(one, types.FunctionType) and one is thing:
+            return bool(one.__code__.co_flags & flag)
+    return known.get("annotations") is __future__.annotations
+
+
+def read_in(sources: List[str]) -> bool:
+    """Whether a module reads annotations itself. Args: sources: its text, or its cells."""
+    return any(_READS.search(one) for one in sources)
+
+
+def settled(text: str, texts: bool, all_read: bool) -> Settled:
+    """Args: text: one definition; texts: whether its annotations are texts (`postponed`); all_read: whether its module reads them."""
+    look = _Look(all_read)
+    tree = ast.parse(text)
+    look.visit(tree)
+    said = {
+        name
+        for one in look.read
+        for part in ast.walk(one)
+        for name in (_names(ast.unparse(one)) if texts else _names(str(getattr(part, "value", ""))) if _is_text(part) else ())
+    }
+    return Settled(text if texts else quoted(text, look.unread), said)
+
+
+def all_quoted(text: str) -> str:
+    """A definition all of whose annotations are texts."""
+    look = _Look(False)
+    look.visit(ast.parse(text))
+    return quoted(text, [*look.read, *look.unread], again=True)
+
+
+@dataclass
+class _Look(ast.NodeVisitor):
+    all_read: bool
+    read: List[ast.expr] = field(default_factory=list)
+    unread: List[ast.expr] = field(default_factory=list)
+    _within: bool = False
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        seen = self.all_read or any(_called(one) not in _BLIND for one in node.decorator_list)
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        found = [one.annotation for one in every if one is not None and one.annotation is not None]
+        (self.read if seen else self.unread).extend([*found, *([node.returns] if node.returns is not None else [])])
+        outside, self._within = self._within, True
+        for one in node.body:
+            self.visit(one)
+        self._within = outside
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        outside, self._within = self._within, False
+        for one in node.body:
+            self.visit(one)
+        self._within = outside
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        # Python itself computes those of a class, and none of what a function has
+        (self.unread if self._within else self.read).append(node.annotation)
+
+
+def _called(decorator: ast.expr) -> str:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _names(text: str) -> Set[str]:
+    """The names of an annotation that is a text, also of texts in it."""
+    try:
+        parts = list(ast.walk(ast.parse(text.strip(), mode="eval")))
+    except (SyntaxError, ValueError):
+        return set()
+    found = {part.id for part in parts if isinstance(part, ast.Name)}
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value != text:
+            found |= _names(part.value)
+    return found
+
+
+def quoted(text: str, nodes: List[ast.expr], again: bool = False) -> str:
+    """A text in which these expressions are texts, each line where it was. Args: again: also those that are texts already."""
+    lines = text.encode().split(b"\n")
+    for node in sorted(nodes, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+        if isinstance(node, ast.Constant) and not (again and isinstance(node.value, str)):
+            continue
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
+        said = repr(ast.unparse(node)).encode()
+        if first == last:
+            lines[first] = head + said + tail
+        else:
+            lines[first : last + 1] = [head + b"(" + said, *[b""] * (last - first - 1), b")" + tail]
+    return b"\n".join(lines).decode()

@@ -1,0 +1,364 @@
+"""Functions of a module as a script: what the module did when it was imported is the same there, or refused."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import logging
+import pathlib
+import sys
+import textwrap
+import types
+from typing import Any, Callable, Dict, Iterator
+
+import pytest
+
+from akrunner.errors import ScriptError
+from akrunner.launch import functions
+
+Module = Callable[[str], Any]
+
+
+@pytest.fixture
+def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Module]:
+    """Imports a text as a module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    names = []
+
+    def make(text: str) -> Any:
+        name = f"module_of_{tmp_path.name}_{len(names)}".replace("[", "_").replace("]", "_").replace("-", "_")
+        names.append(name)
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text).lstrip("\n"))
+        return importlib.import_module(name)
+
+    yield make
+    for name in names:
+        sys.modules.pop(name, None)
+    linecache.checkcache()
+
+
+def there(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a task has of it: its module, registered as a worker does."""
+    text, _ = functions.source_of(function)
+    made = types.ModuleType("script_in_a_task")
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    exec(compile(text, "<script>", "exec", dont_inherit=True), vars(made))
+    return made
+
+
+CLASSES = """
+{future}
+import dataclasses
+import functools
+import typing
+from dataclasses import KW_ONLY, InitVar, dataclass
+from typing import ClassVar, List
+
+
+class Inner:
+    pass
+
+
+@dataclass
+class Options:
+    size: int
+    start: InitVar[int]
+    names: List[str] = dataclasses.field(default_factory=list)
+    limit: ClassVar[int] = 3
+    said: "ClassVar[int]" = 4
+    inner: typing.Optional[Inner] = None
+    _: KW_ONLY
+    last: int = 0
+
+    def __post_init__(self, start):
+        self.size += start
+
+
+def typed(function):
+    hints = typing.get_type_hints(function)
+    return functools.wraps(function)(lambda *given: [hints[name](one) for name, one in zip(hints, given)])
+
+
+@typed
+def read(a: int, b: float): ...
+
+
+def use(config):
+    made = Options(1, 2, last=5)
+    names = [one.name for one in dataclasses.fields(made)]
+    return names, made.size, made.last, repr(typing.get_type_hints(Options)["names"]), read("1", "2")
+"""
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations"])
+def test_annotations_are_what_they_are_in_the_module(future: str, module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    use = module(CLASSES.format(future=future)).use
+    # a text that is the text of a text says nothing to dataclasses
+    fields = ["size", "names", *(["said"] if future else []), "inner", "last"]
+    expected = (fields, 3, 5, "typing.List[str]", [1, 2.0])
+    assert use(0) == expected == there(use, monkeypatch).main(0)
+    assert ("from __future__" in functions.source_of(use)[0]) == bool(future)
+
+
+def test_what_nothing_reads_of_annotations_need_not_go(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import decimal as big
+        TABLE = [object(), object()]
+
+        class Box:
+            def get(
+                self, x: big.Decimal = None, *more: TABLE
+            ) -> TABLE[
+                1
+            ]:
+                y: TABLE = 1
+                def inner(z: TABLE): return z
+                return inner(y), (1 / 0 if x else 0)
+
+        def use(config: TABLE) -> "TABLE":
+            return Box().get(config)
+    """)
+    text, shown = functions.source_of(made.use)
+    assert "decimal" not in text.splitlines()[0] and shown
+    task = there(made.use, monkeypatch)
+    assert task.main(None) == (1, 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        task.main(1)
+    with pytest.raises(ZeroDivisionError) as own:
+        made.use(1)
+    assert raised.traceback[-1].lineno == own.traceback[-1].lineno
+
+
+def test_annotations_of_a_class_go_or_are_named(module: Module) -> None:
+    made = module("""
+        THING = object()
+        class Box:
+            x: THING = 1
+        def use(config):
+            return Box.x
+    """)
+    with pytest.raises(ScriptError, match="uses THING, an object"):
+        functions.source_of(made.use)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            """
+            from functools import singledispatch
+            @singledispatch
+            def show(x): return "any"
+            @show.register
+            def _(x: int): return "int"
+            def use(config): return show(config)
+            """,
+            r"show\(\) has implementations for int, which were registered behind its definition .*; put it into a file of its own",
+        ),
+        (
+            """
+            import functools
+            RATE = 2
+            def scaled(rate):
+                def outer(function): return functools.wraps(function)(lambda x: function(x) * rate)
+                return outer
+            @scaled(RATE)
+            def double(x): return x
+            RATE = 5
+            def use(config): return double(config)
+            """,
+            r"RATE has been set again since double\(\) was defined with it",
+        ),
+        (
+            """
+            class Base:
+                n = 1
+            class Box(Base): pass
+            class Base:
+                n = 2
+            def use(config): return Box.n
+            """,
+            "Box was made from another Base than there is now; define Box again, or",
+        ),
+        (
+            """
+            REG = []
+            def listed(function):
+                REG.append(function.__name__)
+                return function
+            @listed
+            def one(x): return x
+            def use(config): return REG, one(1)
+            """,
+            r"the definition of one\(\) changes REG, which goes to the tasks as it is now: it would be changed twice",
+        ),
+        (
+            """
+            REG = {}
+            def named(name):
+                def outer(function):
+                    REG[name] = 1
+                    return function
+                return outer
+            @named("a")
+            def use(config): return REG
+            """,
+            r"the definition of use\(\) changes REG",
+        ),
+        (
+            """
+            COUNT = 0
+            def counted(function):
+                global COUNT
+                COUNT += 1
+                return function
+            @counted
+            def use(config): return COUNT
+            """,
+            r"the definition of use\(\) changes COUNT",
+        ),
+        (
+            """
+            import functools
+            def twice(function):
+                @functools.wraps(function)
+                def inner(x): return 2 * function(x)
+                return inner
+            def use(config): return config
+            use = twice(use)
+            """,
+            r"use\(\) was wrapped behind its definition; write what wraps it as a decorator",
+        ),
+    ],
+)
+def test_what_would_be_otherwise_in_a_task_is_refused(text: str, said: str, module: Module) -> None:
+    with pytest.raises(ScriptError, match=said):
+        functions.source_of(module(text).use)
+
+
+def test_what_is_as_it_was_goes(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    use = module("""
+        import functools
+        RATE = 2
+        SEEN = {}
+        NAMES = ["a"]
+
+        def kept(function):
+            print(len(NAMES), NAMES[0])
+            @functools.wraps(function)
+            def inner(x):
+                if x not in SEEN:
+                    SEEN[x] = function(x)
+                return SEEN[x]
+            return inner
+
+        def scaled(rate):
+            def outer(function): return functools.wraps(function)(lambda x: function(x) * rate)
+            return outer
+
+        class Base:
+            n = 1
+
+        class Box(Base):
+            rates = [RATE]
+
+        @kept
+        def triple(x): return 3 * x
+
+        @scaled(RATE)
+        def double(x): return x
+
+        RATE = 2
+
+        def use(config): return double(config), triple(config), Box.n, Box.rates
+    """).use
+    assert there(use, monkeypatch).main(4) == use(4) == (8, 12, 1, [2])
+
+
+def test_a_cell_that_is_run_again_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, box = "class Base:\n    def n(self):\n        return 1", "class Box(Base):\n    pass"
+    cells = [base, box, "def use(cfg):\n    return Box().n()", base]
+    session = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", session)
+    session.__dict__["In"] = cells
+    for number, cell in enumerate(cells):
+        name = f"<cell {number} of another>"
+        monkeypatch.setitem(linecache.cache, name, (len(cell), None, [line + "\n" for line in cell.splitlines()], name))
+        exec(compile(cell, name, "exec"), session.__dict__)
+    assert there(session.__dict__["use"], monkeypatch).main(0) == 1
+    cells.append(base.replace("return 1", "return 2"))
+    exec(compile(cells[-1], "<cell 0 of another>", "exec"), session.__dict__)
+    with pytest.raises(ScriptError, match="Box was made from another Base"):
+        functions.source_of(session.__dict__["use"])
+
+
+def test_one_list_is_one_list_whatever_holds_it(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    use = module("""
+        KEPT = [1]
+        A = {"k": KEPT, "l": [KEPT]}
+        INNER = {"x": 1}
+        B = [INNER, INNER]
+        def use(config):
+            A["l"][0].append(2)
+            B[0]["x"] = 7
+            return KEPT, A, B
+    """).use
+    assert there(use, monkeypatch).main(0) == use(0) == ([1, 2], {"k": [1, 2], "l": [[1, 2]]}, [{"x": 7}, {"x": 7}])
+
+
+def test_a_logger_is_as_it_was_set(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import logging, sys
+        LOG = logging.getLogger("of.this.test.at.import")
+        def use(config):
+            return LOG.level, LOG.propagate, [(one.level, one.formatter._fmt, one.stream is sys.stderr) for one in LOG.handlers]
+    """)
+    log = made.LOG
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(5)
+    handler.setFormatter(logging.Formatter("{message}!", style="{"))
+    log.addHandler(handler)
+    expected: Dict[str, Any] = {"was": made.use(0)}
+    text, _ = functions.source_of(made.use)
+    log.setLevel(logging.NOTSET)
+    log.propagate = True
+    log.removeHandler(handler)
+    task: Dict[str, Any] = {"__name__": "script"}
+    exec(text, task)
+    assert task["main"](0) == expected["was"] == (10, False, [(5, "{message}!", True)])
+    for one in list(log.handlers):
+        log.removeHandler(one)
+    log.addHandler(logging.FileHandler("/dev/null"))
+    with pytest.raises(ScriptError, match="uses LOG, a Logger with a FileHandler that only this process has"):
+        functions.source_of(made.use)
+    log.handlers[0].close()
+    log.removeHandler(log.handlers[0])
+    log.setLevel(logging.NOTSET)
+    log.propagate = True
+
+
+def test_a_module_that_is_loaded_when_it_is_used_is_imported(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tensorflow.keras: once it was used, its package has another object by its name."""
+
+    class Lazy(types.ModuleType):
+        pass
+
+    package, lazy = types.ModuleType("tensorflow"), Lazy("keras")
+    vars(lazy).update(_tfll_parent_module_globals=vars(package), _tfll_name="keras")
+    vars(package)["keras"] = lazy
+    monkeypatch.setitem(sys.modules, "tensorflow", package)
+    made = module("""
+        from tensorflow import keras
+        import tensorflow as tf
+        layers = tf.keras
+        def use(config): return keras.Model, layers.Model
+    """)
+    real = types.ModuleType("keras.really")
+    vars(real)["Model"] = 1
+    vars(package)["keras"] = real
+    text, _ = functions.source_of(made.use)
+    assert "from tensorflow import keras; from tensorflow import keras as layers" in text
+    assert there(made.use, monkeypatch).main(0) == (1, 1)

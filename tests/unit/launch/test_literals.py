@@ -1,0 +1,138 @@
+"""Values as statements of a script."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import operator
+import pathlib
+import types
+import typing
+import uuid
+import zoneinfo
+from typing import Any, Dict, Generic, List, NamedTuple, Optional, TypeVar
+
+import numpy as np
+import pytest
+
+from akrunner.errors import ScriptError
+from akrunner.launch import functions
+
+T = TypeVar("T")
+Point = collections.namedtuple("Point", "x y", defaults=[7])
+Floats = Dict[str, Optional[List[float]]]
+
+
+class Colour(enum.IntFlag):
+    RED = 1
+    BLUE = 2
+
+
+class Place(NamedTuple):
+    x: int
+    y: int = 2
+
+
+class Box(Generic[T]):
+    """Holds one."""
+
+    def __init__(self, one: T) -> None:
+        self.one = one
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+BOTH = Colour.RED | Colour.BLUE
+RED = Colour.RED
+PLACE = Place(1)
+POINTS = [Point(1, 2), Point(3)]
+ADD = functools.partial(add, 1)
+HANDLERS = {"add": add, "box": Box, "sub": operator.sub}
+IN_PARIS = zoneinfo.ZoneInfo("Europe/Paris")
+VALUES = [
+    datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc),
+    datetime.datetime(2026, 10, 25, 2, 30, tzinfo=IN_PARIS, fold=1),
+    datetime.time(1, 2, 3),
+    datetime.time(1, tzinfo=datetime.timezone(datetime.timedelta(hours=1), "X")),
+    np.datetime64("2026-01-02T03:04:05.123"),
+    np.datetime64("NaT"),
+    np.timedelta64(3, "h"),
+    np.str_("a"),
+    np.bytes_(b"b"),
+    fractions.Fraction(1, 3),
+    decimal.Decimal("NaN"),
+    range(1, 7, 2),
+    slice(None, 3),
+    bytearray(b"x"),
+    ...,
+    collections.OrderedDict(a=1),
+    collections.Counter("aab"),
+    collections.deque([1, 2], 3),
+    types.SimpleNamespace(a=[1]),
+    uuid.UUID(int=5),
+    np.dtype("float32"),
+    np.float32,
+    int,
+    print,
+    List[int],
+]
+GROUPS: Any = collections.defaultdict(list, a=[1])
+ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array(["a", "bc"]), np.zeros((0, 2)), np.array(3), np.array([True])]
+
+
+def uses(config: Any) -> Any:
+    GROUPS["b"].append(2)
+    made: Any = typing.cast(Floats, 1)
+    return [
+        BOTH, BOTH is Colour.RED | Colour.BLUE, RED is Colour.RED, PLACE, PLACE.y, POINTS, type(POINTS[0]) is Point, ADD(2), HANDLERS["add"](1, 1),
+        HANDLERS["box"] is Box, HANDLERS["sub"](3, 1), Box[int](3).one, VALUES, dict(GROUPS), [(one.dtype, one.tolist()) for one in ARRAYS], made,
+    ]  # fmt: skip
+
+
+def _there(function: Any) -> Dict[str, Any]:
+    text, _ = functions.source_of(function)
+    made: Dict[str, Any] = {"__name__": "script"}
+    exec(compile(text, "<script>", "exec", dont_inherit=True), made)
+    return made
+
+
+def test_everyday_constants_go() -> None:
+    text, shown = functions.source_of(uses)
+    made = _there(uses)
+    assert repr(made["main"](0)) == repr(uses(0))
+    assert shown == __file__
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    assert text.splitlines()[lines.index("class Colour(enum.IntFlag):")] == "class Colour(enum.IntFlag):"
+    ARRAYS[0][0, 0] = 0
+    assert made["ARRAYS"][0].flags.writeable
+
+
+WHOLE = np.arange(4)
+HALF = WHOLE[:2]
+RECORDS = np.zeros(1, [("a", "i4")])
+
+
+def shares(config: Any) -> Any:
+    return WHOLE, HALF
+
+
+def has_records(config: Any) -> Any:
+    return RECORDS
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (shares, "uses HALF, a ndarray that shares its memory with WHOLE"),
+        (has_records, r"uses RECORDS, a ndarray of \[\('a', '<i4'\)\]"),
+    ],
+)
+def test_arrays_that_would_be_others(function: Any, said: str) -> None:
+    with pytest.raises(ScriptError, match=said):
+        functions.source_of(function)
