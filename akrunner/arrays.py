@@ -45,12 +45,24 @@ def integers_of(values: pa.Array) -> pa.Array:
     if family_of(values.type) in TIMES and values.type.bit_width == 32:
         # Arrow goes from these to 32 bits alone
         values = values.cast(pa.int32())
+    elif pa.types.is_decimal(values.type) and values.type.bit_width < 128:
+        # and from these to nothing that holds more
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
     return values.cast(pa.int64())
 
 
 def counted(integers: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Integers as the timestamps, dates or times they count: the inverse of `integers_of`. Raises: pa.ArrowInvalid: one does not fit."""
     return integers.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
+
+
+def as_decimals(numbers: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Whole numbers, also such that are floats, as decimals without a fraction. Raises: pa.ArrowInvalid: one does not fit, or has a fraction."""
+    if family_of(numbers.type) is not Family.WHOLE:
+        # Arrow would round a fraction
+        numbers = numbers.cast(pa.int64())
+    # Arrow casts to those alone that hold every number of the integers' type
+    return numbers.cast(pa.decimal128(20, 0)).cast(data_type)
 
 
 def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, counted, decoded, integers_of, known_numbers_of, truths_of
+from akrunner.arrays import array_of, as_decimals, counted, decoded, integers_of, known_numbers_of, truths_of
 from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
+from akrunner.codec.lists import listed, misfit
 from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.errors import DataError, ProtocolError
 from akrunner.schema import Field, Schema, is_text, replaced, to_floats
@@ -225,14 +226,12 @@ class _Column:
             raise self.error(0, f"has {have} a row; the schema's {field.type} wants {want}")
         if not field.is_list:
             return self.cast(self.flat(self.valid), field.value_type)
-        if pa.types.is_fixed_size_list(field.type):
-            raise self.error(0, f"cannot be read back as {field.type}; declare it as array<...>")
         values = self.cast(self.flat(None), field.value_type)
         offsets = self.ends if self.ends is not None else np.arange(self.rows + 1, dtype=np.int64) * (width or 0)
-        if len(values) >= 1 << 31:
-            raise self.error(0, f"has {len(values)} values in one batch; write fewer rows at a time")
-        mask = None if self.valid is None else array_of(~self.valid)
-        return pa.ListArray.from_arrays(array_of(offsets.astype(np.int32)), values, type=field.type, mask=mask)
+        wrong = misfit(field, offsets, self.valid)
+        if wrong is not None:
+            raise self.error(*wrong)
+        return listed(field, values, offsets, self.valid)
 
     def own_type(self) -> Optional[pa.DataType]:
         """The type of a row's value; None: there is no value that says it."""
@@ -265,6 +264,10 @@ class _Column:
     def cast(self, values: pa.Array, target: pa.DataType) -> pa.Array:
         if values.type == target:
             return values
+        if pa.types.is_null(target) and (self.valid is None or self.valid.any()):
+            raise self.error(
+                0 if self.valid is None else int(np.argmax(self.valid)), "has a value; a column of type null has none"
+            )
         if not len(values):
             # empty lists: nobody could tell of what
             return pa.nulls(0, target)
@@ -321,6 +324,8 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
             return values.cast(target)
         except pa.ArrowInvalid:
             return _exact_floats(values, target)
+    if want is Family.DECIMAL:
+        return as_decimals(values, target)
     return counted(values, target) if want in TIMES else values.cast(target)
 
 
@@ -340,6 +345,6 @@ def _compatible(have: pa.DataType, want: pa.DataType) -> bool:
         return given not in NUMBERS
     if wanted in TIMES:
         return given is Family.WHOLE
-    if wanted is Family.TRUTH:
-        return given in (Family.TRUTH, Family.WHOLE)
+    if wanted in (Family.TRUTH, Family.DECIMAL):
+        return given in (Family.TRUTH, Family.WHOLE) or (given is Family.REAL and wanted is Family.DECIMAL)
     return given in NUMBERS and not (given is Family.TRUTH and wanted is Family.REAL)

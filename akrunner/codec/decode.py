@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, counted
+from akrunner.arrays import array_of, as_decimals, counted
 from akrunner.codec.binary import binary
+from akrunner.codec.lists import listed, misfit
 from akrunner.codec.parse import Parsed, parse
-from akrunner.column_types import TIMES, family_of, limits
+from akrunner.column_types import TIMES, Family, family_of, limits
 from akrunner.errors import DataError
 from akrunner.schema import Field, Schema, is_text, nearest, shortened
 from akrunner.wire.features import BY_NUMBER, KINDS
@@ -162,28 +163,37 @@ class _Column:
             raise self.error(int(where[int(np.flatnonzero(bad)[0])]), f"has a {BY_NUMBER[self.code].field} that is cut short")
 
     def listed(self, values: pa.Array, counts: I64, where: I64, present: Mask) -> pa.Array:
-        field = self.field
-        if pa.types.is_fixed_size_list(field.type):
-            raise self.error(0, f"cannot be read back as {field.type}; declare it as array<...>")
         every = np.zeros(self.rows, np.int64)
         every[where] = counts
-        ends = np.cumsum(every)
-        if len(ends) and ends[-1] >= 1 << 31:
-            raise self.error(0, f"has {ends[-1]} values in one batch; write fewer rows at a time")
-        offsets = np.zeros(self.rows + 1, np.int32)
-        offsets[1:] = ends
-        mask = None if present.all() else array_of(~present)
-        return pa.ListArray.from_arrays(array_of(offsets), values, type=field.type, mask=mask)
+        offsets = np.zeros(self.rows + 1, np.int64)
+        np.cumsum(every, out=offsets[1:])
+        there = None if present.all() else present
+        wrong = misfit(self.field, offsets, there)
+        if wrong is not None:
+            raise self.error(*wrong)
+        return listed(self.field, values, offsets, there)
 
     def typed(self, values: NDArray[Any], null: "Mask | None", owner: "I64 | None") -> pa.Array:
         """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
         target = self.field.value_type
+        if pa.types.is_null(target):
+            some = np.flatnonzero(np.ones(len(values), bool) if null is None else ~null)
+            if len(some):
+                at = int(some[0])
+                raise self.error(at if owner is None else int(owner[at]), "has a value; a column of type null has none")
+            return pa.nulls(len(values), target)
         array = array_of(values, None if null is None else ~null)
         ends = limits(target)
         if ends is not None:
             bad = (values < ends[0]) | (values > ends[1])
             if bad.any():
                 raise self.misfit(values, bad, owner, target)
+        if family_of(target) is Family.DECIMAL:
+            most = 10 ** min(target.precision, 19) - 1
+            bad = (values < -min(most, 2**63)) | (values > min(most, 2**63 - 1))
+            if bad.any():
+                raise self.misfit(values, bad, owner, target)
+            return as_decimals(array, target)
         return counted(array, target) if family_of(target) in TIMES else array.cast(target)
 
     def misfit(self, values: NDArray[Any], bad: Mask, owner: "I64 | None", target: pa.DataType) -> DataError:

@@ -13,7 +13,7 @@ import pytest
 
 from akrunner import codec
 from akrunner.errors import DataError, SchemaError
-from akrunner.schema import Schema
+from akrunner.schema import Schema, plain
 from akrunner.wire import frames
 from akrunner.worker import chunks
 from akrunner.worker import columns as packing
@@ -481,3 +481,72 @@ def test_datetimes_that_are_refused(values: Any, back: str, words: str) -> None:
 def test_values_that_are_no_column(values: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"write_batch: column 'x',? ?(is )?{words}"):
         packing.packed({"x": values}, None)
+
+
+def _made(data_type: pa.DataType, values: Any) -> pa.Array:
+    """What the host has of what `write_batch` was given for a column of this type of Arrow's."""
+    schema = Schema.from_arrow(plain(pa.schema([("x", data_type)])))
+    rows, packed = packing.packed({"x": values}, ["x"], {one["name"]: one["type"] for one in schema.describe()})
+    payload = b"".join(bytes(part) for _, parts in packing.pieces(rows, packed, 1 << 20, 8 << 20) for part in parts)
+    batch = codec.decode_columns(schema, payload)
+    examples = codec.encode_examples(batch).to_pylist()
+    again = codec.decode_examples(schema, b"".join(examples), np.array([len(one) for one in examples], np.int64))
+    again.validate(full=True)
+    assert again.column(0).to_pylist() == batch.column(0).to_pylist()
+    batch.validate(full=True)
+    return batch.column(0)
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [
+        pa.large_list(pa.int64()),
+        pa.list_(pa.float32(), 2),
+        pa.list_(pa.decimal128(3, 0), 2),
+        pa.large_list(pa.decimal128(5, 0)),
+        pa.fixed_shape_tensor(pa.int32(), (2, 1)),
+    ],
+)
+def test_lists_of_every_kind_are_written(data_type: pa.DataType) -> None:
+    assert _made(data_type, [[1, 2], None, [3, 4]]).to_pylist() == [[1, 2], None, [3, 4]]
+    assert _made(data_type, np.array([[1, 2], [3, 4]])).to_pylist() == [[1, 2], [3, 4]]
+    assert _made(data_type, np.array([[1, 2], [3, 4]])).type == data_type
+
+
+def test_lists_of_texts_as_polars_has_them() -> None:
+    assert _made(pa.large_list(pa.large_string()), [["a"], None, []]).to_pylist() == [["a"], None, []]
+
+
+def test_a_list_of_another_length_is_told() -> None:
+    for values in ([[1, 2], [1]], np.ones((2, 3))):
+        with pytest.raises(
+            DataError, match=r"row \d: column 'x' has \d values; the schema's fixed_size_list<.*>\[2\] has 2 a row"
+        ):
+            _made(pa.list_(pa.float32(), 2), values)
+
+
+@pytest.mark.parametrize("data_type", [pa.decimal128(5, 0), pa.decimal256(18, 0), pa.decimal128(19, 0), pa.decimal128(38, 0)])
+def test_decimals_are_written(data_type: pa.DataType) -> None:
+    assert _made(data_type, [-99999, None, 7]).to_pylist() == [decimal.Decimal(-99999), None, decimal.Decimal(7)]
+
+
+def test_decimals_that_do_not_fit_are_told() -> None:
+    for values in ([1, 100000], [1, 1.5]):
+        with pytest.raises(DataError, match=r"row 1: column 'x' does not fit decimal128\(5, 0\)"):
+            _made(pa.decimal128(5, 0), values)
+    (example,) = codec.encode_examples(pa.record_batch([pa.array([100000])], ["x"])).to_pylist()
+    schema = Schema.from_arrow(pa.schema([("x", pa.decimal128(5, 0))]))
+    with pytest.raises(DataError, match=r"row 0: column 'x' is 100000, which does not fit decimal128\(5, 0\)"):
+        codec.decode_examples(schema, example, np.array([len(example)]))
+
+
+def test_a_column_of_nulls_alone_takes_no_value() -> None:
+    assert _made(pa.null(), [None, None]).to_pylist() == [None, None]
+    with pytest.raises(DataError, match="row 1: column 'x' has a value; a column of type null has none"):
+        _made(pa.null(), [None, 1.0])
+
+
+@pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="pyarrow 18 has it")
+def test_short_decimals_cross() -> None:
+    assert as_columns(pa.array([decimal.Decimal(3)], pa.decimal32(5, 0))).tolist() == [3]
+    assert _made(pa.decimal32(5, 0), [3]).to_pylist() == [3]
