@@ -277,11 +277,17 @@ class _Column:
             return _cast(values, target)
         except pa.ArrowInvalid as e:
             if is_text(target):
-                raise self.error(self.culprit(values, target), "is not UTF-8; declare it as varbinary") from None
-            raise self.error(self.culprit(values, target), f"does not fit {target}: {e}") from None
+                raise self.error(self.row_of(self.culprit(values, target)), "is not UTF-8; declare it as varbinary") from None
+            at = self.culprit(values, target)
+            if family_of(target) is Family.WHOLE and family_of(values.type) is Family.WHOLE:
+                # Arrow names other limits
+                bits, signed = target.bit_width, not pa.types.is_unsigned_integer(target)
+                ends = f"{-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}" if signed else f"0 to {2**bits - 1}"
+                raise self.error(self.row_of(at), f"does not fit {target}: {values[at].as_py()} is not within {ends}") from None
+            raise self.error(self.row_of(at), f"does not fit {target}: {e}") from None
 
     def culprit(self, values: pa.Array, target: pa.DataType) -> int:
-        """Row of the first value that cannot be cast."""
+        """Position of the first value that cannot be cast."""
         low, high = 0, len(values)
         while high - low > 1:
             middle = (low + high) // 2
@@ -290,9 +296,13 @@ class _Column:
                 low = middle
             except pa.ArrowInvalid:
                 high = middle
+        return low
+
+    def row_of(self, value: int) -> int:
+        """Row of a value, by its position."""
         if self.ends is not None:
-            return int(np.searchsorted(self.ends, low, side="right")) - 1
-        return low // (self.width or 1)
+            return int(np.searchsorted(self.ends, value, side="right")) - 1
+        return value // (self.width or 1)
 
     def error(self, row: int, what: str) -> DataError:
         at = self.first_row + row

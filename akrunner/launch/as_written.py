@@ -143,6 +143,11 @@ def _check_class(kind: type, whole: ast.ClassDef, known: Dict[str, Any]) -> None
         now = value_of(said[name], known) if said.get(name) is not None else NOTHING
         other = now is not NOTHING and (type(now) is not type(value) or repr(now) != repr(value))
         replaced = name in methods and (not isinstance(value, types.FunctionType) or value.__code__.co_name != name)
+        if other and any(isinstance(node, ast.Name) for node in ast.walk(said[name])):
+            raise ScriptError(
+                f"script: {kind.__name__}.{name} = {ast.unparse(said[name])} was {shown(value)} when {kind.__name__} was defined, and would be {shown(now)} in the "
+                f"tasks; define {kind.__name__} again, or hand the value over in user_params="
+            )
         if (name not in said and not (name.startswith("_") and "__" in name)) or other or replaced:
             raise ScriptError(
                 f"script: {kind.__name__}.{name} was set behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"

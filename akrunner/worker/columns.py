@@ -97,6 +97,9 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
     """(rows, header, buffers) of one column. Args: type_: Arrow's word for its type in the output schema, None: nobody has said."""
     if hasattr(values, "numpy"):
         values = values.numpy()
+    nulls = _nulls_of_pandas(values)
+    if nulls is not None and nulls.any():
+        values = [None if null else value for value, null in zip(values, nulls)]
     if not isinstance(values, np.ndarray):
         values = _as_array(name, values)
     if values.ndim == 0:
@@ -107,6 +110,7 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
         valid = _unmasked(name, np.ma.getmaskarray(values))
         values = _refilled(values)
     if values.dtype.kind == "O":
+        values = _plain_ones(values)
         present = np.fromiter((value is not None for value in values.reshape(-1)), bool, values.size)
         if not present.all():
             # a row of several values is a null if all of it is
@@ -123,6 +127,41 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
             present = _unmasked(name, ~there)
             valid = present if valid is None else valid & present
     return _numbers(name, values, list(values.shape), valid)
+
+
+#: types whose values stand for nothing else
+_PLAIN = frozenset([int, float, bool, str, bytes, type(None), list, tuple, dict])
+
+
+def _plain(value: Any) -> Any:
+    """One value of a list as Python or numpy has it: what an array or a tensor without dimensions holds, None for pandas' NA."""
+    if type(value) in _PLAIN or isinstance(value, np.generic):
+        return value
+    if type(value).__name__ == "NAType" and type(value).__module__.partition(".")[0] == "pandas":
+        return None
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def _plain_ones(values: NDArray[Any]) -> NDArray[Any]:
+    """An array of objects, each of them as `_plain` has it."""
+    if all(type(value) in _PLAIN for value in values.reshape(-1)):
+        return values
+    made = np.empty(values.shape, object)
+    flat = made.reshape(-1)
+    for at, value in enumerate(values.reshape(-1)):
+        flat[at] = _plain(value)
+    return made
+
+
+def _nulls_of_pandas(values: Any) -> Optional[NDArray[Any]]:
+    """[rows] whether a row of a series, an index or an array of pandas' is null; None: it is none of these, or has numbers of numpy's, in which NaN is a number."""
+    if type(values).__module__.partition(".")[0] != "pandas" or not hasattr(values, "isna") or getattr(values, "ndim", 0) != 1:
+        return None
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind != "O":
+        return None
+    return np.asarray(values.isna(), bool)
 
 
 def _rows(values: NDArray[Any]) -> NDArray[Any]:
@@ -146,10 +185,11 @@ def _moments(name: str, values: List[Any], type_: Optional[str], rows: NDArray[A
         if value is not None and not _is_time(value):
             raise _odd(name, values, rows)
         known = value is None or isinstance(value, (datetime.date, np.datetime64))
-        if not known or getattr(value, "tzinfo", None) is not None:
+        if known and getattr(value, "tzinfo", None) is not None:
             # numpy would drop the zone
-            zone = " with a time zone" if known else ""
-            raise _no_times(name, type(value).__name__ + zone, type_, row)
+            raise _no_times(name, type(value).__name__ + _ZONE, type_, row)
+        if not known:
+            raise _no_times(name, type(value).__name__, type_, row)
         if hasattr(value, "to_datetime64"):
             value = value.to_datetime64()
         if isinstance(value, np.datetime64):
@@ -189,20 +229,34 @@ def _counts(
     return made.astype(np.int64), there
 
 
+_ZONE = " with a time zone"
+
+
 def _no_times(name: str, what: str, type_: Optional[str], row: Optional[int] = None) -> TypeError:
     """What is said of times that cannot be taken as they are."""
     where = "" if row is None else " in row %d" % row
-    if type_ is None:
-        return TypeError(
-            "write_batch: column %r holds %s%s, and nobody has said what times it holds: give output_schema= (--output-schema) with it, as "
-            "'%s timestamp' or '%s date'" % (name, what, where, name, name)
-        )
-    if type_.startswith(("timestamp", "date")):
+    zoned = what.endswith(_ZONE)
+    span = what.startswith("timedelta")
+    if span or what == "time":
+        how = "numbers: " + (
+            "values.astype('timedelta64[us]').astype('int64')" if what.startswith("timedelta64") else
+            "value.total_seconds() of each" if span else "seconds, or microseconds, since midnight"
+        )  # fmt: skip
+        if type_ is not None and type_.startswith(("time", "duration")) and not type_.startswith("timestamp"):
+            how = "int64 in its unit" + (" since midnight" if type_.startswith("time") else "")
+    elif type_ is None:
+        how = "output_schema= (--output-schema) with it, as '%s timestamp' or '%s date'" % (name, name)
+    elif type_.startswith(("timestamp", "date")):
         how = "datetimes without a zone, or int64 in its unit since 1970 (UTC)"
     elif type_.startswith(("time", "duration")):
         how = "int64 in its unit" + (" since midnight" if type_.startswith("time") else "")
     else:
         how = "values of that type, or declare another in output_schema= (--output-schema), as '%s timestamp'" % name
+    if zoned:
+        how += "; in UTC and without a zone they are value.astimezone(datetime.timezone.utc).replace(tzinfo=None)"
+    if type_ is None:
+        said = "and nobody has said what times it holds" if not span and what != "time" else "which no output holds as they are"
+        return TypeError("write_batch: column %r holds %s%s, %s: give %s" % (name, what, where, said, how))
     return TypeError(
         "write_batch: column %r holds %s%s, and is %s in the output schema; give %s" % (name, what, where, type_, how)
     )
@@ -274,7 +328,7 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
         raise TypeError(
             "write_batch: column %r is %s (%s); give a list or an array with one value for each row" % (name, why, kind)
         )
-    values = list(values)
+    values = [_plain(value) for value in values]
     if any(value is None or isinstance(value, (str, bytes)) or hasattr(value, "__len__") for value in values):
         lengths = {len(value) if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) else -1 for value in values}
         if len(lengths) == 1 and -1 not in lengths:
@@ -289,6 +343,8 @@ def _array(name: str, values: Any) -> NDArray[Any]:
     """What is no array yet, as one; nothing of it changes on the way."""
     if isinstance(values, np.ndarray):
         return values
+    if not all(type(value) in _PLAIN for value in values):
+        values = [_plain(value) for value in values]
     try:
         array = np.asarray(values)
         if array.dtype.kind in "SU":

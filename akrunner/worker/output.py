@@ -79,12 +79,19 @@ class OutputWriter(object):
         """Add one row.
 
         Args:
-            example: a `tf.train.Example`, or its serialized bytes.
+            example: a `tf.train.Example`, or its serialized bytes, also as a tensor.
         Raises:
             TypeError: something else.
             ValueError: it has 2 GiB or more.
             RuntimeError: the job has no output schema, or the writer is closed.
         """
+        if hasattr(example, "numpy"):
+            # a tensor of bytes
+            example = example.numpy()
+        if isinstance(example, (bytearray, memoryview)):
+            example = bytes(example)
+        elif getattr(example, "shape", None) == () and hasattr(example, "item"):
+            example = example.item()
         if not isinstance(example, bytes):
             serialize = getattr(example, "SerializeToString", None)
             if serialize is None:
@@ -136,7 +143,7 @@ class OutputWriter(object):
 
         Args:
             columns: {column: values [rows, ...]} for every column of the output schema; each a numpy array (or tensor, or list) of
-                the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
+                the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as are pandas' NA and
                 what a masked array masks. Where the output schema says timestamp or date, datetimes without a zone do (numpy's, or Python's),
                 as well as their int64. Without an output schema the first batch with rows decides which columns there are.
         Raises:

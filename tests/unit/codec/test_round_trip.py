@@ -550,3 +550,71 @@ def test_a_column_of_nulls_alone_takes_no_value() -> None:
 def test_short_decimals_cross() -> None:
     assert as_columns(pa.array([decimal.Decimal(3)], pa.decimal32(5, 0))).tolist() == [3]
     assert _made(pa.decimal32(5, 0), [3]).to_pylist() == [3]
+
+
+class Tensor:
+    """What of a tensor the writer asks for."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = np.asarray(values)
+
+    def numpy(self) -> Any:
+        return self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self._values
+
+
+@pytest.mark.parametrize(
+    ("values", "back", "told"),
+    [
+        ([1, pd.NA], "bigint", [1, None]),
+        (np.array([pd.NA, 1], object), "bigint", [None, 1]),
+        (pd.Series([1, None], dtype="Int64"), "bigint", [1, None]),
+        (pd.array([1.5, pd.NA], dtype="Float64"), "double", [1.5, None]),
+        (pd.Series([True, None], dtype="boolean"), "boolean", [True, None]),
+        (pd.Series(["a", None]), "string", ["a", None]),
+        (pd.Series(["a", np.nan], dtype=object), "string", ["a", None]),
+        (pd.Categorical(["a", None]), "string", ["a", None]),
+        (pd.Series([1.0, np.nan]), "double", [1.0, np.nan]),
+        ([np.array(1), np.array(2)], "bigint", [1, 2]),
+        ([Tensor(1.5), None], "double", [1.5, None]),
+        ([Tensor(b"a"), Tensor(b"b")], "string", ["a", "b"]),
+        ([[Tensor(1), Tensor(2)], [np.array(3)]], "array<bigint>", [[1, 2], [3]]),
+        ([Tensor([1, 2]), Tensor([3, 4])], "array<bigint>", [[1, 2], [3, 4]]),
+    ],
+)
+def test_nulls_of_pandas_and_values_without_dimensions(values: Any, back: str, told: List[Any]) -> None:
+    assert str(written(values, back).to_pylist()) == str(told)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1, pd.NA], [2]], "row with a null among its values"),
+        (
+            [datetime.timedelta(1)],
+            r"holds timedelta in row 0, which no output holds as they are: give numbers: value.total_seconds\(\)",
+        ),
+        (
+            np.array([1], "timedelta64[s]"),
+            r"holds timedelta64\[s\], which .*values.astype\('timedelta64\[us\]'\).astype\('int64'\)",
+        ),
+        ([datetime.time(1)], "holds time in row 0, which .*since midnight"),
+        (
+            [MOMENT.replace(tzinfo=datetime.timezone.utc)],
+            r"with a time zone in row 0.* 'x timestamp' .*without a zone they are value.astimezone\(datetime.timezone.utc\).replace\(tzinfo=None\)",
+        ),
+    ],
+)
+def test_what_is_said_of_times_helps(values: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"write_batch: column 'x' .*{words}"):
+        packing.packed({"x": values}, None)
+
+
+def test_limits_of_whole_numbers_are_those_of_the_type() -> None:
+    with pytest.raises(DataError, match="row 0: column 'x' does not fit uint64: -1 is not within 0 to 18446744073709551615"):
+        _made(pa.uint64(), [-1])

@@ -291,6 +291,17 @@ def uses_classes(args: Any) -> Any:
     return [Pair().x, Slotted().a, Slotted._b]
 
 
+STEP = 3
+
+
+class Stepped:
+    step = STEP
+
+
+def uses_a_step(args: Any) -> Any:
+    return Stepped.step
+
+
 class Changed:
     n = 1
     many: List[int] = []
@@ -314,6 +325,12 @@ def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch
             patched.setattr(Changed, name, value, raising=False)
             with pytest.raises(ScriptError, match=rf"Changed.{name} was set behind the definition of Changed"):
                 functions.source_of(uses)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules[__name__], "STEP", 4)
+        with pytest.raises(
+            ScriptError, match="Stepped.step = STEP was 3 when Stepped was defined, and would be 4 .* define Stepped again"
+        ):
+            functions.source_of(uses_a_step)
     Changed.many.append(1)
     with pytest.raises(ScriptError, match="Changed.many was set"):
         functions.source_of(uses)
