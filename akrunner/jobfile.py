@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
 import re
@@ -130,7 +131,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
         value = _substituted(value, variables)
         if key in taken:
             _check_kind(at, taken[key], value)
-            value = _texts(at, value) if key == "env" else value
+            value = _texts(at, value) if key == "env" else _without_times(value) if key == "user_params" else value
             value = _whole(taken[key], value, os.path.dirname(name))
         values[key] = value
     head = HEADS[meant]
@@ -257,6 +258,15 @@ def _texts(at: str, variables: Mapping[str, Any]) -> Dict[str, str]:
     return {name: str(value) for name, value in variables.items()}
 
 
+def _without_times(value: Any) -> Any:
+    """What JSON can hold: dates and times of TOML as their texts, however deep they are."""
+    if isinstance(value, dict):
+        return {key: _without_times(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_times(one) for one in value]
+    return str(value) if isinstance(value, (datetime.date, datetime.time)) else value
+
+
 def located(error: ConfigError, file: JobFile, elsewhere: Collection[str]) -> ConfigError:
     """The error, which says the file's line if it begins with an option whose value is the file's. Args: elsewhere: options given in another place, too."""
     words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
@@ -312,6 +322,10 @@ def schema() -> Dict[str, Any]:
             }
             if one.choices:
                 made["enum"] = list(one.choices)
+            if one.least is not None:
+                made["minimum"] = one.least
+            if one.above is not None:
+                made["exclusiveMinimum"] = one.above
             if "array" in kinds:
                 made["items"] = {"type": "string"}
             properties[one.name] = made

@@ -16,6 +16,7 @@ OPTIONS = (
         often=True,
         instead={"pai": "seconds a job may take, in place of `maxTrainingTimeInHour`."},
         helps={"pai": "Seconds, in place of maxTrainingTimeInHour."},
+        above=0,
     ),
     Option(
         "start_timeout",
@@ -26,6 +27,7 @@ OPTIONS = (
         verbs=WORKERS,
         help="Seconds a worker process may take to start.",
         environment=True,
+        above=0,
     ),
     Option(
         "stall_timeout",
@@ -47,6 +49,7 @@ OPTIONS = (
             "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600."
         },
         unheeded=("pai",),
+        least=0,
     ),
     Option(
         "stall_action",
@@ -72,6 +75,7 @@ OPTIONS = (
         environment=True,
         needs=dict.fromkeys(SCRIPTS, ("evaluator",)),
         verbs=SCRIPTED,
+        least=0,
     ),
     Option(
         "profile_input",
@@ -83,6 +87,7 @@ OPTIONS = (
         help="Look closely at what the scripts' input waits for, in so many steps (1 to 10,000; 20 if no number follows), and say what to "
         "change; what costs nothing is measured anyway.",
         verbs=SCRIPTED,
+        least=1,
     ),
     Option(
         "max_restarts",
@@ -100,6 +105,7 @@ OPTIONS = (
         helps={"pai": "In place of what enableDynamicCluster means (3)."},
         verbs=(*BATCH, *FLINK[1:], "pai"),
         help="Start everything again after a failure, up to so many times.",
+        least=0,
     ),
     Option(
         "tensorboard",

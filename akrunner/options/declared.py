@@ -44,6 +44,8 @@ class Option:
         hidden: no help shows it.
         environment: a variable `AKRUNNER_<NAME>` may give the command its default, as it is a matter of the machine or the person, not of
             the job.
+        least: of a number, the least it may be.
+        above: of a number, what it has to be more than.
         needs: verb, or command -> options of which one has to be given, too: without it this one means nothing there.
         unheeded: commands whose default that variable does not give, as something that is nearer to the job says it.
     """
@@ -77,6 +79,8 @@ class Option:
     environment: bool = False
     needs: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     unheeded: Tuple[str, ...] = ()
+    least: Optional[int] = None
+    above: Optional[int] = None
 
     @property
     def words(self) -> Tuple[str, ...]:

@@ -98,6 +98,7 @@ OPTIONS = (
         verbs=(),
         commands=RUNNING,
         help="TaskManagers connect to this port, and for rows to the next. Default: two free ones.",
+        least=1,
     ),
     Option(
         "flink_no_tls",

@@ -171,6 +171,7 @@ OPTIONS = (
         help="Another number splits otherwise.",
         needs=_OF_A_SPLIT,
         rows=True,
+        least=0,
     ),
     Option(
         "input_schema",
@@ -219,6 +220,7 @@ OPTIONS = (
         0.02,
         verbs=("stream", "predict_stream"),
         help="The longest a row waits for others to be sent with.",
+        above=0,
     ),
     Option(
         "data_format",

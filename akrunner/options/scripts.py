@@ -76,6 +76,7 @@ OPTIONS = (
         "writes, exports and saves. None: it is not run.",
         verbs=("plan",),
         apart=True,
+        least=1,
     ),
     Option(
         "model",
@@ -152,6 +153,7 @@ OPTIONS = (
         verbs=MODELS,
         help="Rows the model is given at a time.",
         often=True,
+        least=1,
     ),
     Option(
         "watch",
@@ -174,6 +176,7 @@ OPTIONS = (
         apart=True,
         help="Seconds between two looks at --watch.",
         needs=dict.fromkeys(("predict", "predict_stream"), ("watch",)),
+        above=0,
     ),
     Option(
         "model_out",

@@ -21,6 +21,7 @@ OPTIONS = (
             "warm": "of each of the jobs to come: those of several share the cores.",
         },
         helps={"pai": IN_PLACE, "warm start": "Of the jobs to come: those of several share the cores."},
+        least=1,
     ),
     Option(
         "num_ps",
@@ -31,6 +32,7 @@ OPTIONS = (
         verbs=SCRIPTED,
         instead={"pai": "parameter servers, in place of what the command says."},
         helps={"pai": IN_PLACE},
+        least=0,
     ),
     Option(
         "parallelism",
@@ -40,6 +42,7 @@ OPTIONS = (
         "servers, as Alink does, or the rest.",
         help="Workers and parameter servers together; what --num-workers or --num-ps does not say is the rest, or a quarter "
         "parameter servers.",
+        least=1,
     ),
     Option(
         "evaluator",
@@ -172,6 +175,7 @@ OPTIONS = (
         instead={"pai": "graphics cards of its own for each worker, in place of what the command says."},
         helps={"pai": IN_PLACE},
         unheeded=("pai",),
+        least=0,
     ),
     Option(
         "cpus_per_worker",
@@ -184,6 +188,7 @@ OPTIONS = (
         instead={"pai": "cores of its own for each worker, in place of what the command says."},
         helps={"pai": IN_PLACE},
         unheeded=("pai",),
+        least=1,
     ),
     Option(
         "intra_op_parallelism",
@@ -193,5 +198,6 @@ OPTIONS = (
         verbs=WORKERS,
         help="Threads TensorFlow uses inside one operation. Default: its share of the cores.",
         environment=True,
+        least=1,
     ),
 )

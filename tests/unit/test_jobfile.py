@@ -219,3 +219,25 @@ def test_what_is_overwritten_is_the_file_s_own_output(tmp_path: Path, capsys: An
         assert main.main(["run", str(tmp_path / "job.toml"), *line]) == 2
         said.append(capsys.readouterr().err)
     assert "there is no file" in said[0] and "--overwrite replaces a file" in said[1]
+
+
+def test_dates_among_the_params_are_texts(tmp_path: Path) -> None:
+    path = written(tmp_path, FILE + "\n[user_params.more]\nday = 2024-01-02\nat = [2024-01-02T03:04:05Z, 03:04:05]\n")
+    found = jobfile.read(path, "train").options["user_params"]
+    assert found == {"lr": 0.1, "text": "7", "more": {"day": "2024-01-02", "at": ["2024-01-02 03:04:05+00:00", "03:04:05"]}}
+
+
+def test_editors_know_the_least_of_every_number() -> None:
+    properties = jobfile.schema()["properties"]
+    numbers = {name: one for name, one in properties.items() if one.get("type") in ("integer", "number")}
+    assert [name for name, one in numbers.items() if "minimum" not in one and "exclusiveMinimum" not in one] == []
+    assert properties["num_workers"]["minimum"] == 1 and properties["timeout"]["exclusiveMinimum"] == 0
+
+
+@pytest.mark.parametrize("name", ["num_workers", "num_ps", "max_restarts", "timeout", "stall_timeout", "cpus_per_worker"])
+def test_the_least_of_a_number_is_what_the_functions_take(tmp_path: Path, name: str) -> None:
+    known = jobfile.schema()["properties"][name]
+    (tmp_path / "s.py").write_text("def main(task_config): ...\n")
+    wrong = known["minimum"] - 1 if "minimum" in known else known["exclusiveMinimum"]
+    with pytest.raises(ConfigError, match=f"{name}={wrong}"):
+        akrunner.plan(str(tmp_path / "s.py"), {"x": [1]}, **{name: wrong})
