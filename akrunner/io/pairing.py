@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, integers_of, truths_of
+from akrunner.arrays import decoded, integers_of, known_numbers_of, truths_of
 from akrunner.column_types import TIMES, family_of
 from akrunner.errors import DataError
 from akrunner.schema import is_list, to_floats
@@ -90,7 +90,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
     if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):
         array = array.cast(pa.large_string())
     try:
-        return _as_input(array, target)
+        return as_input(array, target)
     except pa.ArrowInvalid as e:
         row = first_row + _first_misfit(array, target)
         raise DataError(
@@ -102,10 +102,35 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
         ) from None
 
 
-def _as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """A double rounded to the model's float is what everybody expects; one that becomes infinite, or an integer cut, is not."""
-    floating = pa.types.is_floating(target.value_type if is_list(target) else target)
-    return to_floats(array, target) if floating else array.cast(target)
+def as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """A double rounded to the model's float is what everybody expects; one that becomes infinite, an integer that is cut, or that loses digits, is not.
+
+    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError.
+    """
+    flat = target.value_type if is_list(target) else target
+    if not pa.types.is_floating(flat):
+        return array.cast(target)
+    made = to_floats(array, target)
+    whole = pc.list_flatten(array) if is_list(array.type) else array
+    if pa.types.is_integer(whole.type):
+        ends = pc.min_max(whole).as_py()
+        most = 1 << {16: 11, 32: 24}.get(flat.bit_width, 53)
+        if ends["min"] is not None and not -most <= ends["min"] <= ends["max"] <= most:
+            _check_digits(whole, pc.list_flatten(made) if is_list(target) else made)
+    return made
+
+
+def _check_digits(whole: pa.Array, floats: pa.Array) -> None:
+    """Raises: pa.ArrowInvalid: an integer is another number as a float."""
+    numbers, made = known_numbers_of(whole), known_numbers_of(floats).astype(np.float64)
+    # the next above its largest is no number of the integers' type
+    outside = made >= 2.0 ** (8 * numbers.dtype.itemsize) / (2 if numbers.dtype.kind == "i" else 1)
+    lost = outside | (np.where(outside, 0, made).astype(numbers.dtype) != numbers)
+    if lost.any():
+        at = int(np.argmax(lost))
+        raise pa.ArrowInvalid(
+            f"{numbers[at]} would become {int(made[at])}; give it as a double (CAST(... AS DOUBLE)) to have it rounded"
+        )
 
 
 def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
@@ -113,7 +138,7 @@ def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            _as_input(array.slice(low, middle - low), target)
+            as_input(array.slice(low, middle - low), target)
             low = middle
         except pa.ArrowInvalid:
             high = middle

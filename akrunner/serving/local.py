@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import warnings
 from collections import deque
@@ -17,11 +18,15 @@ from typing import Any, Deque, Iterator, List, Literal, Mapping, Optional, Seque
 import numpy as np
 import pyarrow as pa
 
+from akrunner.arrays import decoded
 from akrunner.checks import check_seconds
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
+from akrunner.foreign import ours
+from akrunner.io.frames import from_pandas, to_pandas
+from akrunner.io.pairing import as_input
 from akrunner.io.values import as_type
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
@@ -34,6 +39,8 @@ from akrunner.signature import Signature, signature_of
 from akrunner.spec import TaskSpec
 
 _TICK = 0.1
+#: columns that `repr` shows
+_SHOWN = 8
 #: what Arrow, numpy and Python say of a value of another type
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -157,9 +164,9 @@ class LocalPredictor:
         """One row, or many.
 
         Args:
-            rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table.
+            rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table, or a frame of pandas or polars.
         Returns:
-            for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table.
+            for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table, for a frame a frame (of pandas, with its index).
         Raises:
             DataError: a row lacks a column, or a value does not fit.
             ScriptFailedError: the model refused these rows.
@@ -168,6 +175,8 @@ class LocalPredictor:
         """
         if isinstance(rows, pa.Table):
             return self._predict_table(rows)
+        if type(rows).__name__ == "DataFrame" and type(rows).__module__.partition(".")[0] in ("pandas", "polars"):
+            return self._predict_frame(rows)
         many = isinstance(rows, list) and (not rows or isinstance(rows[0], (Mapping, list, tuple)))
         asked: Sequence[Any] = rows if many else [rows]
         if not asked:
@@ -178,6 +187,21 @@ class LocalPredictor:
         columns = [_plain(column) for column in answered.columns]
         found = [dict(zip(answered.column_names, row)) if named else row for row in zip(*columns)]
         return found if many else found[0]
+
+    def _predict_frame(self, frame: Any) -> Any:
+        if type(frame).__module__.partition(".")[0] == "polars":
+            import polars
+
+            return polars.from_arrow(self._predict_table(_typed(self.input_schema, frame.to_arrow())))
+        with ours(DataError, "the rows are a frame that is no table"):
+            table = from_pandas(frame.reset_index(drop=True))
+        answered = to_pandas(self._predict_table(_typed(self.input_schema, table)))
+        answered.index = frame.index
+        return answered
+
+    def __repr__(self) -> str:
+        closed = " (closed)" if self._requests.is_over else ""
+        return f"<LocalPredictor: {_in_words(self.input_schema)} -> {_in_words(Schema.from_arrow(self.output_schema))}{closed}>"
 
     def _predict_table(self, table: pa.Table) -> pa.Table:
         asked = []
@@ -280,6 +304,11 @@ class _Requests:
         self._closed = False
         self._ended: Optional[BaseException] = None
         self._may_start_again = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it answers nothing any more."""
+        return self._closed or self._ended is not None
 
     def wait_until_warm(self) -> None:
         """Until the model is loaded. Raises: what kept it from that."""
@@ -411,6 +440,29 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
                 f"row {at}, column {field.name!r}: its value does not fit {field.type}: {e}", row=at, column=field.name
             ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def _in_words(schema: Schema) -> str:
+    """The columns, of many the first."""
+    shown = [f"{field.name} {field.type}" for field in itertools.islice(schema, _SHOWN)]
+    return ", ".join([*shown, *([f"{len(schema) - _SHOWN} more"] if len(schema) > _SHOWN else [])])
+
+
+def _typed(schema: Schema, table: pa.Table) -> pa.Table:
+    """A table with the columns and types of a schema. Raises: DataError: it lacks one, or a value does not fit its type."""
+    columns = []
+    for field in schema:
+        if field.name not in table.column_names:
+            raise DataError(
+                f"the rows have no column {field.name!r}{nearest(field.name, table.column_names)}", column=field.name
+            )
+        column = table.column(field.name)
+        if column.type != field.type:
+            with ours(DataError, f"column {field.name!r} of the rows, which is {column.type}, does not fit {field.type}"):
+                whole = decoded(column.combine_chunks())
+                column = as_input(pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole, field.type)
+        columns.append(column)
+    return pa.table(columns, schema=schema.arrow)
 
 
 def _as_column(field: Field, values: List[Any]) -> pa.Array:

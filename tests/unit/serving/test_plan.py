@@ -10,6 +10,7 @@ import pytest
 
 import akrunner
 from akrunner.errors import ConfigError, DataError, ModelError
+from akrunner.io.pairing import as_input
 from akrunner.schema import Schema
 from akrunner.serving.plan import Plan
 from akrunner.signature import Signature, TensorSpec
@@ -197,3 +198,29 @@ def test_values_on_their_way() -> None:
     with pytest.raises(DataError, match=r"column 's' is date32\[day\], which does not fit string, as input 's' takes"):
         made.fed(other, 0)
     assert akrunner.DataError is DataError
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([2**24, -(2**24), None, 2**40], pa.float32()),
+        ([2**53, 2**60, -(2**63)], pa.float64()),
+        ([[2**24], [1, 2]], pa.list_(pa.float32())),
+    ],
+)
+def test_whole_numbers_that_a_float_holds_are_fed(values: Any, kind: pa.DataType) -> None:
+    assert as_input(pa.array(values), kind).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "said"),
+    [
+        (pa.array([1, 2**24 + 1]), pa.float32(), "16777217 would become 16777216"),
+        (pa.array([2**63 - 1]), pa.float64(), "9223372036854775807 would become 9223372036854775808"),
+        (pa.array([2**64 - 1], pa.uint64()), pa.float32(), "would become 18446744073709551616"),
+        (pa.array([[2**24 + 1]]), pa.list_(pa.float32()), "give it as a double"),
+    ],
+)
+def test_whole_numbers_that_would_be_others_are_refused(array: pa.Array, kind: pa.DataType, said: str) -> None:
+    with pytest.raises(pa.ArrowInvalid, match=said):
+        as_input(array, kind)
