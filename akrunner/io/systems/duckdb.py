@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence, Type
 
 import pyarrow as pa
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
@@ -29,7 +29,7 @@ class _DuckDB:
         what = f"source: cannot read {place.shown}"
         if query is not None:
             check_query(query, "select", SourceError)
-        with ours(SourceError, what), contextlib.closing(_connected(path)) as connection:
+        with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
             text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {_table(connection, place)}"
             schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}) LIMIT 0")).schema
             if columns is not None and set(columns) <= set(schema.names):
@@ -38,7 +38,7 @@ class _DuckDB:
         running: List[Any] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with ours(SourceError, what), contextlib.closing(_connected(path)) as connection:
+            with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
                 running.append(connection)
                 try:
                     yield from heard(lambda: duckdb_reader(connection.sql(text)), connection.interrupt)
@@ -59,13 +59,14 @@ class _DuckDB:
             raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
         path = path_of(place, "duckdb")
         target = Target(path, place.shown)
-        with ours(SinkError, f"output: cannot write {place.shown}"):
+        what = f"output: cannot write {place.shown}"
+        with ours(SinkError, what):
             if not target.new:
-                with contextlib.closing(_connected(path)) as connection:
+                with contextlib.closing(_connected(path, what, SinkError)) as connection:
                     known = _columns_of(connection, table)
                 if known is not None:
                     check_columns(known, schema, place.shown)
-        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite))
+        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, what))
 
 
 SYSTEM = _DuckDB()
@@ -81,18 +82,32 @@ def _check_kind(path: str, place: Url) -> None:
         raise SourceError(f"source: {place.shown}: {path} is no file of DuckDB; a file of rows is an input by its path alone")
 
 
-def _connected(path: str, writes: bool = False) -> Any:
+def _connected(path: str, what: str, kind: Type[AkrunnerError], writes: bool = False) -> Any:
+    """Raises: `kind`, which begins with `what`: this process has the file open already, in another way."""
     import duckdb
 
-    return duckdb.connect(path, read_only=not writes)
+    try:
+        return duckdb.connect(path, read_only=not writes)
+    except duckdb.ConnectionException as e:
+        if "different configuration" not in str(e):
+            raise
+        instead = "" if writes or kind is SinkError else ", or give the table itself as the source: connection.table('NAME')"
+        raise kind(
+            f"{what}: this process has a connection to {path} open itself (duckdb.connect); close it first{instead}"
+        ) from None
 
 
 def _table(connection: Any, place: Url) -> str:
+    """The table that a URL names, for SQL: `t`, `schema.t`, or `database.schema.t`. Raises: SourceError."""
     rows = connection.execute(
-        "SELECT CASE WHEN table_schema = 'main' THEN table_name ELSE table_schema || '.' || table_name END FROM information_schema.tables "
-        "WHERE table_catalog = current_database() ORDER BY 1"
+        "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() ORDER BY 2, 3"
     ).fetchall()
-    return dotted(which_table(place, [str(row[0]) for row in rows]))
+    short = {name if schema == "main" else f"{schema}.{name}": (schema, name) for _, schema, name in rows}
+    whole = {".".join(row[first:]).lower(): row[1:] for row in rows for first in (1, 0)}
+    named = (place.table or "").lower()
+    known = {name.lower() for name in short}
+    found = whole[named] if named in whole and named not in known else short[which_table(place, sorted(short))]
+    return ".".join(map(quoted, found))
 
 
 def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
@@ -108,10 +123,10 @@ def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
 class _Writing(Transaction):
     """Rows on their way into a table."""
 
-    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool) -> None:
+    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, what: str) -> None:
         self._target, self._table = target, table
         target.begin()
-        self._connection = _connected(target.at, writes=True)
+        self._connection = _connected(target.at, what, SinkError, writes=True)
         self._connection.begin()
         if _columns_of(self._connection, table) is None:
             self._connection.register("akrunner_rows", schema.empty_table())
