@@ -16,6 +16,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import enum
 import inspect
 import linecache
 import os
@@ -33,7 +34,7 @@ from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
 from akrunner.launch import as_written, at_import, cache
 from akrunner.launch.as_written import NOTHING, bound, parsed
-from akrunner.launch.literals import Line, Unwritten, Values, is_by_call
+from akrunner.launch.literals import Line, Unwritten, Values
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
@@ -64,7 +65,7 @@ class _Found:
     values: Values = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = Values(lambda name, value: _referred(name, value, self))
+        self.values = Values(lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function))
 
 
 @dataclass(frozen=True)
@@ -348,7 +349,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         return
     found.names[name] = value
     plain = _plain(value) or value
-    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of) and not _is_by_call(plain):
+    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of) and not _is_by_call(plain, of):
         if plain.__name__ != name:
             instead = f"write {name} by def" if plain.__name__ == "<lambda>" else "use its own name"
             if "<locals>" in plain.__qualname__:
@@ -363,8 +364,19 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         found.values.add(name, value, user)
 
 
-def _is_by_call(value: Any) -> bool:
-    return isinstance(value, type) and is_by_call(value)
+def _is_by_call(value: Any, of: Any) -> bool:
+    """Whether it is an enum or a named tuple's class, from where the function is, that a call has made: no source has it."""
+    if not isinstance(value, type) or not (
+        issubclass(value, enum.Enum) or (value.__bases__ == (tuple,) and hasattr(value, "_fields"))
+    ):
+        return False
+    if not _is_ours(value, of):
+        return False
+    try:
+        inspect.findsource(value)
+    except (OSError, TypeError):
+        return not _in_a_cell(value)
+    return False
 
 
 def _referred(name: str, value: Any, found: _Found) -> Tuple[str, str]:

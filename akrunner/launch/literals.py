@@ -59,10 +59,10 @@ class Values:
     all are known.
     """
 
-    def __init__(self, refer: Callable[[str, Any], Tuple[str, str]]) -> None:
-        """Args: refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
+    def __init__(self, refer: Callable[[str, Any], Tuple[str, str]], by_call: Callable[[Any], bool]) -> None:
+        """Args: by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
-        self._refer = refer
+        self._refer, self._by_call = refer, by_call
         self._named: List[Tuple[str, Any, str]] = []
         self._times: Dict[int, int] = {}
         self._names: Dict[int, str] = {}
@@ -82,7 +82,7 @@ class Values:
 
     def __copy__(self) -> "Values":
         """What is known so far, to go back to."""
-        other = Values(self._refer)
+        other = Values(self._refer, self._by_call)
         other._named, other._times, other._kept = [*self._named], {**self._times}, [*self._kept]
         other._arrays = {**self._arrays}
         return other
@@ -124,7 +124,7 @@ class Values:
 
     def _made(self, name: str, value: Any, outermost: bool = False) -> str:
         """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError."""
-        if not _is_one(value):
+        if not (_is_one(value) or self._by_call(value)):
             return self._expression(name, value)
         at = id(value)
         if self._writing and at in self._names:
@@ -169,17 +169,15 @@ class Values:
             return f"__import__('numpy').dtype({value.str!r})"
         if kind.__name__ == "DType" and kind.__module__.startswith("tensorflow."):
             return f"__import__('tensorflow').dtypes.as_dtype({value.name!r})"
-        if isinstance(value, type) and value.__module__ != "builtins":
-            made = _class_by_call(self, name, value)
-            if made:
-                return made
+        if self._by_call(value):
+            return _class_by_call(self, name, value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
             return self.reference(name, value)
         return _of_typing(self, name, value)
 
     def reference(self, name: str, value: Any) -> str:
         """What means a function or a class in the script."""
-        if isinstance(value, type) and is_by_call(value):
+        if self._by_call(value):
             return self._made(name, value)
         text, needs = self._refer(name, value)
         if needs:
@@ -213,38 +211,24 @@ class Values:
 
 def _is_one(value: Any) -> bool:
     """Whether it matters that it is the same object everywhere."""
-    if isinstance(value, type):
-        return value.__module__ != "builtins" and is_by_call(value)
     return isinstance(
         value,
         (list, dict, set, bytearray, collections.deque, np.ndarray, functools.partial, types.SimpleNamespace, typing.TypeVar),
     )
 
 
-def is_by_call(kind: type) -> bool:
-    """Whether a class was made by a call, not by `class`: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
-    if (
-        getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-        and kind.__module__ in sys.stdlib_module_names
-    ):
-        return False
-    own = [
-        one
-        for key, one in vars(kind).items()
-        if isinstance(one, types.FunctionType) and one.__module__ == kind.__module__ and not key.startswith("__")
-    ]
-    if own or "__annotations__" in vars(kind) or "__firstlineno__" in vars(kind):
-        return False
-    if kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):
-        return "_field_defaults" in vars(kind) and "__orig_bases__" not in vars(kind)
-    return False
-
-
 def _class_by_call(values: Values, name: str, kind: Any) -> str:
-    if not is_by_call(kind):
-        return ""
+    """A class that a call has made: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
+    own = kind.__name__
+    if issubclass(kind, enum.Enum):
+        members = {key: one.value for key, one in kind.__members__.items()}
+        return f"{values.reference(name, kind.__bases__[-1])}({own!r}, {values.pairs(name, members)})"
+    types_ = vars(kind).get("__annotations__")
+    if types_:
+        fields = ", ".join(f"({field!r}, {values.part(f'{name}.{field}', one)})" for field, one in types_.items())
+        return f"__import__('typing').NamedTuple({own!r}, [{fields}])"
     defaults = f", defaults=[{values.inside(name, kind._field_defaults.values())}]" if kind._field_defaults else ""
-    return f"__import__('collections').namedtuple({kind.__name__!r}, {list(kind._fields)!r}{defaults})"
+    return f"__import__('collections').namedtuple({own!r}, {list(kind._fields)!r}{defaults})"
 
 
 def _kind(value: Any) -> str:

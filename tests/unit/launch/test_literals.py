@@ -32,6 +32,15 @@ class Colour(enum.IntFlag):
     BLUE = 2
 
 
+Tone = enum.Enum("Tone", "LOW HIGH")
+Level = enum.IntEnum("Level", {"A": 1, "ALSO_A": 1, "B": 5})
+
+
+class Pair(NamedTuple):
+    a: int
+    b: Optional[str]
+
+
 class Place(NamedTuple):
     x: int
     y: int = 2
@@ -91,7 +100,7 @@ def uses(config: Any) -> Any:
     made: Any = typing.cast(Floats, 1)
     return [
         BOTH, BOTH is Colour.RED | Colour.BLUE, RED is Colour.RED, PLACE, PLACE.y, POINTS, type(POINTS[0]) is Point, ADD(2), HANDLERS["add"](1, 1),
-        HANDLERS["box"] is Box, HANDLERS["sub"](3, 1), Box[int](3).one, VALUES, dict(GROUPS), [(one.dtype, one.tolist()) for one in ARRAYS], made,
+        Tone.HIGH, Tone(1).name, Level.B + 1, Level.ALSO_A.name, Pair(1, None), HANDLERS["box"] is Box, HANDLERS["sub"](3, 1), Box[int](3).one, VALUES, dict(GROUPS), [(one.dtype, one.tolist()) for one in ARRAYS], made,
     ]  # fmt: skip
 
 
