@@ -19,6 +19,7 @@ import inspect
 import sys
 import textwrap
 import types
+from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 import numpy as np
@@ -73,13 +74,13 @@ def check(thing: Any, value: Any, text: str, known: Dict[str, Any], sources: Lis
         )
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         _check_bases(thing, whole, known)
-    run = list(_run_at_once(whole))
-    _check_rebound(thing, own, {name for node in run for name in _loaded(node)}, known, sources)
-    changed = sorted({name for node in run for name in _changes(node, known, set())})
+    run = [one for node in _run_at_once(whole) for one in _ran(node, known, set())]
+    changed = sorted({name for one in run for name in _changed(one)})
     if changed:
         raise ScriptError(
             f"script: the definition of {own} changes {changed[0]}, which goes to the tasks as it is now: it would be changed twice; {INSTEAD}"
         )
+    _check_rebound(thing, own, run, known, sources)
 
 
 def _check_bases(kind: type, whole: ast.ClassDef, known: Dict[str, Any]) -> None:
@@ -124,12 +125,24 @@ def _run_at_once(whole: Any) -> Iterator[ast.AST]:
                 yield node
 
 
-def _loaded(node: ast.AST) -> Set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+@dataclass(frozen=True)
+class _Run:
+    """Statements that are run when Python comes to a definition. Attributes: nodes: all, those within others, too; known: what stands behind their names; declared:
+    names that they set by `global`."""
+
+    nodes: List[ast.AST]
+    known: Dict[str, Any]
+    declared: Set[str]
+
+    @property
+    def reads(self) -> Set[str]:
+        """The names that they take from outside."""
+        return {one.id for one in self.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)} & self.known.keys()
 
 
-def _check_rebound(thing: Any, own: str, names: Set[str], known: Dict[str, Any], sources: List[str]) -> None:
+def _check_rebound(thing: Any, own: str, run: List[_Run], known: Dict[str, Any], sources: List[str]) -> None:
     """Raises: ScriptError: a name that its definition uses meant something else then."""
+    names = sorted({name for one in run for name in one.reads})
     if "<locals>" in thing.__qualname__ or not names:
         return
     trees = [parsed(one) for one in sources]
@@ -144,26 +157,34 @@ def _check_rebound(thing: Any, own: str, names: Set[str], known: Dict[str, Any],
     for name in names:
         if name == thing.__name__ or name not in known or isinstance(known[name], types.ModuleType):
             continue
-        bindings = [(at, line, node) for at, tree in enumerate(trees) for line, node in _bindings(tree, name)]
+        kept = all(_is_kept(one, name) for one in run)
+        bindings = [(at, line, node) for at, tree in enumerate(trees) for line, node in _bindings(tree, name, not kept)]
         before = [node for at, line, node in bindings if (at, line) <= places[-1]]
         later = [node for at, line, node in bindings if (at, line) > places[-1]]
-        if not later or (before and _says(before[-1], known[name], known)):
+        # what was not there then was not used then
+        if not before or not later or _says(before[-1], known[name]):
             continue
-        if not before or any(ast.dump(one) != ast.dump(before[-1]) for one in later):
+        if any(ast.dump(one) != ast.dump(before[-1]) for one in later):
             raise ScriptError(
                 f"script: {name} has been set again since {own} was defined with it; define {own} again behind it, or {INSTEAD}"
             )
 
 
-def _says(node: ast.AST, value: Any, known: Dict[str, Any]) -> bool:
+def _says(node: ast.AST, value: Any) -> bool:
     """Whether an assignment still says what the value is."""
     said = getattr(node, "value", None) if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
     now = value_of(said, {}) if isinstance(said, ast.expr) else NOTHING
     return now is not NOTHING and type(now) is type(value) and repr(now) == repr(value)
 
 
-def _bindings(tree: ast.Module, name: str) -> Iterator[Tuple[int, ast.AST]]:
-    """Where a module binds a name, and how: also what its functions do by `global`."""
+def _is_kept(run: _Run, name: str) -> bool:
+    """Whether a list, a dict or such is but given another name, by which it is the same one: nobody looks at what is in it."""
+    values = [one.value for one in run.nodes if isinstance(one, (ast.Assign, ast.AnnAssign))]
+    return all(one in values for one in run.nodes if isinstance(one, ast.Name) and one.id == name)
+
+
+def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[Tuple[int, ast.AST]]:
+    """Where a module binds a name, and how: also what its functions do by `global`. Args: inside: also where it changes what is in it."""
     pending: List[Tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, outside = pending.pop(0)
@@ -180,42 +201,60 @@ def _bindings(tree: ast.Module, name: str) -> Iterator[Tuple[int, ast.AST]]:
                 yield node.lineno, node
             continue
         if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            if any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in ast.walk(node)):
+            parts = list(ast.walk(node))
+            run = _Run(parts, {name: []}, set())
+            if any(isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load) for one in parts):
+                yield node.lineno, node
+            elif inside and _changed(run):
                 yield node.lineno, node
             continue
         pending = [(one, True) for one in ast.iter_child_nodes(node)] + pending
 
 
-def _changes(node: ast.AST, known: Dict[str, Any], seen: Set[int]) -> Set[str]:
-    """The names of lists, dicts and such that something changes when it is computed, and of numbers that it sets by `global`."""
-    found: Set[str] = set()
-    if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+def _ran(node: ast.AST, known: Dict[str, Any], seen: Set[int]) -> Iterator[_Run]:
+    """What is run when this, a decorator or a part of a class, is computed."""
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
         # a decorator: it is called, and so is what it gives
         target, depth = (node.func, 1) if isinstance(node, ast.Call) else (node, 0)
         if isinstance(target, ast.Name):
-            found |= _changed_by(known.get(target.id), depth, seen)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            if isinstance(known.get(target.value.id), _MUTABLE) and target.attr not in _READING:
-                found.add(target.value.id)
-    return found | _changed_in(list(_statements([node], 0)), known, set(), seen)
+            yield from _called(known.get(target.id), depth, seen)
+    run = _Run(list(_statements([node], 0)), known, set())
+    yield run
+    yield from _calls(run, seen)
 
 
-def _changed_by(function: Any, depth: int, seen: Set[int]) -> Set[str]:
-    """What a call of a function changes. Args: depth: of functions in it, which are called at once, too."""
+def _calls(run: _Run, seen: Set[int]) -> Iterator[_Run]:
+    for node in run.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield from _called(run.known.get(node.func.id), 0, seen)
+
+
+def _called(function: Any, depth: int, seen: Set[int]) -> Iterator[_Run]:
+    """What a call of a function runs. Args: depth: of functions in it, which are called at once, too."""
     function = inspect.unwrap(function) if callable(function) and not inspect.isclass(function) else function
-    if not isinstance(function, types.FunctionType) or id(function) in seen or function.__module__ in sys.stdlib_module_names:
-        return set()
+    if not isinstance(function, types.FunctionType) or id(function) in seen or not _is_somebodys(function):
+        return
     seen.add(id(function))
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     except (OSError, TypeError, SyntaxError):
-        return set()
+        return
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-        return set()
+        return
     nodes = list(_statements(body[0].body, depth))
     declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
-    local = {one.arg for one in ast.walk(body[0].args) if isinstance(one, ast.arg)} - declared
-    return _changed_in(nodes, {key: one for key, one in function.__globals__.items() if key not in local}, declared, seen)
+    bound_ = {one.arg for one in ast.walk(body[0]) if isinstance(one, ast.arg)}
+    bound_ |= {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    local = bound_ - declared
+    run = _Run(nodes, {key: one for key, one in function.__globals__.items() if key not in local}, declared)
+    yield run
+    yield from _calls(run, seen)
+
+
+def _is_somebodys(function: types.FunctionType) -> bool:
+    """Whether it is no package's, which does what it does by itself."""
+    root = str(function.__module__).partition(".")[0]
+    return root not in sys.stdlib_module_names and "site-packages" not in function.__code__.co_filename
 
 
 def _statements(nodes: List[Any], depth: int) -> Iterator[ast.AST]:
@@ -229,26 +268,33 @@ def _statements(nodes: List[Any], depth: int) -> Iterator[ast.AST]:
             yield from _statements(list(ast.iter_child_nodes(node)), depth)
 
 
-def _changed_in(nodes: List[ast.AST], known: Dict[str, Any], declared: Set[str], seen: Set[int]) -> Set[str]:
+def _changed(run: _Run) -> Set[str]:
+    """The names of lists, dicts and such that statements change, and of what they set by `global`."""
     found: Set[str] = set()
 
     def mutable(node: Any) -> bool:
-        return isinstance(node, ast.Name) and isinstance(known.get(node.id), _MUTABLE)
+        return isinstance(node, ast.Name) and isinstance(run.known.get(node.id), _MUTABLE)
 
-    for node in nodes:
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in declared:
+    for node in run.nodes:
+        changed: List[Any] = []
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in run.declared:
             found.add(node.id)
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and mutable(node.value):
-            found.add(node.value.id)  # type: ignore[attr-defined]
-        elif isinstance(node, ast.AugAssign) and mutable(node.target):
-            found.add(node.target.id)  # type: ignore[union-attr]
-        elif isinstance(node, ast.Call):
-            called = node.func
-            if isinstance(called, ast.Attribute) and mutable(called.value) and called.attr not in _READING:
-                found.add(called.value.id)  # type: ignore[attr-defined]
-            if isinstance(called, ast.Name):
-                found |= _changed_by(known.get(called.id), 0, seen)
-            if not (isinstance(called, ast.Name) and called.id in _LOOKING):
-                by_call = isinstance(called, ast.Name) and isinstance(known.get(called.id), types.FunctionType)
-                found |= {one.id for one in node.args if mutable(one) and by_call}  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            changed = [node.value]
+        elif isinstance(node, ast.AugAssign):
+            changed = [node.target]
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr not in _READING
+            and not isinstance(run.known.get(_name(node)), np.ndarray)
+        ):
+            # a method that is called, or handed over to whoever calls it
+            changed = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _LOOKING:
+            changed = node.args if isinstance(run.known.get(node.func.id), types.FunctionType) else []
+        found |= {one.id for one in changed if mutable(one)}
     return found
+
+
+def _name(node: ast.Attribute) -> str:
+    return node.value.id if isinstance(node.value, ast.Name) else ""

@@ -221,6 +221,46 @@ def test_annotations_of_a_class_go_or_are_named(module: Module) -> None:
         (
             """
             import functools
+            RATES = {"a": 2}
+            def scaled(rate):
+                def outer(function): return functools.wraps(function)(lambda x: function(x) * rate)
+                return outer
+            @scaled(RATES["a"])
+            def double(x): return x
+            RATES["a"] = 5
+            def use(config): return double(config)
+            """,
+            r"RATES has been set again since double\(\) was defined with it",
+        ),
+        (
+            """
+            import functools
+            RATE = 2
+            def scaled(function):
+                rate = RATE
+                return functools.wraps(function)(lambda x: function(x) * rate)
+            @scaled
+            def double(x): return x
+            def change():
+                global RATE
+                RATE = 7
+            change()
+            def use(config): return double(config)
+            """,
+            r"RATE has been set again since double\(\) was defined with it",
+        ),
+        (
+            """
+            REG = []
+            class Box:
+                REG.append("Box")
+            def use(config): return REG, Box
+            """,
+            r"the definition of Box changes REG",
+        ),
+        (
+            """
+            import functools
             def twice(function):
                 @functools.wraps(function)
                 def inner(x): return 2 * function(x)
@@ -260,8 +300,13 @@ def test_what_is_as_it_was_goes(module: Module, monkeypatch: pytest.MonkeyPatch)
         class Base:
             n = 1
 
+        MORE = [1]
+
         class Box(Base):
             rates = [RATE]
+            more = MORE
+
+        MORE.append(2)
 
         @kept
         def triple(x): return 3 * x
@@ -271,9 +316,9 @@ def test_what_is_as_it_was_goes(module: Module, monkeypatch: pytest.MonkeyPatch)
 
         RATE = 2
 
-        def use(config): return double(config), triple(config), Box.n, Box.rates
+        def use(config): return double(config), triple(config), Box.n, Box.rates, Box.more
     """).use
-    assert there(use, monkeypatch).main(4) == use(4) == (8, 12, 1, [2])
+    assert there(use, monkeypatch).main(4) == use(4) == (8, 12, 1, [2], [1, 2])
 
 
 def test_a_cell_that_is_run_again_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
