@@ -22,7 +22,6 @@ import linecache
 import os
 import re
 import symtable
-import sys
 import tokenize
 import types
 from dataclasses import dataclass, field, replace
@@ -33,8 +32,9 @@ from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
 from akrunner.launch import as_written, at_import, cache
-from akrunner.launch.as_written import NOTHING, bound, parsed
+from akrunner.launch.as_written import NOTHING
 from akrunner.launch.literals import Line, Unwritten, Values
+from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
@@ -208,8 +208,8 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
     errors."""
     piece = _piece(thing, user)
-    known = _known_to(thing)
-    around = _texts_around(thing)
+    known = known_to(thing)
+    around = texts_around(thing)
     as_written.check(thing, piece.text, known)
     at_import.check(thing, value, piece.text, known, around)
     piece.postponed = annotated.postponed(thing, known)
@@ -239,7 +239,7 @@ def _piece(thing: Any, user: str) -> _Piece:
         as_written.check_on_disk(thing, file)
         lines, first = inspect.getsourcelines(thing)
     except (OSError, TypeError):
-        text = _in_a_cell(thing)
+        text = in_a_cell(thing)
         if text:
             return _Piece(thing.__name__, text, "", 1)
         raise ScriptError(
@@ -260,17 +260,6 @@ def _piece(thing: Any, user: str) -> _Piece:
         )
     # a notebook's cell is a file to Python's tracebacks, and lies on no disk
     return _Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
-
-
-def _in_a_cell(thing: Any) -> str:
-    """The source of a class of a notebook, or of a function of a cell with a magic, which `inspect` does not find; "" if there is none."""
-    kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
-    for cell in reversed(_texts_around(thing)):
-        for node in parsed(cell).body:
-            if isinstance(node, kind) and node.name == thing.__name__:
-                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])
-    return ""
 
 
 def _dedented(lines: List[str]) -> str:
@@ -331,14 +320,6 @@ def _changed(text: str) -> Set[str]:
     return found
 
 
-def _known_to(thing: Any) -> Dict[str, Any]:
-    """What stands behind the names a function, or the methods of a class, may use."""
-    if isinstance(thing, types.FunctionType):
-        return {**thing.__globals__, **inspect.getclosurevars(thing).nonlocals}
-    module = sys.modules.get(thing.__module__)
-    return dict(vars(module)) if module is not None else {}
-
-
 def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     """Write down what stands behind a name. Raises: ScriptError: it cannot be."""
     if name in found.names:
@@ -357,7 +338,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
             raise ScriptError(f"script: {user}() uses {plain.__name__} by the name {name}; {instead}, or give a script's path")
         _add(plain, value, found, user)
         return
-    imported = _as_imported(name, value, of) or _import_of(name, value)
+    imported = as_imported(name, value, of) or import_of(name, value)
     if imported and not (isinstance(plain, type) and _is_ours(plain, of)):
         found.lines.append(imported)
     else:
@@ -375,7 +356,7 @@ def _is_by_call(value: Any, of: Any) -> bool:
     try:
         inspect.findsource(value)
     except (OSError, TypeError):
-        return not _in_a_cell(value)
+        return not in_a_cell(value)
     return False
 
 
@@ -388,82 +369,15 @@ def _referred(name: str, value: Any, found: _Found) -> Tuple[str, str]:
         return "type(None)", ""
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, found.function) and plain.__name__ != "<lambda>":
         own = plain.__name__
-        if _known_to(plain).get(own, plain) is not value:
+        if known_to(plain).get(own, plain) is not value:
             raise Unwritten(name, value, f" {own} that its name does not mean")
         _need(own, value, found.function, found, user)
         return own, own
-    imported = _import_of("_", value)
+    imported = import_of("_", value)
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
-
-
-def _as_imported(name: str, value: Any, of: Any) -> str:
-    """The import by which the user has it, "" if there is none. Those of packages are often of a name that is theirs alone."""
-    found = ""
-    # who is not there is None, and so may be what stands in its place
-    for text in _texts_around(of) if value is not None else ():
-        for node in ast.walk(parsed(text)):
-            for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
-                if bound(node, alias) == name and _brings(node, alias, value):
-                    found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
-    return found
-
-
-def _texts_around(of: Any) -> List[str]:
-    """The file a function is in; in a notebook all its cells."""
-    cells = _known_to(of).get("In")
-    if isinstance(cells, list):
-        return [_within_magic(cell) for cell in cells if isinstance(cell, str)]
-    try:
-        return ["".join(inspect.findsource(of)[0])]
-    except (OSError, TypeError):
-        return []
-
-
-def _within_magic(cell: str) -> str:
-    """A cell without the magic of its first line (%%time): a notebook keeps it as a call that has the rest as a text."""
-    if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
-        return cell
-    body = parsed(cell).body
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    rest = call.args[-1] if isinstance(call, ast.Call) and call.args else None
-    return str(rest.value) if isinstance(rest, ast.Constant) else cell
-
-
-def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
-    if isinstance(node, ast.Import):
-        there = sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
-    elif node.level or node.module is None:
-        return False
-    else:
-        there = getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
-    # one that is loaded when it is used is another object afterwards, as tensorflow.keras is
-    return there is value or (_is_lazy(value) and isinstance(there, types.ModuleType))
-
-
-def _is_lazy(value: Any) -> bool:
-    return isinstance(value, types.ModuleType) and type(value) is not types.ModuleType
-
-
-def _import_of(name: str, value: Any) -> str:
-    """An import by its own name, "" if it has none."""
-    if isinstance(value, types.ModuleType):
-        lazy = vars(value)
-        around = lazy.get("_tfll_parent_module_globals", {}).get("__name__", "")
-        within = lazy.get("_tfll_name") or lazy.get("_tfll_local_name")
-        if around.partition(".")[0] == "tensorflow" and within:
-            return f"from tensorflow import {within} as {name}"
-        return (
-            f"import {value.__name__} as {name}"
-            if value.__name__ != "__main__" and sys.modules.get(value.__name__) is value
-            else ""
-        )
-    module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
-        return ""
-    return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, NOTHING) is value else ""
 
 
 def _is_ours(value: Any, of: Any) -> bool:

@@ -1,0 +1,97 @@
+"""What is around a function or a class that goes to other processes: the text of its module or a notebook's cells, names, imports."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import types
+from typing import Any, Dict, List
+
+from akrunner.launch.as_written import NOTHING, bound, parsed
+
+
+def known_to(thing: Any) -> Dict[str, Any]:
+    """What stands behind the names a function, or the methods of a class, may use."""
+    if isinstance(thing, types.FunctionType):
+        return {**thing.__globals__, **inspect.getclosurevars(thing).nonlocals}
+    module = sys.modules.get(thing.__module__)
+    return dict(vars(module)) if module is not None else {}
+
+
+def as_imported(name: str, value: Any, of: Any) -> str:
+    """The import by which the user has it, "" if there is none. Those of packages are often of a name that is theirs alone."""
+    found = ""
+    # who is not there is None, and so may be what stands in its place
+    for text in texts_around(of) if value is not None else ():
+        for node in ast.walk(parsed(text)):
+            for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+                if bound(node, alias) == name and _brings(node, alias, value):
+                    found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
+    return found
+
+
+def texts_around(of: Any) -> List[str]:
+    """The file a function is in; in a notebook all its cells."""
+    cells = known_to(of).get("In")
+    if isinstance(cells, list):
+        return [_within_magic(cell) for cell in cells if isinstance(cell, str)]
+    try:
+        return ["".join(inspect.findsource(of)[0])]
+    except (OSError, TypeError):
+        return []
+
+
+def _within_magic(cell: str) -> str:
+    """A cell without the magic of its first line (%%time): a notebook keeps it as a call that has the rest as a text."""
+    if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
+        return cell
+    body = parsed(cell).body
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    rest = call.args[-1] if isinstance(call, ast.Call) and call.args else None
+    return str(rest.value) if isinstance(rest, ast.Constant) else cell
+
+
+def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
+    if isinstance(node, ast.Import):
+        there = sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
+    elif node.level or node.module is None:
+        return False
+    else:
+        there = getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
+    # one that is loaded when it is used is another object afterwards, as tensorflow.keras is
+    return there is value or (_is_lazy(value) and isinstance(there, types.ModuleType))
+
+
+def _is_lazy(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and type(value) is not types.ModuleType
+
+
+def import_of(name: str, value: Any) -> str:
+    """An import by its own name, "" if it has none."""
+    if isinstance(value, types.ModuleType):
+        lazy = vars(value)
+        around = lazy.get("_tfll_parent_module_globals", {}).get("__name__", "")
+        within = lazy.get("_tfll_name") or lazy.get("_tfll_local_name")
+        if around.partition(".")[0] == "tensorflow" and within:
+            return f"from tensorflow import {within} as {name}"
+        return (
+            f"import {value.__name__} as {name}"
+            if value.__name__ != "__main__" and sys.modules.get(value.__name__) is value
+            else ""
+        )
+    module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
+        return ""
+    return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, NOTHING) is value else ""
+
+
+def in_a_cell(thing: Any) -> str:
+    """The source of a class of a notebook, or of a function of a cell with a magic, which `inspect` does not find; "" if there is none."""
+    kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
+    for cell in reversed(texts_around(thing)):
+        for node in parsed(cell).body:
+            if isinstance(node, kind) and node.name == thing.__name__:
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])
+    return ""
