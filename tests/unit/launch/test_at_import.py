@@ -271,6 +271,7 @@ def test_annotations_of_a_class_go_or_are_named(module: Module) -> None:
             r"use\(\) was wrapped behind its definition; write what wraps it as a decorator",
         ),
     ],
+    ids=["registered", "number", "base", "appended", "named", "counted", "entry", "global", "body", "wrapped"],
 )
 def test_what_would_be_otherwise_in_a_task_is_refused(text: str, said: str, module: Module) -> None:
     with pytest.raises(ScriptError, match=said):
