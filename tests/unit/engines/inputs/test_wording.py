@@ -7,9 +7,10 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from akrunner.engines import blame, inputs, several
-from akrunner.engines.advice import Advice, advised
-from akrunner.engines.unseen import bound, wait_share
+from akrunner.engines.inputs import blame, several, wording
+from akrunner.engines.inputs.advice import advised
+from akrunner.engines.inputs.measures import Advice
+from akrunner.engines.inputs.unseen import bound, wait_share
 from akrunner.wire import frames, messages
 
 SCRIPT = "/home/me/train.py"
@@ -76,7 +77,7 @@ def test_cores_that_others_use_are_not_promised() -> None:
 
 
 def test_it_is_said_with_the_task_and_the_share() -> None:
-    told = inputs.verdict({"inputs": {"worker:0": record(MAPPED, CHAIN)}})
+    told = wording.verdict({"inputs": {"worker:0": record(MAPPED, CHAIN)}})
     assert told[0].startswith(
         "[worker:0] 80% of the time of 100 steps is waiting for input; `Map` at train.py:31 runs one call"
     )
@@ -85,9 +86,9 @@ def test_it_is_said_with_the_task_and_the_share() -> None:
 
 def test_where_it_was_not_asked_for_one_thing_is_said_and_what_was_timed() -> None:
     twice = record(MAPPED, CHAIN, asked=0, wait=5.0, between=5.0)
-    assert len(inputs.verdict({"inputs": {"chief:0": twice}})) == 1
-    assert len(inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, asked=5, wait=5.0, between=5.0, passes=6)}})) == 2
-    saved = inputs.verdict({"inputs": {"chief:0": {**twice, "spent": {"checkpoint": 1.7}}}})
+    assert len(wording.verdict({"inputs": {"chief:0": twice}})) == 1
+    assert len(wording.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, asked=5, wait=5.0, between=5.0, passes=6)}})) == 2
+    saved = wording.verdict({"inputs": {"chief:0": {**twice, "spent": {"checkpoint": 1.7}}}})
     assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the time is saving checkpoints" in saved[1]
 
 
@@ -101,7 +102,7 @@ def test_nobody_is_told_that_it_computes_and_that_it_waits() -> None:
 
 def test_what_wins_most_is_said_first() -> None:
     saves = record({}, FILES, asked=0, idle=0.1, passes=8, wait=2.2, between=7.8, spent={"checkpoint": 4.5})
-    told = inputs.verdict({"inputs": {"chief:0": saves}})
+    told = wording.verdict({"inputs": {"chief:0": saves}})
     assert (
         "45% of the time is saving checkpoints" in told[0]
         and "22% of the time of 100 steps is waiting" in told[1]
@@ -162,7 +163,7 @@ def test_what_tensorflow_adds_at_the_end_is_no_node_of_the_scripts() -> None:
     }
     (worst,) = blame.blamed(record(nodes, BEHIND_OURS))
     assert (worst.kind, worst.at, worst.ours) == ("Map", f"{SCRIPT}:7", False)
-    told = inputs.verdict({"inputs": {"chief:0": record(nodes, BEHIND_OURS)}})
+    told = wording.verdict({"inputs": {"chief:0": record(nodes, BEHIND_OURS)}})
     assert "train.py:7" in told[0] and not any("train.py:3" in one for one in told), told
 
 
@@ -210,15 +211,15 @@ def test_the_rows_file_is_told_from_the_parsing_of_its_rows(source: str, rule: s
     [None, 7, [1], {"a": None}, {"a": 5}, {"a": {}}, {"a": {**record(MAPPED, CHAIN), "nodes": 3}}, {"a": {"main": "x"}}],
 )
 def test_nothing_is_said_of_a_damaged_record(inputs_of: Any) -> None:
-    assert inputs.verdict({"inputs": inputs_of}) == []
+    assert wording.verdict({"inputs": inputs_of}) == []
     whole = {"worker:0": record(MAPPED, CHAIN), **(inputs_of if isinstance(inputs_of, dict) else {})}
-    assert [inputs.calls_for_change(words) for words in inputs.verdict({"inputs": whole})][:1] == [True]
+    assert [wording.calls_for_change(words) for words in wording.verdict({"inputs": whole})][:1] == [True]
 
 
 def test_an_input_that_is_fine_calls_for_no_change() -> None:
-    told = inputs.verdict({"inputs": {"a": record({}, [], wait=0.1, between=9.0, busy=0.9)}})
-    short = inputs.verdict({"inputs": {"a": record({}, [], main=0.1)}})
-    assert told and short and not any(map(inputs.calls_for_change, told + short))
+    told = wording.verdict({"inputs": {"a": record({}, [], wait=0.1, between=9.0, busy=0.9)}})
+    short = wording.verdict({"inputs": {"a": record({}, [], main=0.1)}})
+    assert told and short and not any(map(wording.calls_for_change, told + short))
 
 
 def test_sources_one_after_another() -> None:
@@ -259,11 +260,11 @@ def test_who_waits_for_a_thread_of_its_own_is_not_told_to_make_one() -> None:
 def test_what_another_package_does_between_the_steps_is_named() -> None:
     line = {"main": True, "at": f"{SCRIPT}:9", "in": "numpy", "share": 0.7}
     saves = record({}, [], wait=0.1, between=9.9, lines=[line], asked=0)
-    (said,) = inputs.verdict({"inputs": {"chief:0": saves}})
+    (said,) = wording.verdict({"inputs": {"chief:0": saves}})
     assert "70% of the time Python is at train.py:9 (numpy), not in TensorFlow" in said
     assert bound({"chief:0": saves}, 0.0, 11.0) == "unknown"
     own = record({}, [], wait=0.1, between=9.9, lines=[{**line, "in": "tensorflow"}], asked=0)
-    assert inputs.verdict({"inputs": {"chief:0": own}}) == [] and bound({"chief:0": own}, 0.0, 11.0) == "compute"
+    assert wording.verdict({"inputs": {"chief:0": own}}) == [] and bound({"chief:0": own}, 0.0, 11.0) == "compute"
 
 
 def test_a_first_batch_that_was_waited_for_long_is_no_computing() -> None:
@@ -336,14 +337,14 @@ def test_the_pass_that_fills_a_cache_is_told_from_the_others() -> None:
     cached = [*BOTH[:2], node("Cache", 9), *BOTH[2:]]
     told = record(LOOKED, cached, used=1.9, passes=30, wait=2.0, between=8.0)
     told["pipelines"][0].update(waited=2.0, filled=1.9)
-    words = inputs.verdict({"inputs": {"chief:0": told}})[0]
+    words = wording.verdict({"inputs": {"chief:0": told}})[0]
     assert (
         "20% of the time of 100 steps is waiting for input, most of it in the first pass, which fills the cache at train.py:9"
         in words
     )
     assert "opens a file" not in words and "`.cache()`" not in words
     told["pipelines"][0].update(filled=0.0)
-    words = inputs.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
+    words = wording.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
     assert words.endswith("20% of the time of 100 steps is waiting for input")
 
 
@@ -386,7 +387,7 @@ def test_files_that_are_read_and_decoded_without_a_look(facts: Dict[str, Any], m
 def test_what_lies_behind_a_cache_is_not_suspected_in_later_passes() -> None:
     chain = [FILES[0], FILES[1], node("Cache", 9), *FILES[2:]]
     assert advised(record({}, chain, asked=0, looked=0, passes=10)) == []
-    told = inputs.verdict({"inputs": {"chief:0": record({}, chain, asked=0, looked=0, passes=10)}})
+    told = wording.verdict({"inputs": {"chief:0": record({}, chain, asked=0, looked=0, passes=10)}})
     assert told == [
         "[chief:0] 80% of the time of 100 steps is waiting for input; for what, --profile-input (profile_input=20) tells"
     ]
@@ -439,7 +440,7 @@ def test_a_feed_dict() -> None:
     lines = [{"main": True, "at": f"{SCRIPT}:50", "in": "", "share": 0.6}]
     told = record({}, [], wait=6.0, between=4.0, by="feed_dict", lines=lines, pipelines=[])
     assert first(told).rule == "feed_dict" and "train.py:50" in first(told).what
-    assert len(inputs.verdict({"inputs": {"chief:0": told}})) == 1
+    assert len(wording.verdict({"inputs": {"chief:0": told}})) == 1
 
 
 @pytest.mark.parametrize(
@@ -453,22 +454,22 @@ def test_a_feed_dict() -> None:
 )
 def test_what_is_fine_or_not_known_is_no_fault(told: Dict[str, Any]) -> None:
     assert advised(told) == [] and bound({"chief:0": told}, 0.0, 11.0) != "input"
-    assert inputs.verdict({"inputs": {"chief:0": {**told, "asked": 0}}}) == []
+    assert wording.verdict({"inputs": {"chief:0": {**told, "asked": 0}}}) == []
 
 
 def test_who_asked_is_told_that_the_input_is_fine_and_what_the_cards_did() -> None:
-    told = inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, wait=0.3, between=9.7)}})
+    told = wording.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, wait=0.3, between=9.7)}})
     assert told == ["[chief:0] the input is fine: 3% of the time of 100 steps is waiting for it"]
-    told = inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, busy=0.31)}})
+    told = wording.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, busy=0.31)}})
     assert "graphics cards were busy 31%" in told[-1]
 
 
 def test_a_job_of_a_moment_has_nothing_to_say() -> None:
     short = record(MAPPED, CHAIN, wait=0.1, between=0.01, main=0.2, asked=0)
-    assert inputs.verdict({"inputs": {"chief:0": short}}) == []
-    assert inputs.verdict({"inputs": {"chief:0": {**short, "main": 2.0}}}) == []
-    assert "too little to tell" in inputs.verdict({"inputs": {"chief:0": {**short, "asked": 5}}})[0]
-    assert inputs.verdict({}) == []
+    assert wording.verdict({"inputs": {"chief:0": short}}) == []
+    assert wording.verdict({"inputs": {"chief:0": {**short, "main": 2.0}}}) == []
+    assert "too little to tell" in wording.verdict({"inputs": {"chief:0": {**short, "asked": 5}}})[0]
+    assert wording.verdict({}) == []
 
 
 def test_the_pipeline_that_was_looked_at_is_taken() -> None:
@@ -496,7 +497,7 @@ def test_the_slow_validation_is_blamed_and_not_the_training_that_was_looked_at(t
         {"nodes": TRAINING, "passes": 2, "waited": 0.2},
         {"nodes": VALIDATION, "passes": 2, "waited": 7.8},
     ]
-    (said, *_) = inputs.verdict({"inputs": {"chief:0": told}})
+    (said, *_) = wording.verdict({"inputs": {"chief:0": told}})
     assert "`Map` at train.py:9 runs Python for every element" in said and "train.py:8" not in " ".join(said)
 
 
@@ -516,7 +517,7 @@ def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
     assert first(told).rule == "map"
     told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
     assert advised(told) == []
-    assert inputs.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
+    assert wording.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
     # but the look was at steps that drew from it
     nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
     told["nodes"] = [{"path": p, "own": own, "calls": calls, "of": 1} for p, (own, calls) in nodes.items()]
@@ -604,12 +605,10 @@ def test_a_record_is_checked_when_it_comes() -> None:
 
 
 def test_a_script_of_pai_is_told_of_what_it_has() -> None:
-    from akrunner.engines import inputs
-
-    told = inputs._as_asked("`Generator` at a.py:3 runs Python for every element, one after another: use TensorFlow's operations, or give and take "
+    told = wording._as_asked("`Generator` at a.py:3 runs Python for every element, one after another: use TensorFlow's operations, or give and take "
         "whole batches; rows come fastest by task_config.dataset(); read them by task_config.batches(); task_config's dataset at a.py:1")  # fmt: skip
     assert "task_config" not in told and "runs Python" not in told and "TableRecordDataset" in told
-    assert "(saves 90% of the time or more)" in inputs._saving(Advice("map", 1.0, 1.6, "a", "b"))
+    assert "(saves 90% of the time or more)" in wording._saving(Advice("map", 1.0, 1.6, "a", "b"))
 
 
 LINES = [
@@ -657,10 +656,10 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
 )  # fmt: skip
 def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dict[str, Any], side: str, words: str) -> None:
     assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
-    said = inputs.verdict({"inputs": {"chief:0": told}})
+    said = wording.verdict({"inputs": {"chief:0": told}})
     assert len(said) == bool(words) and all(words in one for one in said)
     changes = told["outside"] > 5.0 and not told["hidden"]
-    assert [inputs.calls_for_change(one) for one in said] == [changes] * len(said)
+    assert [wording.calls_for_change(one) for one in said] == [changes] * len(said)
 
 
 def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known() -> None:
@@ -694,12 +693,12 @@ def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
         {"main": True, "at": f"{SCRIPT}:23", "in": "tensorflow", "share": 0.1, "does": "", "computes": 1.0},
     ]
     told = other("dataset", lines=stands, used=0.2)
-    (said,) = inputs.verdict({"inputs": {"a": told}})
+    (said,) = wording.verdict({"inputs": {"a": told}})
     assert said.startswith("[a] 90% of the time Python waits at train.py:11, and hardly computes") and "saves" not in said
     assert bound({"a": told}, 0.0, 11.0) == "unknown"
     # also a sleep after functions of TensorFlow's, which are timed
     asleep = other("dataset", lines=[{**stands[0], "does": "sleeps"}], within={"calls": 100, "inside": 0.2})
-    assert "waits at train.py:11" in inputs.verdict({"inputs": {"a": asleep}})[0]
+    assert "waits at train.py:11" in wording.verdict({"inputs": {"a": asleep}})[0]
     assert bound({"a": {**told, "lines": [{**stands[1], "share": 1.0}], "used": 1.0}}, 0.0, 11.0) == "compute"
 
 
@@ -750,12 +749,12 @@ def test_a_map_within_an_interleave_is_not_taken_for_one_before_it() -> None:
 )
 def test_an_input_of_which_little_came_is_not_fine(batches: int, words: str) -> None:
     told = {"chief:0": record({}, [], wait=0.0, between=0.0, first=9.0, batches=batches)}
-    assert words in inputs.verdict({"inputs": told})[0] and bound(told, 0.0, 11.0) == "input"
+    assert words in wording.verdict({"inputs": told})[0] and bound(told, 0.0, 11.0) == "input"
 
 
 def test_who_asked_is_told_that_nobody_could_look() -> None:
-    told = inputs.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0)}})
-    assert len(told) == 1 and "no steps could be looked at" in told[0] and not inputs.calls_for_change(told[0])
+    told = wording.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0)}})
+    assert len(told) == 1 and "no steps could be looked at" in told[0] and not wording.calls_for_change(told[0])
 
 
 def test_options_behind_a_prefetch_do_not_hide_it() -> None:
@@ -769,14 +768,14 @@ def test_options_behind_a_prefetch_do_not_hide_it() -> None:
 
 def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
     """At the next look it may be a little more."""
-    told = inputs.verdict({"inputs": {"chief:0": record({}, [], wait=0.8, between=9.2)}})
-    assert "there is little to win: 8% of the time" in told[0] and not inputs.calls_for_change(told[0])
+    told = wording.verdict({"inputs": {"chief:0": record({}, [], wait=0.8, between=9.2)}})
+    assert "there is little to win: 8% of the time" in told[0] and not wording.calls_for_change(told[0])
 
 
 def test_what_nobody_has_looked_at_is_not_fine() -> None:
     told = record({}, [], wait=0.1, between=9.9, by="function", unlooked=4.0)
-    words = inputs.verdict({"inputs": {"chief:0": told}})
-    assert len(words) == 1 and "which take 40% of the time" in words[0] and not inputs.calls_for_change(words[0])
+    words = wording.verdict({"inputs": {"chief:0": told}})
+    assert len(words) == 1 and "which take 40% of the time" in words[0] and not wording.calls_for_change(words[0])
 
 
 def unlooked(chain: List[Dict[str, Any]], **more: Any) -> Dict[str, Any]:
@@ -808,8 +807,8 @@ def test_without_a_look_what_is_most_likely_is_said_and_what_is_timed(
 ) -> None:
     told = unlooked(chain, **more)
     assert [one.rule for one in advised(told)][:1] == ([rule] if rule else [])
-    (said,) = inputs.verdict({"inputs": {"a": told}})
-    assert words in said and ("most likely" not in said or "saves" not in said) and inputs.calls_for_change(said)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert words in said and ("most likely" not in said or "saves" not in said) and wording.calls_for_change(said)
 
 
 @pytest.mark.parametrize(
@@ -842,11 +841,11 @@ def within(chain: List[Dict[str, Any]], wall: float = 0.0, **more: Any) -> Dict[
 
 def test_of_steps_that_draw_themselves_it_is_said_that_nobody_knows() -> None:
     told = {"a": within(CHAIN)}
-    (said,) = inputs.verdict({"inputs": told})
+    (said,) = wording.verdict({"inputs": told})
     assert said.endswith(
         "(profile_input=20) tells; if it does, then most likely because `Map` at train.py:31 runs one call at a time"
     )
-    assert not inputs.calls_for_change(said) and bound(told, 0.0, 11.0) == "unknown"
+    assert not wording.calls_for_change(said) and bound(told, 0.0, 11.0) == "unknown"
 
 
 @pytest.mark.parametrize("wall, ahead, rules", [(9.6, True, 1), (6.0, True, 0), (6.0, False, 1), (4.0, False, 0)])
@@ -858,9 +857,9 @@ def test_python_that_a_fit_calls_all_the_time_is_what_it_waits_for(wall: float, 
 
 
 def test_who_asked_in_a_cluster_is_told_why_nobody_looked() -> None:
-    (said,) = inputs.verdict({"inputs": {"a": {**within(CHAIN), "asked": 20, "served": True}}})
+    (said,) = wording.verdict({"inputs": {"a": {**within(CHAIN), "asked": 20, "served": True}}})
     assert "TensorFlow's profiler can end a process in which its server runs" in said and "a job of one task" in said
-    (said,) = inputs.verdict({"inputs": {"a": unlooked(CHAIN, asked=20, served=True)}})
+    (said,) = wording.verdict({"inputs": {"a": unlooked(CHAIN, asked=20, served=True)}})
     assert said.endswith("--profile-input in a job of one task tells for sure")
 
 
@@ -953,7 +952,7 @@ def test_what_decodes_in_threads_of_its_own_is_kept_though_a_look_met_the_batche
 def saves(what: str, seconds: float, times: int) -> str:
     """The first sentence on a loop of 100 steps and ten seconds."""
     told = record({}, [], asked=0, wait=0.0, between=10.0, spent={what: seconds}, times={what: times})
-    return inputs.verdict({"inputs": {"chief:0": told}})[0]
+    return wording.verdict({"inputs": {"chief:0": told}})[0]
 
 
 def test_summaries_are_named() -> None:
@@ -1061,10 +1060,10 @@ def test_waits_that_are_hardly_more_than_the_call_want_larger_batches() -> None:
     told = record({}, CHAIN, asked=0, wait=0.5, between=2.0, batches=6000, tunes=True)
     assert (
         "0.083 ms each, which is about what next() itself takes: fewer and larger batches"
-        in inputs.verdict({"inputs": {"a": told}})[0]
+        in wording.verdict({"inputs": {"a": told}})[0]
     )
     few = {**told, "batches": 100}
-    assert "for what, --profile-input" in inputs.verdict({"inputs": {"a": few}})[0]
+    assert "for what, --profile-input" in wording.verdict({"inputs": {"a": few}})[0]
 
 
 def test_advice_that_was_followed_is_not_repeated() -> None:
@@ -1115,10 +1114,10 @@ def test_python_that_has_whole_batches_is_not_told_to_take_them() -> None:
 def test_a_task_without_rows_is_told_so() -> None:
     idle = record({}, [], asked=0, batches=0, wait=0.0, between=0.0, main=9.0, first=8.0, given=0)
     works = record({}, [], asked=0, wait=0.0, between=10.0, given=7)
-    told = inputs.verdict({"inputs": {"chief:0": works, "worker:0": idle}})
+    told = wording.verdict({"inputs": {"chief:0": works, "worker:0": idle}})
     assert told == [
         "[worker:0] it was given no rows: the job has 7 in all, for 2 tasks: fewer workers, or more rows, give each something to do"
     ]
-    assert inputs.calls_for_change(told[0])
+    assert wording.calls_for_change(told[0])
     # nobody was given any: the scripts read something else
-    assert not any("given" in words for words in inputs.verdict({"inputs": {"worker:0": idle}}))
+    assert not any("given" in words for words in wording.verdict({"inputs": {"worker:0": idle}}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.engines import blame, likely
+from akrunner.engines.inputs import blame, likely
 
 #: of the time, what Python that is timed must take for its pipeline to be the one that is waited for
 _MOSTLY = 0.5

@@ -39,10 +39,11 @@ from __future__ import annotations
 
 from typing import Any, Iterable, List, Mapping, Optional, Union
 
-from akrunner.engines import blame, several, unseen
-from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
 from akrunner.engines.base import Stats
-from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
+from akrunner.engines.inputs import blame, several, unseen
+from akrunner.engines.inputs.advice import advised, if_it_waits
+from akrunner.engines.inputs.measures import WORTH_SAYING, Advice, first_pass
+from akrunner.engines.inputs.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 
 #: of a task that was looked at closely, how many things to change are named; else one
 _MOST = 4

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
-from akrunner.engines import blame
-from akrunner.engines.blame import Blamed
+from akrunner.engines.inputs import blame
+from akrunner.engines.inputs.blame import Blamed
 
 #: of what is waited for, what Python that the pipeline calls must take to be what is waited for
 _MUCH = 0.5

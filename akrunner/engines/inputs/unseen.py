@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from akrunner.engines import blame
+from akrunner.engines.inputs import blame
 
 INPUT, COMPUTE, UNKNOWN = "input", "compute", "unknown"
 #: seconds of reading below which shares mean nothing; looks at Python's lines
