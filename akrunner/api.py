@@ -286,7 +286,7 @@ def table_of(source: Any, engine: Engine) -> Any:
         return source
     if not engine.capabilities.pyflink:
         raise ConfigError("source: a PyFlink table's rows are where Flink is; give engine='flink'")
-    from akrunner.engines.flink.table import FlinkTable
+    from akrunner.engines.flink.host.table import FlinkTable
 
     return FlinkTable.of(source)
 

@@ -7,9 +7,9 @@ from typing import Any, Optional
 
 from akrunner.api import table_of
 from akrunner.engines.base import Observer
-from akrunner.engines.flink.attached import Attached
-from akrunner.engines.flink.engine import FlinkEngine
-from akrunner.engines.flink.table import FlinkTable
+from akrunner.engines.flink.host.attached import Attached
+from akrunner.engines.flink.host.engine import FlinkEngine
+from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError
 from akrunner.prepare import Arguments, prepare
 from akrunner.serving.arguments import PredictArguments

@@ -8,9 +8,9 @@ from typing import List, NamedTuple
 import numpy as np
 
 import akrunner
-from akrunner.engines.advice import advised
-from akrunner.engines.inputs import verdict
-from akrunner.engines.unseen import wait_share
+from akrunner.engines.inputs.advice import advised
+from akrunner.engines.inputs.unseen import wait_share
+from akrunner.engines.inputs.wording import verdict
 from bench.measuring import Row
 
 _SCRIPT = Path(__file__).with_name("doctor_script.py")

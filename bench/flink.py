@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster
-from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.java import java_home
 from bench import tables
 
 ROOT = Path(__file__).parents[1]

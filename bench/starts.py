@@ -115,9 +115,9 @@ def warm() -> List[Row]:
 
 def agents() -> List[Row]:
     """A hundred agents come to a host on Flink, one after the other, as certificates and handshakes have it."""
-    from akrunner.engines.flink.hub import Hub
-    from akrunner.engines.flink.issue import issued
-    from akrunner.engines.flink.line import Line
+    from akrunner.engines.flink.host.hub import Hub
+    from akrunner.engines.flink.host.issue import issued
+    from akrunner.engines.flink.taskmanager.line import Line
 
     count, took = 100, {}
     for tls in (True, False):

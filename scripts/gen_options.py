@@ -73,8 +73,8 @@ from __future__ import annotations
 from typing import Any, Literal, Mapping, Optional
 
 from akrunner.engines.base import Observer
-from akrunner.engines.flink.attached import Attached
-from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.engines.flink.host.attached import Attached
+from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.options.told import told
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.programs import predicted, scripted, streamed

@@ -21,7 +21,8 @@ import pytest
 from hypothesis import settings
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
 from akrunner.leftovers import keeper
 from tests import hosts, java
 

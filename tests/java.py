@@ -21,8 +21,8 @@ from typing import Dict, List
 
 import psutil
 
-from akrunner.engines.flink import cluster
-from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.java import java_home
 from akrunner.errors import ConfigError
 
 ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".envs"))

@@ -28,7 +28,7 @@ class Environment:
         parallelism: workers and parameter servers together, where an operator does not say; None: one worker.
         engine: of the jobs.
         debug: keep the work dirs of jobs. echo: print what the tasks print.
-        flink: Flink's SQL (`akrunner.engines.flink.sql.Sql`), beneath batch tables; None: DuckDB's.
+        flink: Flink's SQL (`akrunner.engines.flink.host.sql.Sql`), beneath batch tables; None: DuckDB's.
         pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
     """
 

@@ -1,4 +1,4 @@
-"""The tables beneath the operators: DuckDB's relations, or Flink's (`akrunner.engines.flink.sql`), computed when they are drawn."""
+"""The tables beneath the operators: DuckDB's relations, or Flink's (`akrunner.engines.flink.host.sql`), computed when they are drawn."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _environments(given: "Union[PathLike, SequenceNotStr[PathLike], None]") -> L
 
 def _check_master(master: str) -> None:
     """Raises: ConfigError: it is no address."""
-    from akrunner.engines.flink.rest import Address
+    from akrunner.engines.flink.host.rest import Address
 
     if not isinstance(master, str):
         raise ConfigError(f"flink_master must be the REST address of a cluster, 'host:port' or a URL, not {shown(master)}")

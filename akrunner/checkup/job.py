@@ -23,7 +23,7 @@ from akrunner.checks import nearest_file
 from akrunner.checkup.advice import advice
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.engines import record
-from akrunner.engines.inputs import calls_for_change, verdict
+from akrunner.engines.inputs.wording import calls_for_change, verdict
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.leftovers.private import state_dir

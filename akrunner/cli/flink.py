@@ -14,7 +14,7 @@ from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
-    from akrunner.engines.flink.cluster import Cluster
+    from akrunner.engines.flink.host.cluster import Cluster
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
 JSON = flag("as_json")
@@ -24,7 +24,7 @@ _FOLDER = "flink"
 
 def running_cluster() -> "Optional[Cluster]":
     """The one `start` has brought up."""
-    from akrunner.engines.flink import cluster
+    from akrunner.engines.flink.host import cluster
 
     folder = leftovers.state_dir(_FOLDER, make=False)
     return cluster.running(folder) if folder is not None else None
@@ -39,7 +39,7 @@ def start(
     as_json: bool = JSON,
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
-    from akrunner.engines.flink import cluster
+    from akrunner.engines.flink.host import cluster
 
     folder = leftovers.state_dir(_FOLDER)
     if folder is None:

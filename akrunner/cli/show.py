@@ -19,7 +19,7 @@ from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
-from akrunner.engines import inputs
+from akrunner.engines.inputs.wording import verdict
 
 if TYPE_CHECKING:
     from akrunner.api import Result
@@ -272,7 +272,7 @@ def progress_line(progress: "Progress") -> str:
 
 def input_line(stats: "Stats") -> str:
     """What holds the job up in its input, behind a line's end: of one task, or of all if it was asked for; "": nothing, or nobody knows."""
-    told = inputs.verdict(stats)
+    told = verdict(stats)
     if not any(record["asked"] for record in stats.inputs.values()):
         told = [words for words in told if words.partition("]")[0] == told[0].partition("]")[0]]
     return "".join(f"\ninput: {words}" for words in told)

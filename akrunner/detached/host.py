@@ -87,7 +87,7 @@ def main(folder: str) -> int:
 def _run(order: Dict[str, Any], lines: Lines, secrets: "queue.Queue[bytes]") -> str:
     """The job. Args: secrets: what was written to stdin. Returns: its closing line."""
     from akrunner import verbs
-    from akrunner.engines.flink.hosted import HostedEngine
+    from akrunner.engines.flink.host.hosted import HostedEngine
     from akrunner.engines.flink.schemas import schema_of
     from akrunner.serving.verbs import predict
 

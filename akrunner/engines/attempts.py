@@ -14,8 +14,9 @@ import time
 from typing import Callable, Iterator, Optional
 
 from akrunner.cluster.failure import FailurePolicy
-from akrunner.engines import inputs, record, report
+from akrunner.engines import record, report
 from akrunner.engines.base import JoiningSink, Observer, Outcome, RestartSink, RowSink, RowSource
+from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
@@ -66,7 +67,7 @@ class _Attempts:
             if run.tables is not None:
                 _commit(run.tables, run.sink, outcome)
                 outcome.stats.tables.update(run.tables.told())
-        outcome.stats.input_verdict.extend(inputs.verdict(outcome.stats))
+        outcome.stats.input_verdict.extend(verdict(outcome.stats))
         if run.work.keep:
             run.work.save_end(run.work.path, record.succeeded(outcome))
         run.work.close()

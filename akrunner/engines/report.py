@@ -12,8 +12,9 @@ import traceback
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import FailureKind
-from akrunner.engines import causes, mistakes, unseen
+from akrunner.engines import causes, mistakes
 from akrunner.engines.base import Outcome, Stats, TaskResult
+from akrunner.engines.inputs import unseen
 from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (

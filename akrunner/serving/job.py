@@ -269,7 +269,7 @@ class Prediction:
         )
 
     def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:
-        """Of a PyFlink table: an `akrunner.engines.flink.attached.Attached`."""
+        """Of a PyFlink table: an `akrunner.engines.flink.host.attached.Attached`."""
         job = engine.attach(self.job, self.table, observer, restarts, self.plan.result, self.plan.pairing)
         # a temporary model goes with its last reference
         job.holds = self.model

@@ -23,8 +23,8 @@ from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence
 
 import pytest
 
-from akrunner.engines.flink.cluster import Cluster
-from akrunner.engines.flink.rest import ENDED
+from akrunner.engines.flink.host.cluster import Cluster
+from akrunner.engines.flink.host.rest import ENDED
 from tests.chaos import processes
 from tests.chaos.figures import Told, many
 from tests.chaos.harness import Place, Report, Trial, busy, is_guard
@@ -204,7 +204,7 @@ class FlinkTrial(Trial):
 
     def _submits(self, target: str) -> Optional[int]:
         for pid in processes.children_of(self.host.pid):
-            if "akrunner.engines.flink.submit" in processes.words_of(pid):
+            if "akrunner.engines.flink.program.submit" in processes.words_of(pid):
                 if target == "client":
                     return pid
                 return next((child for child in processes.children_of(pid) if _is_java(child)), None)

@@ -20,7 +20,7 @@ import akrunner
 from akrunner import alink
 from akrunner.alink.model_streams import append
 from akrunner.alink.streams import SourceStreamOp
-from akrunner.engines.flink.cluster import Cluster
+from akrunner.engines.flink.host.cluster import Cluster
 from akrunner.io.ak import AkSink
 from akrunner.io.table import TableSource
 from tests.conftest import FLINK, Script, not_run, nothing_is_left

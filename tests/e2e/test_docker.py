@@ -13,7 +13,7 @@ from typing import Any, Dict
 import pytest
 import yaml
 
-from akrunner.engines.flink.cluster import Cluster
+from akrunner.engines.flink.host.cluster import Cluster
 from tests.conftest import FLINK, nothing_is_left
 
 ROOT = Path(__file__).parents[2]

@@ -22,8 +22,9 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster
-from akrunner.engines.flink.remote import RemoteProcess
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.remote import RemoteProcess
 from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from akrunner.engines.flink.cluster import Cluster
+from akrunner.engines.flink.host.cluster import Cluster
 from tests.chaos.flink import Ground, many_on_flink
 from tests.chaos.harness import Place
 from tests.chaos.plan import Plan

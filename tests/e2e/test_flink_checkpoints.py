@@ -18,9 +18,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import psutil
 import pytest
 
-from akrunner.engines.flink import cluster
-from akrunner.engines.flink.java import java_home
-from akrunner.engines.flink.rest import Rest
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.java import java_home
+from akrunner.engines.flink.host.rest import Rest
 from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink

@@ -19,7 +19,8 @@ import pytest
 
 import akrunner
 from akrunner import detached
-from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
 from tests.conftest import ENDS, FLINK, PROGRAM, Script, need_flink, nothing_is_left
 
 DOUBLES = """

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
 from tests.conftest import Script, nothing_is_left
 
 SAYS = """

@@ -12,8 +12,9 @@ import pytest
 
 import akrunner
 from akrunner.engines.feeder import Feeder
-from akrunner.engines.flink import FlinkEngine, cluster
-from akrunner.engines.flink.files import SharedFiles
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.files import SharedFiles
 from tests.conftest import Script, nothing_is_left
 
 COPIES = """

@@ -14,9 +14,10 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.connections import SILENCE_SECONDS
-from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.java import java_home
 from tests.conftest import FLINK, Script, need_flink, not_run, start_cluster
 
 pytestmark = pytest.mark.flink

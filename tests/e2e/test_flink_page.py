@@ -15,8 +15,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from akrunner.engines.flink.cluster import Cluster
-from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.host.cluster import Cluster
+from akrunner.engines.flink.host.java import java_home
 from tests import models
 from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
 from tests.docs.pages import ROOT, Block, blocks
@@ -49,8 +49,8 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import detached, flink
-from akrunner.engines.flink.rest import Address
-from akrunner.engines.flink.submit import environment_of
+from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.program.submit import environment_of
 
 # the interpreter of this program has no TensorFlow
 for home, names in ((akrunner, ("run", "train", "predict")), (flink, ("stream", "predict")), (detached, ("submit",))):

@@ -18,16 +18,17 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, watch
-from akrunner.engines.flink.client import Submission
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import watch
+from akrunner.engines.flink.host.client import Submission
 from tests.conftest import Script
-from tests.unit.engines.flink.test_rest import answering, saying
+from tests.unit.engines.flink.host.test_rest import answering, saying
 
 pytestmark = pytest.mark.slow
 
 AGENT = """
 import json, sys
-from akrunner.engines.flink import agent
+from akrunner.engines.flink.taskmanager import agent
 from akrunner.engines.flink.keys import Door
 try:
     agent.work(Door.of(json.loads(sys.stdin.readline())), job="abc")

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine, cluster, engine
-from akrunner.engines.flink.issue import JobKeys, issued
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster, engine
+from akrunner.engines.flink.host.issue import JobKeys, issued
 from tests.conftest import FLINK, Script
 from tests.unit.engines.flink.test_strangers import two_free_ports
 

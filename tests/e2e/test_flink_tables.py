@@ -13,8 +13,8 @@ from typing import Any, Dict
 
 import pytest
 
-from akrunner.engines.flink.cluster import Cluster, flink_home
-from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.host.cluster import Cluster, flink_home
+from akrunner.engines.flink.host.java import java_home
 from tests import models
 from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
 

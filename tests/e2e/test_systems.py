@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner.io.systems import apart
 from tests import hosts
 from tests.conftest import Script, wait_for
 from tests.servers.postgres import PASSWORD, Postgres
@@ -81,11 +82,14 @@ class _Postgres:
         self.database, self.sql = server.url + "?table={}", server.sql
 
 
-@pytest.fixture(params=["postgres", "sqlite", "duckdb"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+@pytest.fixture(params=["postgres", "sqlite", "sqlite-apart", "duckdb"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     if request.param == "postgres":
         return _Postgres(request.getfixturevalue("postgres"))
-    return (_Sqlite if request.param == "sqlite" else _DuckDB)(tmp_path)
+    if request.param == "sqlite":
+        # as in a process that has not imported sqlite3
+        monkeypatch.setattr(apart, "_LIBRARIES", ())
+    return (_DuckDB if request.param == "duckdb" else _Sqlite)(tmp_path)
 
 
 @pytest.fixture
@@ -446,8 +450,9 @@ def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatc
         assert other.stdin is not None and other.stdout is not None
         other.stdout.readline()
         monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0)
+        monkeypatch.setattr(apart, "_LIBRARIES", ())
         with pytest.raises(
-            akrunner.WriteError, match=r"cannot write sqlite:///.*another program has been writing to this database for 0 s"
+            akrunner.WriteError, match=r"cannot write sqlite:///.*another program, .* has been writing to this database for 0 s"
         ):
             write()
         monkeypatch.undo()
@@ -457,3 +462,37 @@ def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatc
         ended.join()
     assert other.returncode == 0
     assert sqlite3.connect(path).execute("SELECT a FROM t").fetchall() == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file(
+    journal: str, tmp_path: Path, copy: Callable[..., Any]
+) -> None:
+    # two libraries in one process would drop each other's locks: rows were lost, and files broken
+    path = tmp_path / "t.db"
+    kept = sqlite3.connect(path)
+    kept.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE t (id INTEGER); CREATE TABLE u (a INTEGER)")
+    ended = threading.Event()
+    written: List[int] = []
+
+    def write() -> None:
+        own = sqlite3.connect(path, timeout=30)
+        while not ended.wait(0.002):
+            own.execute("INSERT INTO u VALUES (?)", (len(written),))
+            own.commit()
+            written.append(1)
+        own.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        result = copy({"id": list(range(50_000))}, f"sqlite:///{path}?table=t", overwrite=True)
+        again = copy(f"sqlite:///{path}?table=t")
+    finally:
+        ended.set()
+        thread.join()
+    assert result.stats.rows_out == again.table.num_rows == 50_000
+    assert kept.execute("SELECT COUNT(*), SUM(id) FROM t").fetchall() == [(50_000, 49_999 * 25_000)]
+    assert kept.execute("SELECT COUNT(*) FROM u").fetchall() == [(len(written),)]
+    assert kept.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    kept.close()

@@ -279,7 +279,7 @@ MAY: Dict[str, Set[str]] = {
 ONLY_IN = {
     "pyflink": {"engines/flink"},
     "grpc": {"engines/flink"},
-    "cryptography": {"engines/flink/issue"},
+    "cryptography": {"engines/flink/host/issue"},
     "PIL": {"packing/pictures"},
     "duckdb": {"io", "alink", "tables"},
     "sqlglot": {"tables"},
@@ -332,6 +332,21 @@ def test_imports_point_down(path: Path) -> None:
             assert package in STDLIB | {"akrunner"}, f"{path} imports {name}"
         if own == "worker":
             assert package in STDLIB | {"akrunner", "numpy", "tensorflow", *ALINKS, *PAIS}, f"{path} imports {name}"
+
+
+#: of the Flink engine, a room for each process -> those whose code it brings along
+FLINKS = {"host": {"program", "taskmanager"}, "program": {"taskmanager"}, "taskmanager": set()}
+
+
+@pytest.mark.parametrize("own", FLINKS)
+def test_rooms_of_flink_are_where_their_code_runs(own: str) -> None:
+    paths = sorted((ROOT / "engines" / "flink" / own).glob("*.py"))
+    assert len(paths) > 3
+    for path in paths:
+        for name in imports(path):
+            if name.startswith("akrunner.engines.flink."):
+                other = name.split(".")[3]
+                assert other not in FLINKS or other == own or other in FLINKS[own], f"{path} imports {name}"
 
 
 def test_every_room_is_in_the_plan() -> None:

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 import akrunner
-from akrunner.engines.advice import advised
-from akrunner.engines.inputs import verdict
-from akrunner.engines.unseen import wait_share
+from akrunner.engines.inputs.advice import advised
+from akrunner.engines.inputs.unseen import wait_share
+from akrunner.engines.inputs.wording import verdict
 from akrunner.io.splits import Splitter
 from akrunner.launch.interpreters import Interpreter
 from akrunner.spec import SplitSpec

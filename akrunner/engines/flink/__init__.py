@@ -8,12 +8,16 @@
     submit (a process with PyFlink and Java) --- job graph -->  JobManager
 
 Rows go from the host to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.
+
+A room for each process that its code runs in; what several of them need (the service, its keys, connections, rows as bytes) stands beside the rooms::
+
+    host ------> program -------> taskmanager
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from akrunner.engines.flink.engine import FlinkEngine
+    from akrunner.engines.flink.host.engine import FlinkEngine
 
 __all__ = ["FlinkEngine"]
 
@@ -22,6 +26,6 @@ def __getattr__(name: str) -> Any:
     """Imported when first used: an agent's Python has nothing of the engine's own libraries."""
     if name != "FlinkEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from akrunner.engines.flink.engine import FlinkEngine
+    from akrunner.engines.flink.host.engine import FlinkEngine
 
     return FlinkEngine

@@ -5,7 +5,7 @@
     host      certificate for HOST, key   <- mutual TLS ->   certificate for AGENTS, key      agents, all the same
     host      proof(token, nonce)         <------------->    nonce, proof(token, nonce)       agents
 
-Without TLS (`tls=False`) the proofs are all there is. Standard library only, as `akrunner.engines.flink.agent`.
+Without TLS (`tls=False`) the proofs are all there is. Standard library only, as `akrunner.engines.flink.taskmanager.agent`.
 """
 
 from __future__ import annotations

@@ -144,13 +144,13 @@ class TableSink:
     """A table in a system as a job's output: rows are there when the job has succeeded, all or none.
 
     Args: shown: the table, for errors; schema: of the rows; begin: opens the transaction, when the first rows come.
-    Attributes: path: of the output, without a password.
+    Attributes: path: of the output, without a password; begin: as given.
     """
 
     def __init__(self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction]) -> None:
         self.path = shown
         self._schema = schema
-        self._begin = begin
+        self.begin = begin
         self._transaction: Optional[Transaction] = None
         self._waiting: List[pa.RecordBatch] = []
         self._size: Tuple[int, int] = (0, 0)
@@ -171,7 +171,7 @@ class TableSink:
 
     def _send(self) -> Transaction:
         if self._transaction is None:
-            self._transaction = self._begin()
+            self._transaction = self.begin()
         waiting, self._waiting, self._size = self._waiting, [], (0, 0)
         if waiting:
             self._transaction.append(pa.Table.from_batches(waiting, self._schema))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
@@ -44,6 +45,8 @@ class _Sqlite:
         place.check(("table",))
         path = path_of(place, "sqlite")
         check_there(path, place)
+        if apart.needed():
+            return apart.Apart("sqlite").open(url, query, columns)
         connect = functools.partial(_connected, path, "ro")
         what = f"source: cannot read {place.shown}"
         with (
@@ -81,17 +84,25 @@ class _Sqlite:
         if place.table is None:
             raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
         target = Target(path_of(place, "sqlite"), place.shown)
+        # a new one is nobody else's
+        if not target.new and apart.needed():
+            return apart.Apart("sqlite").output(url, schema, overwrite)
         with ours(SinkError, f"output: cannot write {place.shown}"):
             driver(*_EXTRA)
             for field in schema:
                 _sent(field.name, field.type, place.shown)
             if not target.new:
                 _check_target(target.at, place.table, schema, place.shown)
-        return TableSink(
-            place.shown,
-            schema,
-            lambda: _Writing(Target(path_of(place, "sqlite"), place.shown), place.table or "", schema, overwrite, place.shown),
-        )
+        table = place.table
+
+        def begin() -> Transaction:
+            target = Target(path_of(place, "sqlite"), place.shown)
+            # somebody has made it meanwhile
+            if not target.new and apart.needed():
+                return apart.Apart("sqlite").output(url, schema, overwrite).begin()
+            return _Writing(target, table, schema, overwrite, place.shown)
+
+        return TableSink(place.shown, schema, begin)
 
 
 SYSTEM = _Sqlite()
@@ -222,8 +233,8 @@ class _Writing(Transaction):
             if "database is locked" not in str(e):
                 raise
             raise WriteError(
-                f"output: cannot write {self._shown}: another program has been writing to this database for {_LOCKED_SECONDS} s (database is locked): "
-                "end it, or its transaction"
+                f"output: cannot write {self._shown}: another program, or another connection of this one, has been writing to this database for "
+                f"{_LOCKED_SECONDS} s (database is locked): end its transaction"
             ) from None
 
     def commit(self) -> None:

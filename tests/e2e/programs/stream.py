@@ -13,8 +13,8 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import flink
-from akrunner.engines.flink.rest import Address
-from akrunner.engines.flink.submit import environment_of
+from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.program.submit import environment_of
 
 MASTER, PYTHON, SCRIPT, OUT, ROWS, RATE, SAVEPOINT = sys.argv[1:]
 OPTIONS = {"output_schema": "a bigint", "data_format": "columns", "python_env": PYTHON}

@@ -14,7 +14,7 @@ import pytest
 from akrunner import detached
 from akrunner.detached import jobs
 from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
-from tests.unit.engines.flink.test_rest import answering, saying
+from tests.unit.engines.flink.host.test_rest import answering, saying
 
 JOB = {"jid": "abc", "name": "akrunner a.py [12]", "start-time": 1, "duration": 1, "tasks": {"total": 2, "running": 2}}
 

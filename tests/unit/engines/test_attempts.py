@@ -135,7 +135,7 @@ def test_the_first_succeeds(job: Any) -> None:
 
 
 def test_what_the_doctor_says_is_among_the_numbers(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts.inputs, "verdict", lambda stats: ["[chief:0] it waits"])
+    monkeypatch.setattr(attempts, "verdict", lambda stats: ["[chief:0] it waits"])
     done, _ = job(outcome())
     assert done.stats.input_verdict == ["[chief:0] it waits"]
 

@@ -17,8 +17,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import numpy as np
 import pytest
 
-from akrunner.engines.inputs import verdict
-from akrunner.engines.unseen import bound, wait_share
+from akrunner.engines.inputs.unseen import bound, wait_share
+from akrunner.engines.inputs.wording import verdict
 from akrunner.worker.waits import (
     drawing,
     hooks,

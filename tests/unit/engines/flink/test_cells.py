@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.cells import packed, unpacked
-from akrunner.engines.flink.feed import pairing_of, pairs_word
+from akrunner.engines.flink.taskmanager.feed import pairing_of, pairs_word
 from akrunner.errors import DataError
 from akrunner.io.pairing import Fed, Pairing
 

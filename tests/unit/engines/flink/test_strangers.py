@@ -17,13 +17,15 @@ from typing import Any, Callable, Iterator, List, Tuple
 import grpc
 import pytest
 
-from akrunner.engines.flink import control, greeter, issue, keys, line
+from akrunner.engines.flink import control, keys
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import AGENT_END, LENGTH, exactly, opened
-from akrunner.engines.flink.hub import Hub
-from akrunner.engines.flink.issue import JobKeys, issued
+from akrunner.engines.flink.host import greeter, issue
+from akrunner.engines.flink.host.hub import Hub
+from akrunner.engines.flink.host.issue import JobKeys, issued
 from akrunner.engines.flink.keys import HOST, Door, Keys
-from akrunner.engines.flink.line import JobFailed, Line, SubmitterGone
+from akrunner.engines.flink.taskmanager import line
+from akrunner.engines.flink.taskmanager.line import JobFailed, Line, SubmitterGone
 from akrunner.errors import ConfigError
 
 MANY = 500
@@ -155,7 +157,7 @@ def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
 
 def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(greeter, "HELLO_SECONDS", 0.3)
-    monkeypatch.setattr("akrunner.engines.flink.hub.HELLO_SECONDS", 0.3)
+    monkeypatch.setattr("akrunner.engines.flink.host.hub.HELLO_SECONDS", 0.3)
     for tls in (True, False):
         with listening(issued(tls)) as (hub, door):
             for port in (door.port, door.rows):
@@ -330,7 +332,7 @@ def two_free_ports() -> int:
 
 def test_strangers_are_no_news_for_the_terminal() -> None:
     program = (
-        "import socket, os\nfrom akrunner.engines.flink.hub import Hub\nfrom akrunner.engines.flink.issue import issued\n"
+        "import socket, os\nfrom akrunner.engines.flink.host.hub import Hub\nfrom akrunner.engines.flink.host.issue import issued\n"
         "hub = Hub('127.0.0.1', issued().host)\n"
         "with socket.create_connection(('127.0.0.1', hub.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
         "    one.settimeout(20)\n    one.recv(100)\n"
@@ -387,7 +389,7 @@ def test_who_only_asks_for_a_jobs_state_needs_none_of_them() -> None:
 def test_an_agents_python_needs_no_cryptography() -> None:
     program = (
         "import sys; sys.modules['cryptography'] = sys.modules['psutil'] = None\n"
-        "import akrunner.engines.flink.agent, akrunner.engines.flink.hosting\n"
+        "import akrunner.engines.flink.taskmanager.agent, akrunner.engines.flink.taskmanager.hosting\n"
         "assert 'grpc' not in sys.modules and 'google.protobuf' not in sys.modules, 'only when they are needed'"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -1,0 +1,164 @@
+"""A job built into a PyFlink program: it runs when the program executes it.
+
+::
+
+    places come -> an attempt -> its end
+      a place is lost: Flink starts its job again, from the last checkpoint -> new places come -> another attempt
+      the script fails: the Flink job fails for good, or, for a stream, starts again as often as max_restarts= says
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from typing import Any, Callable, List, Optional
+
+import pyarrow as pa
+
+from akrunner.engines.base import Outcome
+from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.engines.flink.host.subtasks import Subtasks
+from akrunner.engines.flink.threads import trace_of
+from akrunner.errors import (
+    AkrunnerError,
+    ClusterError,
+    ConfigError,
+    JobCancelledError,
+    JobError,
+    JobManagerLostError,
+    JobTimeoutError,
+    OutputError,
+)
+
+_WHY_SECONDS = 20.0
+#: the same rows and the same script would fail the same way
+_FINAL = (OutputError, JobTimeoutError, JobManagerLostError)
+
+
+class Attached:
+    """A job whose tasks are part of a PyFlink program.
+
+    Attributes:
+        table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks.
+        holds: what must live as long.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        subtasks: Subtasks,
+        run: Callable[[], Outcome],
+        cluster: Optional[Address] = None,
+        restarts: Optional[int] = None,
+    ) -> None:
+        """As `akrunner.flink.run` and its like make it.
+
+        Args:
+            table: of what the scripts write.
+            subtasks: the places of the tasks.
+            run: the attempts, from the first place having come to its end.
+            cluster: the program's; None: the local one.
+            restarts: how often a script that fails may be started again; None: Flink has nothing to start again from.
+        """
+        self.table = table
+        self._subtasks = subtasks
+        self._run = run
+        self._cluster = cluster
+        self._restarts = restarts
+        self.holds: Any = None
+        self._again: List[str] = []
+        self._outcome: Optional[Outcome] = None
+        self._error: Optional[BaseException] = None
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="akrunner-attached", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self._subtasks.wait_for_first()
+            self._begun.set()
+            self._outcome = self._attempts()
+            self._subtasks.leave()
+        except BaseException as e:
+            self._error = e
+            # Flink's job fails with it, and so tells whoever waits for that
+            self._subtasks.leave(f"{type(e).__name__}: {e}")
+        finally:
+            self._subtasks.disconnect()
+
+    def _attempts(self) -> Outcome:
+        failed = 0
+        while True:
+            try:
+                outcome = self._run()
+                break
+            except JobError as e:
+                lost = self._subtasks.any_gone()
+                failed += 0 if lost else 1
+                if self._restarts is None or failed > self._restarts or isinstance(e, _FINAL):
+                    raise
+                self._subtasks.leave(f"{type(e).__name__}: {e}", final=False)
+                ended = self._subtasks.start_again(self._state)
+                if ended in ("CANCELED", "FINISHED"):
+                    raise JobCancelledError(f"the Flink job was {_ENDS[ended]}") from None
+                if ended is not None:
+                    e.warnings = (*e.warnings, *self._again, f"Flink has not started the job again: it is {ended}")
+                    raise
+                self._again.append(f"{str(e).splitlines()[0]}; Flink has started everything again")
+        stats = outcome.stats
+        warnings = [*self._again, *stats.warnings]
+        return dataclasses.replace(outcome, stats=dataclasses.replace(stats, attempt=len(self._again), warnings=warnings))
+
+    def _state(self, job: str) -> Optional[str]:
+        if self._cluster is None:
+            return None
+        try:
+            return Rest(self._cluster).state(job)
+        except ClusterError:
+            return None
+
+    def collect(self) -> pa.Table:
+        """Execute the table, and bring its rows here.
+
+        Returns:
+            the rows, as pyarrow has them.
+        Raises:
+            JobError: the tasks failed.
+            ConfigError: Flink did.
+        """
+        from akrunner.engines.flink.host.sql import collected
+
+        try:
+            return collected(self.table)
+        except ConfigError:
+            # why the tasks failed says more, if it was they
+            if self._begun.is_set():
+                with contextlib.suppress(TimeoutError):
+                    self.wait(_WHY_SECONDS)
+            raise
+
+    def wait(self, seconds: Optional[float] = None) -> Outcome:
+        """What became of the tasks, once the program has executed the table and they have ended.
+
+        Args:
+            seconds: to wait at most; None: until they have ended.
+        Returns:
+            what became of them.
+        Raises:
+            JobError: they failed.
+            JobCancelledError: the Flink job was ended.
+            TimeoutError: they have not ended within that time.
+        """
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            raise TimeoutError("the tasks have not ended; have you executed the table?")
+        if self._error is not None:
+            if isinstance(self._error, AkrunnerError):
+                raise self._error
+            raise JobError(f"akrunner's own thread 'attached' failed:\n{trace_of(self._error)}") from self._error
+        assert self._outcome is not None
+        return self._outcome
+
+
+_ENDS = {"CANCELED": "cancelled", "FINISHED": "stopped, as a savepoint does"}

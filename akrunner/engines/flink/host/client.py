@@ -1,0 +1,227 @@
+"""The process that has PyFlink and Java (`akrunner.engines.flink.program.submit`), and what it says of its jobs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import marshal
+import os
+import signal
+import subprocess
+import threading
+import zipfile
+from importlib import util
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import IO, Any, Dict, List, Mapping, Optional, Protocol
+
+from akrunner import leftovers
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.host.rest import HEADERS, Address, Rest
+from akrunner.errors import ClusterError, StartError
+from akrunner.foreign import ours
+
+_LINE_BYTES = 16 << 20
+_ASK_SECONDS = 5.0
+#: rooms nothing of which is imported beside a task
+_NOT_THERE = ("alink", "cli")
+_PACKAGE = str(Path(__file__).resolve().parents[3])
+
+
+class Submission:
+    """A job as far as is known. Attributes: id: Flink's; state: Flink's word for it; failed: why, None while nothing has; known: set
+    once it has an id, or has ended; ended: set then."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.known = threading.Event()
+        self.state = "being submitted"
+        self.failed: "str | None" = None
+        self.ended = threading.Event()
+
+
+class Submitter(Protocol):
+    """Submits jobs of ours to Flink."""
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        """Args: order: subtasks, door (of the host, as `Door.carried` gives it) and what else the submitter takes."""
+        ...
+
+    def cancel(self, job: Submission) -> None:
+        """Ask Flink to end the job; does nothing if it has ended."""
+        ...
+
+    def close(self) -> None:
+        """Nothing of it stays."""
+        ...
+
+
+class Client:
+    """One such process; close it.
+
+    Args: python: has PyFlink; java: JAVA_HOME; cluster: where it submits, None: to a cluster within it. Attributes: package: akrunner as
+    a zip; folder: its temp directory. That and all its processes go with this process, whoever is killed. Raises: StartError: it cannot be started.
+    """
+
+    def __init__(self, python: str, java: str, cluster: Optional[Address] = None) -> None:
+        self._cluster = cluster
+        self._closed = False
+        with ours(StartError, "no directory can be made for what submits to Flink (TMPDIR)"):
+            self.folder = leftovers.temp_folder("akrunner-flink-")
+        try:
+            with ours(StartError, f"cannot prepare what submits to Flink in {self.folder}"):
+                self._start(python, java)
+        except BaseException:
+            leftovers.drop(self.folder)
+            raise
+
+    def _start(self, python: str, java: str) -> None:
+        self.package = os.path.join(self.folder, "akrunner.zip")
+        write_package(self.package)
+        self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
+        # what PyFlink and Java leave in the temp directory goes with the folder; Java's quicker compiler: it has no rows to work on
+        options = f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
+        environ = {
+            **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
+            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,
+        }  # fmt: skip
+        if self._cluster is not None and self._cluster.headers:
+            # credentials are for nobody who lists processes
+            environ[HEADERS] = self._cluster.header_lines
+        self._numbers = itertools.count()
+        self._jobs: Dict[int, Submission] = {}
+        self._process: "subprocess.Popen[bytes]" = subprocess.Popen(
+            [python, "-m", "akrunner.engines.flink.program.submit"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+            cwd=self.folder,
+            env=environ,
+        )
+        leftovers.watch(self._process.pid)
+        assert self._process.stdout is not None
+        self._listening = threads.started("flink", self._died, self._listen, self._process.stdout)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        """Args: order: what `submit.submitted` takes, or `submit.detached`: that job stays when this process goes."""
+        number, job = next(self._numbers), Submission()
+        self._jobs[number] = job
+        remote = self._cluster.flink_options if self._cluster is not None else None
+        brings = brings_python(self._cluster)
+        self._write({"submit": number, "package": self.package, "remote": remote, "brings_python": brings, **order})
+        return job
+
+    def cancel(self, job: Submission) -> None:
+        """Ask Flink to end the job; does nothing if it has ended."""
+        for number, known in list(self._jobs.items()):
+            if known is job and not job.ended.is_set():
+                self._write({"cancel": number})
+
+    def close(self, seconds: float = 15.0) -> None:
+        """End it, its jobs, Java, and on the local cluster Flink's Python workers."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+        if all(job.ended.is_set() for job in list(self._jobs.values())):
+            seconds = 0.0  # nothing to cancel
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._process.wait(10.0)
+        leftovers.unwatch(self._process.pid)
+        self._listening.join(5.0)
+        self._process.stdout.close()
+        self._log.close()
+        leftovers.drop(self.folder)
+
+    def _write(self, word: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(word).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # it has ended; the listener tells
+
+    def _listen(self, said: "IO[bytes]") -> None:
+        while line := said.readline(_LINE_BYTES):
+            try:
+                word = json.loads(line)
+                job = self._jobs[word["of"]]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # a library's own words
+            job.id = word.get("job", job.id)
+            job.failed = word.get("failed", job.failed)
+            job.state = str(word.get("state", job.state))
+            if job.failed is not None or job.state in ("FINISHED", "FAILED", "CANCELED"):
+                job.ended.set()
+            job.known.set()
+        self._all_failed(f"the process that submits it ended{self._last_words()}")
+
+    def _died(self, name: str, error: BaseException) -> None:
+        self._all_failed(f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}")
+
+    def _all_failed(self, why: str) -> None:
+        for job in list(self._jobs.values()):
+            if not job.ended.is_set():
+                job.failed = why
+                job.ended.set()
+                job.known.set()
+
+    def _last_words(self) -> str:
+        try:
+            with open(self._log.name, errors="replace") as f:
+                lines: List[str] = [line for line in f.read().splitlines() if line.strip() and not line.startswith("WARNING")]
+        except OSError:
+            return ""
+        traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        return ": " + "\n".join(lines[traces[-1] :] if traces else lines[-1:]) if lines else ""
+
+
+def brings_python(cluster: Optional[Address]) -> bool:
+    """Whether a job has to bring Flink's Python to a cluster: 42 MB to each of its machines. Args: cluster: None: one in the process that submits."""
+    if cluster is None:
+        return False
+    try:
+        return not Rest(cluster, _ASK_SECONDS).has_python()
+    except ClusterError:
+        return True  # it does no harm
+
+
+def write_package(path: str) -> None:
+    """akrunner itself, as a zip TaskManagers can import from.
+
+    Beside each module is its bytecode, which Python reads there if it is of this one's version: from a zip it would compile every module in
+    every process, 0.2 s for each subtask.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for folder, _, names in os.walk(_PACKAGE):
+            for name in names:
+                if name.endswith(".py"):
+                    full = os.path.join(folder, name)
+                    inside = os.path.join("akrunner", os.path.relpath(full, _PACKAGE))
+                    archive.write(full, inside)
+                    if inside.split(os.sep)[1] not in _NOT_THERE:
+                        archive.writestr(inside + "c", _bytecode(full))
+
+
+def _bytecode(path: str) -> bytes:
+    """A module's, as `py_compile` writes it with "unchecked": machines' clocks and zones differ, so it is not compared with its text's time."""
+    loader = SourceFileLoader(os.path.basename(path), path)
+    # mostly what is in __pycache__
+    code = loader.get_code(loader.name)
+    return util.MAGIC_NUMBER + (1).to_bytes(4, "little") + util.source_hash(loader.get_data(path)) + marshal.dumps(code)

@@ -1,0 +1,341 @@
+"""A session cluster from the pip package, for trying things out: a JobManager and TaskManagers on this machine.
+
+::
+
+    FOLDER/conf     config.yaml, log4j of the package
+    FOLDER/lib      jars
+    FOLDER/log      what each process prints
+    FOLDER/tmp      their temp directory, and that of jobs' tasks
+    FOLDER/cluster.json    their pids, the REST address
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+import psutil
+
+from akrunner.engines.flink.host.java import java_home
+from akrunner.errors import ConfigError
+from akrunner.launch.asking import ask
+
+#: name -> what Java is told of its memory; its class. As Flink's scripts deal out 1024 and 1600 MiB for a process
+_PROCESSES: Mapping[str, Tuple[List[str], str]] = {
+    "jobmanager": (
+        ["-Xmx448m", "-Xms448m", "-XX:MaxMetaspaceSize=256m"],
+        "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
+    ),
+    "taskmanager": (
+        ["-Xmx384m", "-Xms384m", "-XX:MaxDirectMemorySize=231m", "-XX:MaxMetaspaceSize=384m"],
+        "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
+    ),
+}
+_TASK_MEMORY = {
+    "network.min": "103m", "network.max": "103m", "managed.size": "409m", "task.heap.size": "256m", "task.off-heap.size": "0b",
+    "framework.heap.size": "128m", "framework.off-heap.size": "128m", "jvm-metaspace.size": "384m",
+    "jvm-overhead.min": "192m", "jvm-overhead.max": "192m",
+}  # fmt: skip
+#: variables with class path entries, in the order of Flink's scripts
+_FILE_SYSTEMS = ("HADOOP_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HBASE_CONF_DIR")
+_STATE = "cluster.json"
+_TEMP = "tmp"
+#: a TaskManager that has had Python functions waits longer than that for processes that have gone
+_GRACE_SECONDS = 2.0
+_START_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster. Attributes: folder; address: "host:port" of its REST service; processes: pid -> when it was started."""
+
+    folder: str
+    address: str
+    processes: Dict[int, float]
+    #: those that are this process's own children, to be waited for
+    children: "Tuple[subprocess.Popen[bytes], ...]" = ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether each of its processes is there."""
+        return all(_process(pid, started) is not None for pid, started in self.processes.items())
+
+    def overview(self) -> Dict[str, int]:
+        """Flink's own numbers: `slots-total`, `slots-available`, `taskmanagers`. Raises: OSError: it does not answer."""
+        with urllib.request.urlopen(f"http://{self.address}/overview", timeout=5) as answer:
+            found: Dict[str, int] = json.load(answer)
+            return found
+
+    def stop(self) -> None:
+        """End every process of it, and what they have started."""
+        groups = [pid for pid, started in self.processes.items() if _process(pid, started) is not None]
+        children = [child for pid in groups for child in _process_tree(pid)]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in groups:
+                try:
+                    os.killpg(pid, number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+            _, alive = psutil.wait_procs(children, timeout=_GRACE_SECONDS)
+            if not alive:
+                break
+        for child in children:
+            try:
+                child.kill()
+            except psutil.Error:
+                pass
+        for own in self.children:
+            own.wait(10.0)
+        shutil.rmtree(os.path.join(self.folder, _TEMP), ignore_errors=True)
+        try:
+            os.unlink(os.path.join(self.folder, _STATE))
+        except OSError:
+            pass
+
+
+def start(
+    folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port: int = 8081, host: str = "127.0.0.1"
+) -> Cluster:
+    """Bring one up, and wait until all slots are there.
+
+    Args: folder: for its configuration and logs; python: interpreter with PyFlink; port: of its web address, 0: any; host: address
+        of this machine it listens on.
+    Raises: ConfigError: there is one in that folder already, no PyFlink, no Java, the port is taken, or it did not come up.
+    """
+    there = running(folder)
+    if there is not None:
+        raise ConfigError(f"a cluster of this folder is running: http://{there.address} (akrunner flink stop ends it)")
+    home = flink_home(python)
+    java = java_home(python)
+    for again in (True, True, False):
+        rest = _checked(port) if port else _any_port()
+        try:
+            return _bring_up(folder, home, java, python, taskmanagers, slots, host, rest)
+        except ConfigError:
+            # between choosing a port and Java's binding it somebody may have taken it
+            if port or not again or not _address_in_use(folder):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int, slots: int, host: str, rest: int) -> Cluster:
+    conf, logs, lib, temp = (os.path.join(folder, name) for name in ("conf", "log", "lib", _TEMP))
+    for made in (conf, logs, lib, temp):
+        shutil.rmtree(made, ignore_errors=True)
+        os.makedirs(made, mode=0o700)
+    for name in os.listdir(os.path.join(home, "conf")):
+        shutil.copy(os.path.join(home, "conf", name), conf)
+    # Flink's Python in the cluster itself: loaded for each job anew it is never let go of, and some fifty jobs fill the metaspace
+    for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
+        os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
+    _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
+    processes: Dict[int, float] = {}
+    children = []
+    for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
+        for number in range(count):
+            process = spawn(folder, home, java, name, number)
+            children.append(process)
+            processes[process.pid] = psutil.Process(process.pid).create_time()
+    cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
+    with open(os.path.join(folder, _STATE), "w") as f:
+        json.dump({"address": cluster.address, "processes": processes}, f)
+    try:
+        _wait_for_slots(cluster, taskmanagers * slots)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def running(folder: str) -> Optional[Cluster]:
+    """The cluster of a folder, None when there is none or it has died."""
+    try:
+        with open(os.path.join(folder, _STATE)) as f:
+            state = json.load(f)
+    except (OSError, ValueError):
+        return None
+    cluster = Cluster(folder, state["address"], {int(pid): started for pid, started in state["processes"].items()})
+    return cluster if any(_process(pid, started) for pid, started in cluster.processes.items()) else None
+
+
+def flink_home(python: str) -> str:
+    """Where an interpreter's PyFlink is. Raises: ConfigError: it has none."""
+    code = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
+    try:
+        done = ask([python, "-c", code], 60)
+    except OSError as e:
+        raise ConfigError(f"{python}: {e}") from None
+    if done.code:
+        raise ConfigError(f"{python} has no PyFlink: pip install 'akrunner[flink]'")
+    return done.out.strip()
+
+
+def spawn(folder: str, home: str, java: str, name: str, number: int, before: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+    """Start one process of a cluster whose folder is there.
+
+    Flink's own scripts would do no more, but for starting Java three times before, to ask what is known here.
+
+    Args: name: "jobmanager" or "taskmanager"; number: of those of that name; before: words before the command.
+    """
+    conf, logs, temp = (os.path.join(folder, made) for made in ("conf", "log", _TEMP))
+    settings = f"file:{conf}/log4j-console.properties"
+    said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
+    said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
+    memory, main = _PROCESSES[name]
+    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf)]
+    command += [*java_words(name, java, os.environ), *said]
+    command += ["-classpath", class_path(os.path.join(folder, "lib"), os.environ), main, "--configDir", conf]
+    environ = {
+        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "JAVA_HOME": java,
+        "FLINK_LIB_DIR": os.path.join(folder, "lib"), "FLINK_OPT_DIR": os.path.join(home, "opt"),
+        "FLINK_PLUGINS_DIR": os.path.join(home, "plugins"), "FLINK_BIN_DIR": os.path.join(home, "bin"),
+        "TMPDIR": temp,
+    }  # fmt: skip
+    with open(os.path.join(logs, f"{name}-{number}.txt"), "wb") as out:
+        return subprocess.Popen(
+            [*before, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environ, cwd=logs
+        )
+
+
+def class_path(lib: str, environ: Mapping[str, str]) -> str:
+    """In the order Flink's scripts have: its jars, then what is for file systems."""
+    jars = sorted(glob.glob(os.path.join(lib, "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
+    # each where it is: an archive of classes (-XX:SharedArchiveFile) is good for every folder then
+    return os.pathsep.join([*map(os.path.realpath, jars), *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
+
+
+def java_words(name: str, java: str, environ: Mapping[str, str]) -> List[str]:
+    """What Flink's scripts add from the environment, and what a Java after 17 needs. Args: name: as of `spawn`."""
+    own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
+    words = [word for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own) for word in shlex.split(environ.get(variable, ""))]
+    return (["-Djava.security.manager=allow"] if _version(java) > 17 else []) + words
+
+
+def _version(java: str) -> int:
+    """Of a Java by its home, as the file beside every one says it; 0: there is none."""
+    try:
+        with open(os.path.join(java, "release")) as f:
+            said = re.search(r'^JAVA_VERSION="(\d+)', f.read(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(said.group(1)) if said else 0
+
+
+def _java_options(conf: str) -> List[str]:
+    """`env.java.opts.all` of its config.yaml."""
+    with open(os.path.join(conf, "config.yaml")) as f:
+        return next((line.partition(": ")[2].split() for line in f if line.startswith("env.java.opts.all: ")), [])
+
+
+def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
+    """Flink's config.yaml: the package's own, with what is ours put over it."""
+    ours = {
+        "jobmanager.rpc.address": host,
+        "jobmanager.rpc.port": rpc,
+        "jobmanager.bind-host": host,
+        # one that is killed is missed within seconds, after two calls it has not answered
+        "heartbeat.interval": "2000",
+        # one that comes before the JobManager tries again soon
+        "cluster.registration.error-delay": "500",
+        "jobmanager.memory.heap.size": "448m",
+        "rest.address": host,
+        "rest.bind-address": host,
+        "rest.port": rest,
+        "taskmanager.host": host,
+        "taskmanager.bind-host": host,
+        **{f"taskmanager.memory.{key}": size for key, size in _TASK_MEMORY.items()},
+        "taskmanager.cpu.cores": float(slots),
+        "taskmanager.numberOfTaskSlots": slots,
+        "classloader.resolve-order": "parent-first",
+        "slot.request.timeout": "30 s",
+        "python.executable": python,
+        "io.tmp.dirs": temp,
+    }
+    with open(path) as f:
+        java = next((line.split("all:", 1)[1].strip() for line in f if line.strip().startswith("all:")), "")
+    with open(path, "w") as f:
+        f.write("".join(f"{key}: {value}\n" for key, value in ours.items()) + f"env.java.opts.all: {java}\n")
+
+
+def _wait_for_slots(cluster: Cluster, slots: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            if cluster.overview()["slots-total"] >= slots:
+                return
+        except (OSError, ValueError, KeyError):
+            pass
+        if not cluster.alive or time.monotonic() > deadline:
+            raise ConfigError(
+                f"the cluster did not come up; its logs are in {os.path.join(cluster.folder, 'log')}{_last_words(cluster)}"
+            )
+        time.sleep(0.2)
+
+
+def _last_words(cluster: Cluster) -> str:
+    logs = os.path.join(cluster.folder, "log")
+    said: List[str] = []
+    for name in sorted(os.listdir(logs)):
+        with open(os.path.join(logs, name), errors="replace") as f:
+            said += [f"  {name}: {line.strip()}" for line in f.read().splitlines()[-3:]]
+    return "\n" + "\n".join(said) if said else ""
+
+
+def _address_in_use(folder: str) -> bool:
+    logs = glob.glob(os.path.join(folder, "log", "*"))
+    return any("BindException" in Path(log).read_text(errors="replace") for log in logs)
+
+
+def _checked(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as e:
+            raise ConfigError(f"port {port}: {e.strerror}; --port names another one") from None
+    return port
+
+
+def _any_port() -> int:
+    """A free one the system gives to nobody by itself: Java binds it seconds later, and it cannot be held for it."""
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):
+        first = 32768
+    while True:
+        try:
+            return _checked(random.randrange(10000, max(first, 12000)))
+        except ConfigError:
+            continue
+
+
+def _process(pid: int, started: float) -> Optional[psutil.Process]:
+    """The process itself, not another one that has its number now."""
+    try:
+        process = psutil.Process(pid)
+        if abs(process.create_time() - started) < 1 and process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    except psutil.Error:
+        pass
+    return None
+
+
+def _process_tree(pid: int) -> List[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []

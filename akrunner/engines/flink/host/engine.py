@@ -1,0 +1,458 @@
+"""`FlinkEngine`: where it submits to, and what is checked before it does."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import pyarrow as pa
+
+from akrunner.checks import check_count, check_flag, check_host, check_path, check_seconds, check_settings, shown
+from akrunner.cluster.resources import THREADS, TaskResources, assign
+from akrunner.engines.attempts import run_attempts
+from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
+from akrunner.engines.flink.host.client import Client, Submitter
+from akrunner.engines.flink.host.issue import check_libraries, issued
+from akrunner.engines.flink.host.java import java_home
+from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph
+from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import ClusterError, ConfigError, StartError
+from akrunner.io.pairing import Pairing
+from akrunner.io.sinks import PartsSink
+from akrunner.launch.guard import Guard
+from akrunner.spec import Capabilities, JobSpec, TaskSpec
+
+if TYPE_CHECKING:
+    # they need gRPC, which whoever only asks for a job's state may lack
+    from akrunner.engines.flink.host.attached import Attached
+    from akrunner.engines.flink.host.files import SharedFiles
+    from akrunner.engines.flink.host.launcher import FlinkLauncher
+    from akrunner.engines.flink.host.subtasks import Subtasks
+
+_LAST_PORT = 65535
+
+
+class FlinkEngine:
+    """Tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`. As a context manager it keeps the Flink job and its slots between
+    akrunner's jobs; each starts some seconds sooner then.
+
+    Args:
+        master: "local" for a cluster that comes and goes with the job, or a session cluster's REST address: "host:port", or a URL
+            ("https://host/flink"). Credentials for it are best in the environment, AKRUNNER_FLINK_CREDENTIALS=user:password.
+        python: interpreter that has PyFlink, here; None: this one. It needs nothing of akrunner's.
+        python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
+        parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
+        host: address of this machine that TaskManagers reach; None: found out.
+        port: TaskManagers connect to it, and to the one behind it for rows (a detached job's: on the machine of its host); None: two free ones.
+        tls: both ends prove themselves with certificates of the job's own, and nothing travels in clear text. False: for a network you trust;
+            both still show that they know the job's token.
+        slot_timeout: seconds all subtasks may take to come.
+        files_there: let the TaskManagers read large tables of files that all of them have under the same path (blocks in turn, shares
+            even to within one row), and write the files of an output directory. False: this process does, row by row.
+        java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row by row through
+            Python, some ten times slower, as happens with a warning where Flink's compiler does not take them.
+        options: Flink's own configuration, key -> value.
+    Raises:
+        ConfigError: an argument is wrong.
+    """
+
+    name = "flink"
+
+    def __init__(
+        self,
+        master: str = "local",
+        *,
+        python: Optional[str] = None,
+        python_executable: Optional[str] = None,
+        parallelism: Optional[int] = None,
+        host: Optional[str] = None,
+        port: Optional[int] = None,
+        tls: bool = True,
+        slot_timeout: float = 120.0,
+        files_there: bool = True,
+        java_operators: bool = True,
+        options: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        if not isinstance(master, str):
+            raise ConfigError(f"master must be text, not {shown(master)}")
+        if host is not None:
+            check_host("host", host, empty=False)
+        python = check_path("python", python) if python is not None else None
+        python_executable = check_path("python_executable", python_executable) if python_executable is not None else None
+        parallelism = check_count("parallelism", parallelism, 1) if parallelism is not None else None
+        # rows have the next one
+        port = check_count("port", port, 1, _LAST_PORT - 1) if port is not None else None
+        check_flag("tls", tls)
+        check_flag("files_there", files_there)
+        check_flag("java_operators", java_operators)
+        slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
+        #: with its credentials, which nothing shows
+        self._address = Address.of(master) if master != "local" else None
+        self.master = self._address.shown if self._address is not None else master
+        self.python = os.path.abspath(python) if python is not None else sys.executable
+        self.python_executable = python_executable or self.python
+        self.parallelism = parallelism
+        self.host = host
+        self.port = port
+        self.tls = tls
+        self.slot_timeout = slot_timeout
+        self.files_there = files_there
+        self.java_operators = java_operators
+        self.options = check_settings("options", options if options is not None else {})
+        self._given: Dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
+        self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
+        self._given.update(java_operators=java_operators, port=port, tls=tls)
+        self._keeps = False
+        #: jobs under way
+        self._running = 0
+        self._client: Optional[Client] = None
+        self._kept: List[Subtasks] = []
+        self._version: Optional[str] = None
+        self._lock = threading.Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As `Engine.capabilities`."""
+        cluster = self.master != "local"
+        return Capabilities(here=False, unpacks=cluster, pyflink=True, detaches=cluster, parallelism=self.parallelism)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """The same engine in another process, without what this one runs. Whoever keeps it sees to it that nobody reads it: the cluster's address may
+        hold credentials."""
+        return functools.partial(type(self), **self._given), ()
+
+    def run(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+    ) -> Outcome:
+        """As `Engine.run`.
+
+        Args:
+            job: what is to run.
+            source: its rows.
+            sink: takes what the tasks write; None: they write nothing.
+            observer: is told the progress.
+            cancel: ends the job when it is set.
+        Returns:
+            what became of it.
+        Raises:
+            ConfigError: no PyFlink, no Java, no cluster there, or too few free slots.
+        """
+        table = source if isinstance(source, FlinkTable) else None
+        self.check(job, table)
+        resources = self._resources(job)
+        files, parts = self._files(job, source), self._parts(sink)
+
+        from akrunner.engines.flink.host.launcher import FlinkLauncher
+
+        def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
+            return FlinkLauncher(self, job, work, resources, table, None, files, parts)
+
+        with self._client_kept():
+            return run_attempts(job, source, sink, observer, cancel, launcher)
+
+    def _files(self, job: JobSpec, source: RowSource) -> Optional[SharedFiles]:
+        """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
+        if not self.files_there or self.master == "local" or job.mode == "stream":
+            return None
+        from akrunner.engines.flink.host.files import SharedFiles
+
+        return SharedFiles.of(source, len(job.cluster.fed))
+
+    def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
+        """A directory of files the tasks' machines may write."""
+        if not isinstance(sink, PartsSink) or not sink.spread or not self.files_there or self.master == "local":
+            return None
+        return sink
+
+    def attach(
+        self,
+        job: JobSpec,
+        source: FlinkTable,
+        observer: Optional[Observer],
+        restarts: int = 0,
+        schema: Optional[pa.Schema] = None,
+        pairs: Optional[Pairing] = None,
+    ) -> Attached:
+        """Build a job's tasks into the program of its table; they run when the program does.
+
+        Args:
+            job: what is to run.
+            source: the program's table.
+            observer: is told the progress.
+            restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint.
+            schema: of what becomes of the rows the tasks write; None: those.
+            pairs: what is kept beside them.
+        Returns:
+            the job, with the table of what the tasks write.
+        Raises:
+            ConfigError: it cannot be run that way.
+        """
+        check_count("max_restarts", restarts, 0)
+        check_libraries(self.tls)
+        from akrunner.engines.flink.host.attached import Attached
+        from akrunner.engines.flink.host.launcher import FlinkLauncher
+
+        source.check(job.mode)
+        in_java = self._in_java(source)
+        again = job.mode == "stream" and source.has_checkpoints
+        if again and not in_java:
+            raise ConfigError(
+                "java_operators: without them no checkpoint would have the rows on their way; leave out "
+                "execution.checkpointing.interval"
+            )
+        if job.supervision.max_restarts or (restarts and not again):
+            raise ConfigError(
+                "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream and "
+                "execution.checkpointing.interval"
+            )
+        if again and len(job.cluster.fed) != len(job.cluster.tasks):
+            raise ConfigError(
+                "num_ps=, evaluator=: tasks without rows hold up Flink's checkpoints; leave them out, or "
+                "execution.checkpointing.interval"
+            )
+        self._check_resources(job)
+        if schema is None:
+            assert job.output_schema is not None
+            schema = job.output_schema.arrow
+        graph = ProgramGraph(source.table, job, schema, self.options, in_java)
+        address = Address.of(source.master) if source.master != "local" else None
+        if address is not None:
+            with contextlib.suppress(ClusterError):
+                # a program may be built before its cluster is there
+                self._check_version(Rest(address))
+        subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.fed))
+        rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
+        resources = self._resources(job)
+
+        def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
+            return FlinkLauncher(self, job, work, resources, rows, subtasks)
+
+        def run() -> Outcome:
+            return run_attempts(job, rows, None, observer, None, launcher)
+
+        return Attached(graph.table, subtasks, run, address, restarts if again else None)
+
+    def _in_java(self, table: FlinkTable) -> bool:
+        return self.java_operators and table.operators_compile()
+
+    def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
+        # cores and cards are of machines this one does not know: agents share them out
+        return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
+
+    def sql(self, parallelism: int) -> Optional[Any]:
+        """Flink's SQL in this process.
+
+        Args:
+            parallelism: of queries.
+        Returns:
+            an `akrunner.engines.flink.host.sql.Sql`, None where this process has no PyFlink.
+        """
+        if self.python != sys.executable or importlib.util.find_spec("pyflink") is None:
+            return None
+        from akrunner.engines.flink.host.sql import Sql
+
+        os.environ.setdefault("JAVA_HOME", java_home(self.python))
+        if self._address is not None:
+            self._check_version(Rest(self._address))
+        return Sql(self._address, self.options, parallelism)
+
+    def __enter__(self) -> "FlinkEngine":
+        """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""
+        self._keeps = True
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._keeps = False
+        self._take_kept(1 << 30)
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def take(self, count: int, name: str) -> Subtasks:
+        """Subtasks for an attempt's tasks: the ones that are kept, or those of a new Flink job. Give them back.
+
+        Args:
+            count: at least so many.
+            name: of the Flink job.
+        Returns:
+            the subtasks, some of which may be still to come.
+        """
+        taken = self._take_kept(count)
+        if taken is None:
+            client = self._live_client()
+            order = {"python": self.python_executable, "options": self.options, "name": name}
+            taken = self._subtasks_of(client, count, order, self._address)
+        return taken
+
+    def _subtasks_of(
+        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Optional[Address], fed: int = 0
+    ) -> Subtasks:
+        """A Flink job, with keys of its own. Args: as of `Subtasks`."""
+        from akrunner.engines.flink.host.subtasks import Subtasks
+
+        host = self.host or reachable_host(cluster)
+        return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
+
+    def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
+        """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back.
+
+        Args:
+            table: whose rows they are.
+            job: whose tasks run in them.
+            name: of the Flink job.
+        Returns:
+            the subtasks, one for each task.
+        """
+        address = Address.of(table.master) if table.master != "local" else None
+        submitter = table.submitter(job, self.options, self._in_java(table))
+        return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.fed))
+
+    def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
+        """Submit a job whose host is a process beside one of its own subtasks.
+
+        Args:
+            job: what is to run.
+            archive: zip of what the host is to do (`akrunner.detached`).
+            name: of the Flink job.
+            tag: marks its lines in logs.
+        Returns:
+            Flink's id of it.
+        Raises:
+            ConfigError: as `run`.
+            StartError: Flink did not take it.
+        """
+        self._check_resources(job)
+        self._check_cluster(len(job.cluster.tasks))
+        client = self._live_client()
+        try:
+            order = {"python": self.python_executable, "options": self.options, "name": name}
+            keys = issued(self.tls)
+            host = {"keys": dataclasses.asdict(keys.host), "port": self.port}
+            secrets = {"host": host, "agents": dataclasses.asdict(keys.agents)}
+            submitted = client.submit({**order, **secrets, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
+            submitted.known.wait()
+            if not submitted.id:
+                raise StartError(f"Flink did not take the job: {submitted.failed}")
+            return submitted.id
+        finally:
+            if client is not self._client:
+                client.close()
+
+    @contextlib.contextmanager
+    def _client_kept(self) -> Iterator[None]:
+        """The process with Java is started once for all attempts of a job. Jobs at the same time have one each, so that none ends another's."""
+        with self._lock:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                client = None
+                if not self._keeps and not self._running:
+                    client, self._client = self._client, None
+            if client is not None:
+                client.close()
+
+    def _live_client(self) -> Client:
+        """The one that is kept, or another."""
+        with self._lock:
+            client = self._client
+            alone = self._running == 1
+            if client is None or not client.alive or not (self._keeps or alone):
+                client = Client(self.python, java_home(self.python), self._address)
+                # what a job leaves on a cluster within that process goes when the process does
+                if self._keeps or (alone and self._address is not None):
+                    self._client = client
+            return client
+
+    def give_back(self, subtasks: Subtasks) -> None:
+        """An attempt has ended; its places are clear.
+
+        Args:
+            subtasks: that it had.
+        """
+        with self._lock:
+            if self._keeps and subtasks.can_be_used() and subtasks.client is self._client:
+                self._kept.append(subtasks)
+                return
+        subtasks.close()
+        with self._lock:
+            client = self._client
+            well = not subtasks.lost and subtasks.submitted.ended.is_set()
+            if client is not None and subtasks.client is client and not (well and client.alive):
+                # it was killed, or is stuck; or Flink's own client goes on asking the JobManager for a minute
+                client = self._client = None
+        if subtasks.client is not client:
+            subtasks.client.close()
+
+    def _take_kept(self, count: int) -> Optional[Subtasks]:
+        """Some that are kept and will do. If none will, all go: their slots may be needed."""
+        with self._lock:
+            for kept in self._kept:
+                if kept.can_be_used() and kept.count >= count:
+                    self._kept.remove(kept)
+                    return kept
+            unfit, self._kept = self._kept, []
+        for kept in unfit:
+            kept.close()
+        return None
+
+    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+        """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots.
+
+        Args:
+            job: what is to run.
+            table: of a program, whose cluster it is; None: the engine's.
+        Raises:
+            ConfigError: something is not there.
+        """
+        self._check_resources(job)
+        check_libraries(self.tls)
+        if table is not None:
+            table.check(job.mode)
+            if table.master != "local":
+                cluster = Rest(table.master)
+                self._check_version(cluster)
+                check_slots(cluster, table.slots(job))
+            return
+        count = len(job.cluster.tasks)
+        kept = self._take_kept(count)
+        if kept is not None:
+            with self._lock:
+                self._kept.append(kept)
+            return
+        self._check_cluster(count)
+
+    def _check_cluster(self, count: int) -> None:
+        if self._version is None:
+            java_home(self.python)
+            self._version = pyflink_version(self.python)
+        if self._address is not None:
+            cluster = Rest(self._address)
+            self._check_version(cluster)
+            check_slots(cluster, count)
+
+    def _check_version(self, cluster: Rest) -> None:
+        if self._version is None:
+            self._version = pyflink_version(self.python)
+        check_version(cluster, self.python, self._version)
+
+    def _check_resources(self, job: JobSpec) -> None:
+        if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
+            raise ConfigError(
+                "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
+            )

@@ -1,0 +1,89 @@
+"""The engine of a detached job's host: places come to it that are somebody else's to start and to end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+import psutil
+
+from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
+from akrunner.engines.flink.host.client import Submission
+from akrunner.engines.flink.host.engine import FlinkEngine
+from akrunner.engines.flink.host.issue import JobKeys
+from akrunner.engines.flink.host.subtasks import Subtasks
+from akrunner.engines.flink.host.table import FlinkTable
+from akrunner.engines.flink.keys import Keys
+from akrunner.spec import JobSpec
+
+_EVERYWHERE = "0.0.0.0"
+
+
+class HostedEngine(FlinkEngine):
+    """Args: say: told, once, where places find this process: `addresses`, `port`, `rows`, `machine`; files_there, port: as `FlinkEngine`;
+    keys: of this end, as plain values."""
+
+    def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: Optional[int]) -> None:
+        super().__init__(files_there=files_there, port=port)
+        # the agents have theirs from whoever has submitted the job
+        self._keys = JobKeys(Keys(**keys), Keys(""))
+        # not "local": its tasks are on machines that are not this one
+        self.master = "hosted"
+        self._say = say
+
+    def run(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+    ) -> Outcome:
+        self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {}, self._keys, port=self.port)
+        try:
+            return super().run(job, source, sink, observer, cancel)
+        finally:
+            # how it went is the host's to say
+            self._subtasks.leave()
+            self._subtasks.disconnect()
+
+    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+        """The client has looked at all else."""
+        self._check_resources(job)
+
+    def take(self, count: int, name: str) -> Subtasks:
+        """The same for every attempt."""
+        return self._subtasks
+
+    def give_back(self, subtasks: Subtasks) -> None:
+        """They stay until the job ends."""
+
+
+class _Told:
+    """In place of a submitter: Flink runs the job already."""
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        self._say = say
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        told: Dict[str, Any] = {"addresses": addresses(), "port": order["door"]["port"], "rows": order["door"]["rows"]}
+        self._say(machine=socket.gethostname(), **told)
+        return Submission()
+
+    def cancel(self, job: Submission) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def addresses() -> List[str]:
+    """This machine's, those other machines can reach first."""
+    found = [
+        address.address
+        for name, every in psutil.net_if_addrs().items()
+        for address in every
+        if address.family == socket.AF_INET and psutil.net_if_stats()[name].isup
+    ]
+    return sorted(found, key=lambda address: address.startswith("127."))

@@ -1,0 +1,202 @@
+"""The host's end of the connections to its agents (`akrunner.engines.flink.taskmanager.agent`): the service they attend, and the port of rows."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import threading
+from concurrent import futures
+from typing import Any, Callable, Dict, Iterator, Optional
+
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.control import (
+    AGENT_END,
+    HOST_END,
+    METHOD,
+    NONCE,
+    PROOF,
+    VERSION,
+    keepalive,
+    library,
+    quiet,
+)
+from akrunner.engines.flink.host.greeter import HELLO_SECONDS, Greeter
+from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.keys import AGENTS, Door, Keys
+from akrunner.errors import ConfigError
+
+grpc: Any = library()
+#: connections to the service beside the agents' own: of strangers, until `HELLO_SECONDS` are over
+_STRANGERS = 1024
+#: bytes of what an agent says
+_MESSAGE_LIMIT = 4 << 20
+_METADATA_LIMIT = 8 << 10
+#: whoever was told to leave may take to be gone
+_LEAVE_SECONDS = 2.0
+_KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
+
+
+class Hub:
+    """Waits for agents; close it.
+
+    Args: host: address to listen on; keys: of this end; port: of the service, the rows have the next; None: free ones; agents: that are to
+    come. Attributes: port, rows: the ports; arrived: places, in the order they came; broken: what its thread died of, None while it lives.
+    Raises: ConfigError: it cannot listen there.
+    """
+
+    def __init__(self, host: str, keys: Keys, port: Optional[int] = None, agents: int = 1) -> None:
+        self.arrived: "queue.Queue[Place]" = queue.Queue()
+        self.broken: Optional[str] = None
+        self._keys = keys
+        self._places: Dict[str, Place] = {}
+        self._lock = threading.Lock()
+        # a job that Flink starts again has places of two attempts for a while
+        most = 2 * agents + 16
+        options = [
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
+            ("grpc.max_metadata_size", _METADATA_LIMIT),
+            ("grpc.max_concurrent_streams", 2),
+            ("grpc.max_allowed_incoming_connections", most + _STRANGERS),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HELLO_SECONDS)),
+            # who has shaken hands, and asks for nothing
+            ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),
+            *keepalive(),
+        ]
+        with quiet():
+            self._server = grpc.server(_Threads(self._died), options=options, maximum_concurrent_rpcs=most)
+        self._server.add_generic_rpc_handlers((_Service(keys, self._attend),))
+        self.port = self._listening(host, port or 0)
+        try:
+            self.greeter = Greeter(host, port + 1 if port else 0, keys, self._let_in, self._died)
+        except OSError as e:
+            self._server.stop(None)
+            raise _cannot_listen(host, port + 1 if port else 0, e) from None
+        self.rows = self.greeter.port
+        self._server.start()
+
+    def _listening(self, host: str, port: int) -> int:
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            # gRPC says of no address why it cannot have it
+            with socket.create_server((host, port)):
+                pass
+            if self._keys.tls:
+                chain = [(self._keys.key.encode(), self._keys.certificate.encode())]
+                shown = grpc.ssl_server_credentials(chain, self._keys.authority.encode(), require_client_auth=True)
+                return int(self._server.add_secure_port(where, shown))
+            return int(self._server.add_insecure_port(where))
+        except (OSError, RuntimeError) as e:
+            raise _cannot_listen(host, port, e) from None
+
+    def door(self, host: str, keys: Keys) -> Door:
+        """How agents come here. Args: host: this machine's address, as they know it; keys: theirs."""
+        return Door(host, self.port, self.rows, keys)
+
+    def close(self) -> None:
+        """Hang up, behind what agents were told last."""
+        for place in list(self._places.values()):
+            place.close()
+        self._server.stop(_LEAVE_SECONDS).wait(2 * _LEAVE_SECONDS)
+        self.greeter.close()
+        # of those that came meanwhile
+        for place in list(self._places.values()):
+            place.close()
+
+    def _died(self, name: str, error: BaseException) -> None:
+        self.broken = f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}"
+
+    # -- the service
+
+    def _attend(self, words: Iterator[Any], context: Any) -> Iterator[Any]:
+        """One agent's stream, in a thread of its own; what it says is heard in another."""
+        metadata = dict(context.invocation_metadata())
+        # it proves itself as well, before the agent takes anything from it
+        context.send_initial_metadata(((PROOF, self._keys.proof(HOST_END, metadata[NONCE])),))
+        place = self._registered(words, context)
+        yield pb.Told(welcome=pb.Welcome(version=VERSION))
+        place.hang_up = context.cancel
+        context.add_callback(place.close)
+        threads.started("place", place.died, place.listen, words)
+        self.arrived.put(place)
+        yield from place.told()
+
+    def _registered(self, words: Iterator[Any], context: Any) -> Place:
+        try:
+            who = next(words).register
+        except Exception:
+            # it has gone, or says what is no message
+            context.abort(grpc.StatusCode.CANCELLED, "it has not said who it is")
+        if self._keys.tls and AGENTS.encode() not in context.auth_context().get("x509_subject_alternative_name", ()):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "this certificate is no agent's")
+        if who.version != VERSION:
+            words_of = f"the agent speaks version {who.version} of akrunner's protocol on Flink, its host version {VERSION}"
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, words_of)
+        place = Place(who.subtask, who.fed, who.attempt, who.job)
+        place.hub_broken = lambda: self.broken
+        with self._lock:
+            taken = not who.place or who.place in self._places
+            if not taken:
+                self._places[who.place] = place
+        if taken:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "an agent of this name has come already")
+        return place
+
+    # -- the port of rows
+
+    def _let_in(self, name: str, kind: int, connection: socket.socket) -> None:
+        place = self._places.get(name)
+        if place is None or kind not in _KINDS:
+            raise ValueError("nobody waits for it")
+        place.channel(kind).put(connection)
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    where = f"port {port} of {host}" if port else host
+    return ConfigError(
+        f"host=, port= (--flink-host, --flink-port): cannot listen on {where}: {why}; agents connect to port= and the one behind it, so two "
+        "jobs at a time need four ports"
+    )
+
+
+class _Service(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
+    """Finds the one method there is, for whoever has shown that it knows the token: strangers get no thread."""
+
+    def __init__(self, keys: Keys, attend: Callable[[Iterator[Any], Any], Iterator[Any]]) -> None:
+        self._keys = keys
+        self._handler = grpc.stream_stream_rpc_method_handler(
+            attend, request_deserializer=pb.Said.FromString, response_serializer=pb.Told.SerializeToString
+        )
+
+    def service(self, handler_call_details: Any) -> Any:
+        metadata = dict(handler_call_details.invocation_metadata)
+        nonce, proof = (str(metadata.get(name, "")) for name in (NONCE, PROOF))
+        known = bool(nonce) and self._keys.proves(proof, AGENT_END, nonce)
+        return self._handler if known and handler_call_details.method == METHOD else None
+
+
+class _Threads(futures.Executor):
+    """A daemon thread for each stream: those of the library's own pool would keep the interpreter from ending."""
+
+    def __init__(self, died: threads.Failed) -> None:
+        self._died = died
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "futures.Future[Any]":
+        future: "futures.Future[Any]" = futures.Future()
+
+        def run() -> None:
+            with contextlib.suppress(futures.InvalidStateError):
+                try:
+                    result = fn(*args, **kwargs)
+                except BaseException as e:
+                    future.set_exception(e)
+                    raise
+                future.set_result(result)
+
+        threads.started("stream", self._died, run)
+        return future

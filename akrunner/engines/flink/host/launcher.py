@@ -1,0 +1,255 @@
+"""The tasks of one attempt at their places on a Flink cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import tarfile
+import time
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
+
+from akrunner.cluster.resources import TaskResources
+from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host.files import SharedFiles
+from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.remote import RemoteProcess
+from akrunner.engines.flink.host.subtasks import Subtasks
+from akrunner.engines.flink.host.table import FlinkTable
+from akrunner.engines.flink.schemas import schema_bytes
+from akrunner.engines.flink.taskmanager.feed import pairs_word
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import JobError, StartError
+from akrunner.io.sinks import PartsSink
+from akrunner.launch import archives
+from akrunner.launch.files import lay_out
+from akrunner.launch.session import TaskSession
+from akrunner.launch.trees import Blame
+from akrunner.spec import JobSpec, TaskSpec
+from akrunner.wire.context import Context, TFConfig
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.host.engine import FlinkEngine
+
+_LOOPBACK = "127.0.0.1"
+#: names in a task's folder
+_MODEL = "model"
+_OVERLAY = "overlay"
+#: what Flink says of a job that it ends
+_ENDING = ("FAILING",)
+_ENDING_SECONDS = 3.0
+#: an agent may take to begin with the files it is to give
+_GIVE_SECONDS = 60.0
+
+
+class FlinkLauncher:
+    """One attempt's tasks; see `akrunner.engines.launcher.Launcher`."""
+
+    def __init__(
+        self,
+        engine: "FlinkEngine",
+        job: JobSpec,
+        work: WorkDir,
+        resources: Mapping[TaskSpec, TaskResources],
+        table: Optional[FlinkTable] = None,
+        given: Optional[Subtasks] = None,
+        files: Optional[SharedFiles] = None,
+        parts: Optional[PartsSink] = None,
+    ) -> None:
+        """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's;
+        files: the tasks' machines read them, if all of them can; parts: they write its files, likewise."""
+        self._engine = engine
+        self._job = job
+        self._work = work
+        self._resources = resources
+        self._table = table
+        self._given = given
+        self._files = files
+        self._parts = parts
+        self._places: Dict[TaskSpec, Place] = {}
+        self._ending: Optional[float] = None
+        self._package_path = os.path.join(work.path, "package.tar")
+
+    def __enter__(self) -> "FlinkLauncher":
+        name = "akrunner " + os.path.basename(self._job.script.name)
+        if self._given is not None:
+            self._subtasks = self._given
+        elif self._table is None:
+            self._subtasks = self._engine.take(len(self._job.cluster.tasks), name)
+        else:
+            self._subtasks = self._engine.take_for(self._table, self._job, name)
+        return self
+
+    def addresses(self) -> Mapping[TaskSpec, str]:
+        """Waits until every subtask has come. Raises: StartError: some did not, or Flink failed; ConfigError: `bind_host` is wrong."""
+        with self._explained():
+            return self._addresses()
+
+    def _addresses(self) -> Mapping[TaskSpec, str]:
+        places = self._subtasks.come(self._engine.slot_timeout)
+        fed = self._job.cluster.fed if self._table is not None else ()
+        with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
+        others = [place for place in places if not place.fed]
+        self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
+        if self._parts is not None:
+            self._parts.open()
+        for task, place in self._places.items():
+            files = self._files.sizes if self._files is not None and task in self._job.cluster.fed else ()
+            output = self._parts.partial if self._parts is not None else None
+            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
+        for place in self._places.values():
+            place.settle()
+        if self._files is not None and (not all(place.sees for place in self._places.values()) or self._files.shares is None):
+            self._files = None
+        if not all(place.writes for place in self._places.values()):
+            self._parts = None
+        return {task: place.address for task, place in self._places.items()}
+
+    def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
+        folder = self._places[task].folder
+        checkpoints = self._job.checkpoint_dir
+        if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
+            # on this machine every task reaches it
+            checkpoints = os.path.join(self._work.path, "checkpoints")
+            os.makedirs(checkpoints, mode=0o700, exist_ok=True)
+        attempt += self._places[task].attempt
+        told = self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
+        if told["model"]:
+            told["model"] = f"{folder}/{_MODEL}"
+        if told["overlay"]:
+            told["overlay"] = f"{folder}/{_OVERLAY}"
+        # Flink may want a checkpoint, or a savepoint, at any time
+        told["barriers"] = self._job.mode == "stream" and self._table is not None and self._table.output is not None
+        return told
+
+    def start(self, task: TaskSpec) -> RemoteProcess:
+        job, place = self._job, self._places[task]
+        beside = [other for other in self._places.values() if other.machine == place.machine]
+        order = pb.Order(
+            mode=job.mode,
+            data_format=job.data_format,
+            chunk_rows=job.chunk_rows,
+            chunk_bytes=job.chunk_bytes,
+            output=self._output(task),
+            files=self._reads(task),
+            pairs=pairs_word(self._table.pairs) if self._table is not None and self._table.pairs is not None else None,
+            threads=max(1, place.cores // len(beside)),
+            env={**self._resources[task].env, **job.task_env},
+            directories=["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
+            + (["latest_ckpt"] if job.save_latest_checkpoint else []),
+        )
+        with self._explained():
+            try:
+                return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+            except OSError as e:
+                raise StartError(f"[{task.name}] could not be started: {e}") from None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Why a place has gone says more than that it has."""
+        try:
+            yield
+        except JobError:
+            self._subtasks.explain()
+            raise
+
+    def _reads(self, task: TaskSpec) -> "Optional[pb.Files]":
+        """What the task's machine reads; None: nothing, its rows come another way."""
+        if self._files is None or task not in self._job.cluster.fed:
+            return None
+        return self._files.order(self._job.cluster.fed.index(task))
+
+    def _output(self, task: TaskSpec) -> "Optional[pb.Output]":
+        """What the agent makes of the rows the task writes; None: nothing, they come here."""
+        if self._job.output_schema is None:
+            return None
+        schema = schema_bytes(self._job.output_schema.arrow)
+        if self._table is not None and self._table.output is not None:
+            return pb.Output(schema=schema, rows=schema_bytes(self._table.output))
+        if self._parts is not None:
+            return pb.Output(schema=schema, rows=schema, part=self._parts.file_of(task), format=self._parts.format)
+        return None
+
+    @property
+    def _shipped(self) -> Dict[str, str]:
+        """Directories of this machine that the task reads: name in its folder -> path."""
+        return {name: path for name, path in ((_MODEL, self._job.model), (_OVERLAY, self._job.overlay)) if path}
+
+    @functools.cached_property
+    def _package(self) -> str:
+        """A tar of the bundle, the script and its files, and what else a task reads: the same for every task."""
+        files = self._work.files_dir(self._job.cluster.tasks[0])
+        lay_out(self._job.script, files)
+        path = self._package_path
+        with tarfile.open(path, mode="w") as archive:
+            archive.add(self._work.bundle, "bundle.zip")
+            archive.add(files, "work")
+            for name, directory in self._shipped.items():
+                archive.add(directory, name)
+        return path
+
+    def starts(self) -> Mapping[str, str]:
+        return {}
+
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
+        source = self._table or (self._files.source if self._files is not None else None)
+        if source is None:
+            return None
+
+        def given(session: TaskSession) -> Given:
+            assert isinstance(session.process, RemoteProcess)
+            return session.process.given
+
+        return CountingFeeder(self._job, source, sessions, given)
+
+    def ready(self) -> None:
+        pass
+
+    def check(self) -> None:
+        """Raises: as `Subtasks.check`; JobError: Flink has ended the job."""
+        self._subtasks.check()
+        told = self._subtasks.submitted
+        if not told.ended.is_set() and told.state not in _ENDING:
+            return
+        # mostly the tasks' own ends come first, and say more
+        self._ending = self._ending or time.monotonic()
+        if time.monotonic() - self._ending > _ENDING_SECONDS:
+            self._subtasks.explain()
+            raise JobError(f"Flink ended the job: {told.failed or told.state}")
+
+    def explain(self) -> None:
+        self._subtasks.explain()
+
+    def ended(self) -> None:
+        """Agents clean up when they are told to go; what is to be kept is fetched before."""
+        if not self._work.keep:
+            return
+        for task, place in self._places.items():
+            if place.process is not None and not place.gone.is_set():
+                spooled = ["dataset.tfrecord", "dataset.columns"]
+                self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)])
+                self._work.moved_here(task, place.folder)
+
+    def take_model(self) -> None:
+        if self._job.model_dir is not None:
+            self._fetch(self._job.cluster.tasks[0], ["saved_model", "latest_ckpt"])
+            self._work.take_model(self._job)
+
+    def _fetch(self, task: TaskSpec, names: List[str]) -> None:
+        """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
+        place = self._places[task]
+        place.tell(give=pb.Give(names=names))
+        try:
+            with place.opened(pb.Opening.GIVE, _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
+                blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
+                archives.unpack(stream, self._work.task_dir(task), blame, shown="what its TaskManager gives")
+        except OSError as e:
+            raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
+
+    def __exit__(self, *error: Any) -> None:
+        self._subtasks.clear()
+        if os.path.exists(self._package_path):
+            os.unlink(self._package_path)
+        if self._given is None:
+            self._engine.give_back(self._subtasks)

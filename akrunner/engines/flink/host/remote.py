@@ -1,0 +1,198 @@
+"""A task's process beside its agent, as the host drives it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import threading
+import time
+from typing import Any, List, Mapping, Optional
+
+from akrunner.engines.feeder import Given
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.connections import SocketReader, SocketWriter, shut
+from akrunner.engines.flink.host.places import BadWord, Place
+from akrunner.errors import DataError, JobError, ReadError
+from akrunner.launch.process import Exit
+from akrunner.wire import frames
+
+#: before the package, on the connection that brings the task its rows
+_LENGTH_BYTES = 8
+
+
+def error_of(kind: str, words: str) -> Exception:
+    """What an agent could not do with a row."""
+    known = {DataError.__name__: DataError, ReadError.__name__: ReadError}
+    return known[kind](words) if kind in known else JobError(f"{kind}: {words}")
+
+
+def _exit_of(told: "pb.Exit") -> Exit:
+    code, signal = (getattr(told, name) if told.HasField(name) else None for name in ("code", "signal"))
+    return Exit(code, signal, told.peak_rss, told.cpu_seconds, told.time_ns)
+
+
+class RemoteProcess:
+    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`. Attributes: given: the rows Flink has brought it."""
+
+    def __init__(self, place: Place, package: str, order: "pb.Order", seconds: float) -> None:
+        """Have it started. Args: package: path of a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
+        self._place = place
+        self.exit: Optional[Exit] = None
+        self.sampled_rss = 0
+        self.sampled_cpu = 0.0
+        self._tree = 0.0
+        self.pid = 0
+        self.given = Given()
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        #: nobody's to close but this end's, until somebody reads or writes them
+        self._in: Optional[socket.socket] = None
+        self._out: Optional[socket.socket] = None
+        self._mine: "List[socket.socket]" = []
+        self.log_fd, self._log = os.pipe()
+        place.heeds(self)
+        try:
+            place.tell(order=order)
+            self._in = self._opened(pb.Opening.IN, seconds)
+            self._in.sendall(os.path.getsize(package).to_bytes(_LENGTH_BYTES, "little"))
+            with open(package, "rb") as f:
+                self._in.sendfile(f)
+            self._until_started(place, seconds)
+            self._out = self._opened(pb.Opening.OUT, seconds)
+        except BaseException:
+            self._end_log()
+            self._close_mine()
+            os.close(self.log_fd)
+            raise
+        place.process = self
+
+    def _opened(self, kind: int, seconds: float) -> socket.socket:
+        made = self._place.opened(kind, seconds)
+        self._mine.append(made)
+        return made
+
+    def _until_started(self, place: Place, seconds: float) -> None:
+        word = place.answer(seconds)
+        if word is None:
+            place.lost()
+            raise OSError(place.broken or f"the subtask at {place.address} has gone")
+        if word.WhichOneof("word") == "failed":
+            raise OSError(word.failed.words)
+        self.pid = word.started.pid
+
+    def writer(self) -> frames.FrameWriter:
+        """Frames it reads."""
+        return SocketWriter(self._given_away(self._in))
+
+    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+        """Frames it writes. Args: as of `FrameReader`."""
+        return SocketReader(self._given_away(self._out), kinds, most)
+
+    def _given_away(self, connection: Optional[socket.socket]) -> socket.socket:
+        assert connection is not None
+        with self._lock:
+            if connection in self._mine:
+                self._mine.remove(connection)
+        return connection
+
+    def _close_mine(self) -> None:
+        with self._lock:
+            for connection in self._mine:
+                connection.close()
+
+    def take(self, word: Any) -> None:
+        """What the agent says of it."""
+        try:
+            self._take(word)
+        except (ValueError, OverflowError) as e:
+            raise BadWord(f"{e!r} in {str(word)[:200]}") from None
+        except Exception as e:
+            # of this end's own: the job fails with it
+            self._place.died("place", e)
+
+    def _take(self, word: Any) -> None:
+        kind = word.WhichOneof("word")
+        if kind == "sample":
+            self.sampled_rss, self.sampled_cpu, self._tree = word.sample.rss, word.sample.cpu, word.sample.tree
+        elif kind == "given":
+            told = word.given
+            self.given = Given(told.rows, told.dropped, told.bytes, told.finished)
+        elif kind == "refused":
+            self.given = dataclasses.replace(self.given, error=error_of(word.refused.kind, word.refused.words))
+        elif kind == "log":
+            self._print(word.log)
+        elif kind == "exit":
+            self._has_ended(_exit_of(word.exit))
+
+    def _print(self, log: "pb.Log") -> None:
+        """What reads the log is never behind for long."""
+        data = memoryview(log.data)
+        # closed by whoever read it, or here, when the task was over
+        with contextlib.suppress(OSError):
+            while len(data) and self._log >= 0:
+                data = data[os.write(self._log, data) :]
+        if log.last:
+            self._end_log()
+
+    def _end_log(self) -> None:
+        with self._lock:
+            log, self._log = self._log, -1
+        if log >= 0:
+            os.close(log)
+
+    def over(self) -> None:
+        """Its agent says no more of it."""
+        self._end_log()
+        if self.exit is None:
+            if self._place.broken is None:
+                lost = f"lost: the TaskManager on {self._place.address.rpartition(':')[0]}, or its Python worker, has gone"
+                why = self._place.why()
+                lost += f"; Flink says: {why}" if why else ""
+            else:
+                lost = "lost: nobody listens to it any more"
+            self._has_ended(Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost))
+        if self._out is not None:
+            # whoever reads it need not wait for an agent that is stuck
+            shut(self._out, socket.SHUT_RDWR)
+        self._close_mine()
+
+    def _has_ended(self, how: Exit) -> None:
+        self.exit = how
+        # as a pipe nobody reads: whoever still writes to it is told
+        if self._in is not None:
+            shut(self._in, socket.SHUT_RDWR)
+        self._ended.set()
+
+    def sample(self) -> None:
+        """The agent does."""
+
+    def tree_cpu(self) -> float:
+        """Processor seconds of it and all it has started."""
+        return self._tree
+
+    def unread(self) -> int:
+        """Not known from here."""
+        return 0
+
+    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+        """Its exit, None when it has not ended within that time."""
+        self._ended.wait(seconds)
+        return self.exit
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone."""
+        self._place.tell(signal=int(number))
+
+    def terminate(self) -> None:
+        """SIGTERM to the whole group."""
+        self._place.tell(group=pb.TERMINATE)
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group."""
+        self._place.tell(group=pb.KILL)
+
+    def abandon(self) -> None:
+        """Its place counts as gone from now on."""
+        self._place.abandon()

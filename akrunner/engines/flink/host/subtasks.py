@@ -1,0 +1,258 @@
+"""A Flink job of ours: so many subtasks, each a place for one task at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host.client import Submitter
+from akrunner.engines.flink.host.hub import Hub
+from akrunner.engines.flink.host.issue import JobKeys
+from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.rest import ENDED, Address, Rest
+from akrunner.engines.flink.host.watch import Watch
+from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
+
+_TICK = 0.1
+#: of those that are missing
+_NAMED = 8
+_CANCELLED = ("CANCELLING", "CANCELED")
+#: the Flink job may take to end by itself
+_END_SECONDS = 5.0
+#: Flink may take to say why it has ended a job
+_WHY_SECONDS = 0.5
+#: Flink's longest pause before it starts a job again is a minute, unless somebody has said otherwise
+_AGAIN_SECONDS = 75.0
+#: an agent clears its task away within that
+_CLEAR_SECONDS = 15.0
+
+
+class Subtasks:
+    """A Flink job, from being submitted to its end; close it.
+
+    Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides; master: of the
+    cluster whose JobManager is to be watched, None: none has a REST service of its own; keys: of the job; port: of the host's service, None: a
+    free one; fed: how many subtasks Flink brings rows.
+    Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job; lost: its JobManager has gone.
+    """
+
+    def __init__(
+        self,
+        client: Submitter,
+        host: str,
+        count: int,
+        order: Mapping[str, Any],
+        keys: JobKeys,
+        master: Optional[Address] = None,
+        port: Optional[int] = None,
+        fed: int = 0,
+    ) -> None:
+        self.client = client
+        self.count = count
+        self._fed = fed
+        self.places: List[Place] = []
+        self.lost = False
+        self._closing = False
+        self._job = ""
+        self._master = master
+        self._watch: Optional[Watch] = None
+        self._hub = Hub(host, keys.host, port, count)
+        wanted: Dict[str, Any] = {**order, "subtasks": count, "door": self._hub.door(host, keys.agents).carried()}
+        try:
+            self.submitted = client.submit(wanted)
+        except BaseException:
+            self._hub.close()
+            raise
+
+    def disconnect(self) -> None:
+        """Listen to nobody any more."""
+        if self._watch is not None:
+            self._watch.close()
+        self._hub.close()
+
+    def check(self) -> None:
+        """Raises: JobError: a thread of akrunner's own has failed, here or beside a task; JobCancelledError: somebody has cancelled the
+        Flink job; JobManagerLostError: its JobManager has gone."""
+        broken = self._hub.broken or next((place.broken for place in self.places if place.broken), None)
+        if broken is not None:
+            raise JobError(broken)
+        # started when it is first needed: a program's job runs when the program likes
+        if self._watch is None and self._master is not None:
+            self._watch = Watch(self._master, lambda: self._id)
+        states = (self.submitted.state, self._watch.state if self._watch is not None else "")
+        if not self._closing and any(state in _CANCELLED for state in states):
+            raise JobCancelledError(
+                f"the Flink job{' ' + self._id if self._id else ''} was cancelled, in Flink's web pages or through its REST service; it is "
+                "not started again"
+            )
+        if self._watch is not None:
+            try:
+                self._watch.check()
+            except JobManagerLostError as e:
+                self.lost = True
+                self.submitted.failed = str(e)
+                self.submitted.ended.set()
+                raise
+
+    def explain(self) -> None:
+        """After a failure: whatever says more than the tasks' own ends do. Raises: as `check`; returns when that is nothing."""
+        self.check()
+        if not self.submitted.ended.is_set() and not self.any_gone():
+            return
+        # tasks end with their JobManager, and with a job that is cancelled: Flink knows, if it is there
+        while self._watch is not None and not self._watch.asked():
+            time.sleep(_TICK)
+            self.check()
+        self.check()
+
+    @property
+    def _id(self) -> str:
+        """Flink's, of the job, "" while it is not known."""
+        self._job = self.submitted.id or next((place.job for place in self.places if place.job), self._job)
+        return self._job
+
+    def can_be_used(self) -> bool:
+        """Ask whether another attempt, or job, can have the places: the job runs, and none has gone or has a task."""
+        try:
+            self.check()
+        except AkrunnerError:
+            return False
+        return (
+            not self.submitted.ended.is_set()
+            and len(self.places) == self.count
+            and all(not place.gone.is_set() and place.idle.is_set() for place in self.places)
+        )
+
+    def come(self, seconds: float) -> List[Place]:
+        """All places; waits for them. Raises: StartError: some did not come, or Flink failed."""
+        deadline = time.monotonic() + seconds
+        while len(self.places) < self.count:
+            try:
+                self._came(self._hub.arrived.get(timeout=_TICK))
+            except queue.Empty:
+                self._still_coming(deadline, seconds)
+        return self.places
+
+    def _came(self, place: Place) -> None:
+        place.why = self._why
+        # Flink may have started the job again meanwhile, or a place of before comes late
+        for other in [one for one in self.places if one.attempt < place.attempt]:
+            self.places.remove(other)
+            other.abandon()
+        if any(other.attempt > place.attempt for other in self.places):
+            place.abandon()
+        else:
+            self.places.append(place)
+
+    def _why(self) -> Optional[str]:
+        """What Flink says of a place that has gone."""
+        self.submitted.ended.wait(_WHY_SECONDS)
+        return self.submitted.failed
+
+    def _still_coming(self, deadline: float, seconds: float) -> None:
+        self.check()
+        if self.submitted.ended.is_set():
+            self.explain()
+            raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
+        if time.monotonic() > deadline:
+            raise StartError(
+                f"{len(self.places)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: {self._missing()}; the Flink "
+                f"job is {self.submitted.state}: it may lack task slots"
+            )
+
+    def _missing(self) -> str:
+        """Those that have not come, by Flink's numbers, which begin anew for those without rows beside ones that have some."""
+        come = {(place.fed, place.subtask) for place in self.places}
+        fed = [str(number) for number in range(self._fed) if (True, number) not in come]
+        others = [str(number) for number in range(self.count - self._fed) if (False, number) not in come]
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        parts = [", ".join(fed[:_NAMED]) + (f" and {len(fed) - _NAMED} more" if len(fed) > _NAMED else "")] if fed else []
+        if others:
+            parts.append(", ".join(others[:_NAMED]) + more + (" of those without rows" if self._fed else ""))
+        return ", ".join(parts)
+
+    def clear(self) -> None:
+        """Every task's process and directory gone, its place ready for another."""
+        for place in self.places:
+            place.end()
+        deadline = time.monotonic() + _CLEAR_SECONDS
+        for place in self.places:
+            place.idle.wait(max(0.0, deadline - time.monotonic()))
+
+    def wait_for_first(self) -> None:
+        """Until a place has come, however long that takes."""
+        while True:
+            try:
+                self._came(self._hub.arrived.get(timeout=1.0))
+                return
+            except queue.Empty:
+                if self._hub.broken is not None:
+                    raise JobError(self._hub.broken) from None
+
+    def leave(self, error: Optional[str] = None, final: bool = True) -> None:
+        """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
+        its restart strategy says."""
+        for place in self.places:
+            place.tell(leave=pb.Leave(error=error, final=final))
+
+    def any_gone(self) -> bool:
+        """Whether a place has gone by itself, and with it the attempt."""
+        return any(place.gone.is_set() for place in self.places)
+
+    def start_again(self, state: Callable[[str], Optional[str]]) -> Optional[str]:
+        """Wait until Flink has started the job again. The places of before are to have been told to leave.
+
+        Args: state: Flink's id of the job -> its word for how it is, None where that cannot be known.
+        Returns: None when the first new place has come; else how the job has ended.
+        """
+        before, self.places = self.places, []
+        attempt = max((place.attempt for place in before), default=0)
+        job = next((place.job for place in before if place.job), "")
+        deadline = time.monotonic() + _AGAIN_SECONDS
+        while True:
+            try:
+                place = self._hub.arrived.get(timeout=1.0)
+            except queue.Empty:
+                self.check()
+                how = state(job) if job else None
+                if how in ENDED:
+                    return how
+                if how is not None:
+                    deadline = time.monotonic() + _AGAIN_SECONDS
+                if time.monotonic() > deadline:
+                    return "not started again"
+                continue
+            if place.attempt > attempt:
+                self._came(place)
+                return None
+            place.abandon()
+
+    def close(self) -> None:
+        """End the Flink job."""
+        leaving = self.can_be_used()
+        self._closing = True
+        # Flink's own cancelling, while Python has an element, may take the whole TaskManager along (Beam counts a bundle twice)
+        rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)
+        self.leave("its caller needs no more of it" if rows_left else None)
+        # every subtask has what it needs to end by itself; one that is stuck, or never came, needs Flink
+        if not leaving or not self.submitted.ended.wait(_END_SECONDS):
+            self.client.cancel(self.submitted)
+            self.submitted.ended.wait(10.0)
+            self._end_there()
+        self.disconnect()
+
+    def _end_there(self) -> None:
+        """Have the JobManager end the job where the client, which would, was killed or is stuck, and a place is stuck too."""
+        if self._master is None or not self._id or self.lost or self.submitted.state in ENDED:
+            return
+        rest = Rest(self._master, _END_SECONDS)
+        deadline = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(ClusterError):
+            while rest.state(self._id) not in ENDED:
+                if time.monotonic() > deadline:
+                    rest.cancel(self._id)
+                    return
+                time.sleep(_TICK)

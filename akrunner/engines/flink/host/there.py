@@ -1,0 +1,78 @@
+"""What must be there before a job is submitted to Flink: a way to its cluster, slots, and the same Flink on both sides."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Optional
+
+from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.errors import ConfigError
+from akrunner.launch.asking import ask
+
+_LOOPBACK = "127.0.0.1"
+_SLOTS_SECONDS = 3.0
+
+
+def check_version(cluster: Rest, python: str, version: str) -> None:
+    """Raises: ConfigError: the cluster's Flink is of another version than the PyFlink that submits to it, which Flink says in riddles."""
+    there = cluster.version()
+    if there and _minor(there) != _minor(version):
+        raise ConfigError(
+            f"the cluster at {cluster.master} is Flink {there}, {python} has PyFlink {version}: name an interpreter with "
+            f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, --flink-master)"
+        )
+
+
+def reachable_host(cluster: Optional[Address]) -> str:
+    """This machine's address, as a cluster sees it; None: the local one."""
+    if cluster is None:
+        return _LOOPBACK
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # no packet is sent: it only chooses the way
+            probe.connect((cluster.host, cluster.port))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return _LOOPBACK
+
+
+def check_slots(cluster: Rest, needed: int) -> None:
+    """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
+    deadline = time.monotonic() + _SLOTS_SECONDS
+    while (free := cluster.free_slots()) < needed:
+        if time.monotonic() > deadline:
+            raise ConfigError(
+                f"the job needs {needed} task slots, {free} free at {cluster.master}: start another TaskManager, or turn down "
+                "num_workers= or num_ps="
+            )
+        time.sleep(0.2)
+
+
+_VERSION = """
+import importlib.metadata, importlib.util, sys
+if importlib.util.find_spec("pyflink") is None: sys.exit(3)
+try: print(importlib.metadata.version("apache-flink"))
+except importlib.metadata.PackageNotFoundError:
+    from pyflink.version import __version__
+    print(__version__)
+"""
+
+
+def pyflink_version(python: str) -> str:
+    """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
+    try:
+        done = ask([python, "-c", _VERSION], 60)
+    except OSError as e:
+        raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
+    if done.code:
+        raise ConfigError(
+            f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
+            "FlinkEngine(python=...), --flink-python"
+        )
+    return done.out.strip()
+
+
+def _minor(version: str) -> str:
+    """ "2.3" of "2.3.0": within it, what submits and what runs understand each other."""
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,77 @@
+"""Whether a cluster's JobManager is there, and what it says of a job: asked every second, whatever else may hang."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Callable, Optional
+
+from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.errors import ClusterError, JobManagerLostError
+
+_EVERY_SECONDS = 1.0
+#: one question may take
+_ASK_SECONDS = 4.0
+#: without an answer for so long, and asked at least so often: gone
+_GONE_SECONDS = 8.0
+_GONE_ASKS = 2
+
+
+class Watch:
+    """Asks in a thread of its own; close it.
+
+    Args: master: of the cluster; job: -> Flink's id of the job, "" while it is not known: the cluster itself is asked then.
+    Attributes: state: Flink's last word for the job, "" before the first.
+    """
+
+    def __init__(self, master: Address, job: Callable[[], str]) -> None:
+        self._rest = Rest(master, _ASK_SECONDS)
+        self._job = job
+        self.state = ""
+        self._answered: Optional[float] = None
+        self._unanswered = 0
+        self._why = ""
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="akrunner-watch", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def check(self) -> None:
+        """Raises: JobManagerLostError: it has not answered for some seconds. Whoever has never answered is not missed."""
+        silent = self._answered is not None and time.monotonic() - self._answered > _GONE_SECONDS
+        if silent and self._unanswered >= _GONE_ASKS:
+            raise JobManagerLostError(
+                f"the JobManager at {self._rest.master} is gone: {self._why}; what it ran has ended with it, or cannot be known"
+            )
+
+    def asked(self) -> bool:
+        """Ask now, beside the thread. Returns: whether there was an answer, or never was one."""
+        self._ask()
+        return self._unanswered == 0 or self._answered is None
+
+    def _work(self) -> None:
+        while not self._closed.wait(_EVERY_SECONDS):
+            try:
+                self._ask()
+            except Exception as e:
+                # a fault of ours counts as silence, and is told as the reason
+                self._missed(f"{type(e).__name__}: {e}")
+
+    def _ask(self) -> None:
+        job = self._job()
+        try:
+            if job:
+                self.state = self._rest.state(job)
+            else:
+                self._rest.overview()
+            self._answered, self._unanswered = time.monotonic(), 0
+        except ClusterError as e:
+            self._missed(
+                f"one that does not know the job {job} answers in its place" if e.missing else str(e).partition(": ")[2]
+            )
+
+    def _missed(self, why: str) -> None:
+        self._unanswered += 1
+        self._why = why

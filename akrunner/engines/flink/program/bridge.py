@@ -1,0 +1,315 @@
+"""Tables of the user's own PyFlink program to tasks and back, in Arrow chunks: no Python call for a row.
+
+::
+
+    Table -> RowData -> ArrowPack.java -> FedSubtask (Python) -> ArrowUnpack.java -> Table
+
+The two Java operators travel as source text; Flink's own compiler (Janino) makes them on the TaskManager. They use classes inside Flink
+that may change: where they do not compile, rows go through Python (`akrunner.engines.flink.program.rows`). Imports PyFlink: only for programs
+that have it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import warnings
+from typing import Any, Iterator, List, Mapping, Tuple
+
+import pyarrow as pa
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JError
+from pyflink.common import JobClient, Types
+from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.java_gateway import get_gateway
+from pyflink.table import DataTypes, StreamTableEnvironment, Table
+from pyflink.table.types import _to_java_data_type, create_arrow_schema
+from pyflink.util.java_utils import get_j_env_configuration
+
+from akrunner.column_types import UNITS, Family, type_of, wider
+from akrunner.engines.flink.program import rows
+from akrunner.engines.flink.program.submit import words
+from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
+from akrunner.errors import ConfigError
+from akrunner.spec import JobSpec
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_LOOPBACK = "127.0.0.1"
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
+
+
+def table_of(source: Any) -> Table:
+    """A Table or DataStream as a Table. Raises: ConfigError: neither."""
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, DataStream):
+        environment = StreamExecutionEnvironment(source._j_data_stream.getExecutionEnvironment())
+        return StreamTableEnvironment.create(environment).from_data_stream(source)
+    raise ConfigError(f"source: a PyFlink Table or DataStream is a table, not {type(source).__name__}")
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Raises: ConfigError: a column of a type Arrow does not have."""
+    schema = table.get_schema()
+    try:
+        arrow = create_arrow_schema(schema.get_field_names(), schema.get_field_data_types())
+    except (ValueError, TypeError) as e:
+        raise ConfigError(f"source: {e} Select the column as something else: CAST(column AS STRING)") from None
+    for i, data_type in enumerate(table._j_table.getResolvedSchema().getColumnDataTypes()):
+        if pa.types.is_timestamp(arrow.field(i).type):
+            # PyFlink takes all of them for TIMESTAMP(3); what comes is as precise as the column
+            unit = tuple(UNITS)[(data_type.getLogicalType().getPrecision() + 2) // 3]
+            arrow = arrow.set(i, arrow.field(i).with_type(pa.timestamp(unit, arrow.field(i).type.tz)))
+    return arrow
+
+
+def check(table: Table, mode: str) -> None:
+    """Raises: ConfigError."""
+    if not isinstance(table._t_env, StreamTableEnvironment) or "StreamTableEnvironment" not in str(
+        table._t_env._j_tenv.getClass()
+    ):
+        raise ConfigError(
+            "source: its rows leave Flink's SQL as a stream, so its environment must be made with "
+            "StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())"
+        )
+    if mode != "stream" and has_checkpoints(table):
+        raise ConfigError(
+            f"mode {mode!r}: a script that works on a whole table holds up Flink's checkpoints; leave execution.checkpointing.interval "
+            "out for this job"
+        )
+
+
+@functools.cache
+def operators_compile() -> bool:
+    """Whether Flink can make the Java operators: a Flink of another version may have other classes inside."""
+    generated = get_gateway().jvm.org.apache.flink.table.runtime.generated
+    try:
+        for name in ("ArrowPack", "ArrowUnpack"):
+            generated.CompileUtils.compile(_class_loader(), "Akrunner" + name, _source(name))
+    except Py4JError as e:
+        warnings.warn(
+            "Flink's compiler does not take akrunner's Java operators, which are for apache-flink 2.3: rows go through Python one by "
+            f"one, some ten times slower ({words(e)})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+def has_checkpoints(table: Table) -> bool:
+    return bool(_environment(table).get_checkpoint_config().is_checkpointing_enabled())
+
+
+def master(table: Table) -> str:
+    """ "local", or the REST address of the table's cluster: "host:port", or a URL."""
+    configuration = get_j_env_configuration(_environment(table)._j_stream_execution_environment)
+    if configuration.getString("execution.target", "local") == "local":
+        return "local"
+    where = f"{configuration.getString('rest.address', _LOOPBACK)}:{configuration.getString('rest.port', '8081')}"
+    path, secure = configuration.getString("rest.path", ""), configuration.getString("security.ssl.rest.enabled", "false")
+    return where if not path and secure != "true" else f"{'https' if secure == 'true' else 'http'}://{where}{path}"
+
+
+def slots(table: Table, job: JobSpec) -> int:
+    """Task slots its job takes: the query and the tasks with rows share theirs."""
+    fed = len(job.cluster.fed)
+    return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
+
+
+def submit(
+    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
+) -> "Running":
+    """Submit the table's own job, with a place for each task in it. Args: in_java: with the Java operators."""
+    environment = _environment(table)
+    with _apart(environment):
+        out = _places(table, job, package, order, options, in_java, goes_on=False)
+        # what the tasks write goes to the submitter; Flink wants a sink
+        sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
+        out._j_data_stream.sinkTo(sink)
+        return Running(environment.execute_async(order["name"]))
+
+
+class Running:
+    """A job that runs, watched over a connection to Java of its own: Flink's SQL keeps what it knows by the thread that serves a
+    connection, and the program's would get mixed up with ours."""
+
+    def __init__(self, client: JobClient) -> None:
+        self._client = client
+        self._gateway = JavaGateway(gateway_parameters=get_gateway().gateway_parameters)
+        self._ours = JobClient(JavaObject(client._j_job_client._target_id, self._gateway._gateway_client))
+
+    @property
+    def id(self) -> str:
+        """Flink's."""
+        return str(self._client.get_job_id())
+
+    def state(self) -> str:
+        """Flink's word for it."""
+        return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
+
+    def result(self) -> None:
+        """Raises: what it failed with."""
+        self._ours.get_job_execution_result().result()
+
+    def cancel(self) -> None:
+        self._ours.cancel().result()
+
+    def close(self) -> None:
+        self._gateway.close()
+
+
+def attach(
+    table: Table,
+    job: JobSpec,
+    package: str,
+    order: Mapping[str, Any],
+    options: Mapping[str, str],
+    in_java: bool,
+    schema: pa.Schema,
+) -> Tuple[Table, pa.Schema]:
+    """A place for each task in whatever job executes the Table this returns, that of what they write.
+
+    Args: in_java: as for `submit`; schema: of what they write.
+    Returns: the Table; the Arrow types Flink reads. Raises: ConfigError: a type Flink does not have.
+    """
+    with _apart(_environment(table)):
+        return _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
+
+
+@contextlib.contextmanager
+def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
+    """What is built meanwhile does not become part of the program's other jobs, nor they of it."""
+    transformations = environment._j_stream_execution_environment.getTransformations()
+    others = get_gateway().jvm.java.util.ArrayList(transformations)
+    transformations.removeAll(others)  # py4j has a clear() of its own, which fails
+    try:
+        yield
+    finally:
+        transformations.removeAll(get_gateway().jvm.java.util.ArrayList(transformations))
+        transformations.addAll(others)
+
+
+def _places(
+    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool, goes_on: bool
+) -> DataStream:
+    """A place for each task in the table's own job. Returns: what the tasks write, as Arrow IPC streams; goes_on: to `_output_table`."""
+    environment = _environment(table)
+    configuration = get_j_env_configuration(environment._j_stream_execution_environment)
+    # of a local cluster, which comes and goes with each job
+    configuration.setString("taskmanager.numberOfTaskSlots", str(slots(table, job)))
+    # an element is thousands of rows: it need not wait a second for others
+    defaults = {"python.executable": sys.executable, "python.fn-execution.bundle.time": "50"}
+    if job.mode == "stream":
+        defaults.update({"python.fn-execution.bundle.time": "10", "execution.buffer-timeout.interval": "1 ms"})
+    for key, value in defaults.items():
+        if not configuration.containsKey(key):
+            configuration.setString(key, value)
+    for key, value in options.items():
+        configuration.setString(key, value)
+    if package not in configuration.getString("python.files", ""):
+        environment.add_python_file(package)
+    fed = len(job.cluster.fed)
+    subtask = FedSubtask(order["door"], goes_on)
+    if in_java:
+        out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(fed)
+    else:
+        out = rows.fed(table, arrow_schema(table), subtask, fed, job.chunk_rows, _flush_millis(job))
+    others = order["subtasks"] - fed
+    if others:
+        numbers = environment.from_collection(list(range(others)), type_info=Types.INT()).set_parallelism(1)
+        beside = numbers.rebalance().process(Subtask(order["door"]), output_type=_BYTES)
+        # a slot of their own: each is a task with a process
+        beside = beside.name("akrunner, tasks without rows").set_parallelism(others).slot_sharing_group("akrunner-others")
+        out = out.union(beside)
+    return out
+
+
+def packed(table: Table, job: JobSpec) -> DataStream:
+    """A table's rows, dealt evenly to the tasks that get any, as `ArrowPack.java` sends them: (kind, Arrow IPC stream)."""
+    jvm = get_gateway().jvm
+    data_type = table._j_table.getResolvedSchema().toPhysicalRowDataType().notNull()
+    row_data = jvm.java.lang.Class.forName("org.apache.flink.table.data.RowData", True, _class_loader())
+    data_type = data_type.bridgedTo(row_data)
+    stream = table._t_env._j_tenv.toDataStream(table._j_table, data_type).rebalance()
+    flush = _flush_millis(job)
+    given = [data_type.getLogicalType(), job.chunk_rows, flush, flush]
+    return _operated(table, stream, "ArrowPack", given, _CHUNK.get_java_type_info(), len(job.cluster.fed))
+
+
+def _flush_millis(job: JobSpec) -> int:
+    # half the delay is for the way in; what the tasks have written leaves with a tick
+    return max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
+
+
+def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: bool) -> Tuple[Table, pa.Schema]:
+    types = DataTypes.ROW([DataTypes.FIELD(field.name, flink_type(field.name, field.type)) for field in schema])
+    arrow = create_arrow_schema(types.names, [field.data_type for field in types.fields])
+    if not in_java:
+        return rows.rows_table(table, out, types.names, [field.data_type for field in types.fields]), arrow
+    logical = _to_java_data_type(types).getLogicalType()
+    jvm = get_gateway().jvm
+    info = jvm.org.apache.flink.table.runtime.typeutils.InternalTypeInfo.of(logical)
+    stream = out._j_data_stream
+    unpacked = _operated(table, stream, "ArrowUnpack", [logical], info, stream.getParallelism())
+    # what PyFlink's from_data_stream does, too: without it the Python operators do not know our package
+    jvm.org.apache.flink.python.util.PythonConfigUtil.configPythonOperator(unpacked._j_data_stream.getExecutionEnvironment())
+    return Table(table._t_env._j_tenv.fromDataStream(unpacked._j_data_stream), table._t_env), arrow
+
+
+#: what PyFlink's Arrow takes beside the first type of a row: no views, no bytes of one length, no dates in milliseconds, no zones
+_VARIANTS = (pa.large_string(), pa.large_binary(), *map(pa.timestamp, UNITS))
+
+
+def flink_type(name: str, arrow: pa.DataType) -> Any:
+    """Flink's type for a column's. Raises: ConfigError: it has none."""
+    if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow) or pa.types.is_large_list(arrow):
+        return DataTypes.ARRAY(flink_type(name, arrow.value_type))
+    if pa.types.is_decimal(arrow):
+        return DataTypes.DECIMAL(arrow.precision, arrow.scale)
+    if pa.types.is_time(arrow):
+        return DataTypes.TIME(3)
+    row = type_of(arrow)
+    taken = row is not None and (arrow == row.arrow or arrow in _VARIANTS)
+    known = wider(row, lambda one: one.flink) if row is not None and taken else None
+    if known is None:
+        raise ConfigError(f"column {name!r}: Flink has no {arrow}")
+    made = getattr(DataTypes, known.flink)
+    return made(UNITS[arrow.unit]) if known.family is Family.MOMENT else made()
+
+
+def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, parallelism: int) -> DataStream:
+    """A stream through one of the Java operators beside this file."""
+    gateway = get_gateway()
+    jvm = gateway.jvm
+    references = gateway.new_array(jvm.java.lang.Object, len(given))
+    for i, value in enumerate(given):
+        references[i] = value
+    config = table._t_env.get_config()._j_table_config
+    operator = jvm.org.apache.flink.table.runtime.generated.GeneratedOperator(
+        "Akrunner" + name, _source(name), references, config
+    )
+    factory = jvm.org.apache.flink.table.runtime.operators.CodeGenOperatorFactory(operator)
+    made = jvm.org.apache.flink.streaming.api.transformations.OneInputTransformation(
+        stream.getTransformation(), name, factory, out, parallelism
+    )
+    environment = stream.getExecutionEnvironment()
+    environment.addOperator(made)
+    return DataStream(jvm.org.apache.flink.streaming.api.datastream.DataStream(environment, made))
+
+
+def _source(name: str) -> str:
+    with open(os.path.join(_HERE, name + ".java")) as f:
+        return f.read()
+
+
+def _environment(table: Table) -> StreamExecutionEnvironment:
+    # toDataStream().getExecutionEnvironment() would add the table's query to the job once more
+    return StreamExecutionEnvironment(table._t_env._j_tenv.execEnv())
+
+
+def _class_loader() -> Any:
+    return get_gateway().jvm.Thread.currentThread().getContextClassLoader()

@@ -1,0 +1,256 @@
+"""Submits jobs' subtasks to Flink, in a process of its own: Java lives and ends with it.
+
+::
+
+    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; its end: cancel everything that is not detached, and go
+    stdout   lines of JSON: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
+"""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import json
+import os
+import re
+import select
+import sys
+import tempfile
+import time
+from typing import Any, Dict, Mapping, Optional
+
+_POLL_SECONDS = 0.2
+_CANCEL_SECONDS = 10.0
+_ENDED = ("FINISHED", "FAILED", "CANCELED")
+_TRUSTSTORE = "security.ssl.rest.truststore"
+_NO_SECRET = "akrunner"
+
+
+class Running:
+    """One job."""
+
+    def __init__(self, number: int, client: Any) -> None:
+        self.number = number
+        self.client = client
+        self.result = client.get_job_execution_result()
+        self.state = ""
+        say(of=number, job=str(client.get_job_id()))
+
+    def look(self) -> bool:
+        """Tell what has become of it. Returns: whether it has ended."""
+        state = str(self.client.get_job_status().result()).rsplit(".", 1)[-1]
+        if state == "FAILED":
+            try:
+                self.result.result()
+            except BaseException as e:
+                say(of=self.number, failed=words(e))
+        if state != self.state:
+            self.state = state
+            say(of=self.number, state=state)
+        return state in _ENDED
+
+    def cancel(self) -> None:
+        if self.state not in _ENDED:
+            self.client.cancel().result()
+
+
+def main() -> int:
+    jobs: Dict[int, Running] = {}
+    rest = b""
+    while True:
+        readable, _, _ = select.select([0], [], [], _POLL_SECONDS)
+        if readable:
+            data = os.read(0, 1 << 16)
+            if not data:
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                heed(json.loads(line), jobs)
+        for number, job in list(jobs.items()):
+            try:
+                if job.look():
+                    del jobs[number]
+            except BaseException as e:
+                # the cluster does not answer any more
+                del jobs[number]
+                say(of=number, failed=words(e))
+    end(jobs)
+    return 0
+
+
+def heed(word: Dict[str, Any], jobs: Dict[int, Running]) -> None:
+    """One line of the submitter's."""
+    if "submit" in word:
+        try:
+            if "archive" in word:
+                say(of=word["submit"], job=str(detached(word).get_job_id()))
+            else:
+                jobs[word["submit"]] = Running(word["submit"], submitted(word))
+        except BaseException as e:
+            say(of=word["submit"], failed=words(e))
+    elif word.get("cancel") in jobs:
+        try:
+            jobs[word["cancel"]].cancel()
+        except BaseException as e:
+            say(of=word["cancel"], failed=words(e))
+
+
+def end(jobs: Dict[int, Running]) -> None:
+    """Nothing runs on when the submitter has gone."""
+    deadline = time.monotonic() + _CANCEL_SECONDS
+    for job in jobs.values():
+        try:
+            job.cancel()
+        except BaseException:
+            pass
+    while jobs and time.monotonic() < deadline:
+        for number, job in list(jobs.items()):
+            try:
+                if job.look():
+                    del jobs[number]
+            except BaseException:
+                del jobs[number]
+        time.sleep(0.1)
+
+
+def submitted(order: Dict[str, Any]) -> Any:
+    """The client of the running job."""
+    from pyflink.common import Types
+
+    from akrunner.engines.flink.taskmanager.function import Subtask
+
+    count = order["subtasks"]
+    environment = _environment(order, {})
+    places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
+    # from one sender, so many elements over so many receivers: one each
+    running = places.rebalance().process(Subtask(order["door"]), output_type=Types.INT())
+    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
+    return environment.execute_async(order["name"])
+
+
+def detached(order: Dict[str, Any]) -> Any:
+    """The client of a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.hosting`)."""
+    from pyflink.common import Types
+
+    from akrunner.engines.flink.taskmanager.function import HostedSubtask, HostSubtask
+    from akrunner.engines.flink.taskmanager.hosting import FOLDER, START, WAIT
+
+    count = order["subtasks"]
+    # what the host says must reach the places before its second element keeps it
+    environment = _environment(order, {"python.fn-execution.bundle.size": "1"})
+    environment.add_python_archive(order["archive"], FOLDER)
+    steps = environment.from_collection([START, WAIT], type_info=Types.STRING()).set_parallelism(1)
+    host = (
+        steps.process(HostSubtask(count, order["tag"], order["host"]), output_type=Types.STRING())
+        .name("host")
+        .set_parallelism(1)
+    )
+    running = host.rebalance().process(HostedSubtask(order["agents"]), output_type=Types.INT())
+    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
+    return environment.execute_async(order["name"])
+
+
+def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
+    from pyflink.common import Configuration
+
+    count = order["subtasks"]
+    configuration = Configuration()
+    defaults = {
+        "python.executable": order["python"],
+        "python.client.executable": sys.executable,
+        "parallelism.default": str(count),
+        "pipeline.object-reuse": "true",
+        "execution.runtime-mode": "STREAMING",
+        "restart-strategy.type": "none",
+        # a blocked element and a barrier do not go together
+        "execution.checkpointing.interval": None,
+        "taskmanager.numberOfTaskSlots": str(count) if order["remote"] is None else None,
+        "pipeline.name": order["name"],
+    }
+    for key, value in {**defaults, **more, **order["options"]}.items():
+        if value is not None:
+            configuration.set_string(key, str(value))
+    environment = environment_of(configuration, order["remote"], order["brings_python"])
+    environment.add_python_file(order["package"])
+    return environment
+
+
+def environment_of(configuration: Any, remote: Optional[Mapping[str, str]], brings_python: bool = True) -> Any:
+    """Flink's environment.
+
+    Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process; brings_python: whether
+    jobs bring Flink's Python to the cluster.
+    """
+    from pyflink.datastream import StreamExecutionEnvironment
+
+    if remote is None:
+        return StreamExecutionEnvironment.get_execution_environment(configuration)
+    import pyflink
+    from pyflink.java_gateway import get_gateway
+
+    jars = {}
+    if brings_python:
+        (jar,) = glob.glob(os.path.join(os.path.dirname(pyflink.__file__), "opt", "flink-python-*.jar"))
+        jars["pipeline.jars"] = "file://" + jar
+    for key, value in {"execution.target": "remote", **jars, **remote}.items():
+        configuration.set_string(key, value)
+    certificates = os.environ.get("SSL_CERT_FILE")
+    if "security.ssl.rest.enabled" in remote and certificates and not configuration.contains_key(_TRUSTSTORE):
+        configuration.set_string(_TRUSTSTORE, truststore(certificates))
+        configuration.set_string(_TRUSTSTORE + "-password", _NO_SECRET)
+    # PyFlink's own way in does not heed execution.target
+    java = get_gateway().jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
+    return StreamExecutionEnvironment(java(configuration._j_configuration))
+
+
+def truststore(certificates: str) -> str:
+    """The certificates Python trusts, for Java: a file that goes with this process. Args: certificates: path of PEM text."""
+    from pyflink.java_gateway import get_gateway
+
+    gateway = get_gateway()
+    java = gateway.jvm.java
+    store = java.security.KeyStore.getInstance("PKCS12")
+    store.load(None, None)
+    source = java.io.FileInputStream(certificates)
+    for number, one in enumerate(java.security.cert.CertificateFactory.getInstance("X.509").generateCertificates(source)):
+        store.setCertificateEntry(str(number), one)
+    source.close()
+    made, path = tempfile.mkstemp(prefix="akrunner-", suffix=".p12")
+    os.close(made)
+    atexit.register(_unlinked, path)
+    target = java.io.FileOutputStream(path)
+    # a store has a password; certificates are no secret
+    password = gateway.new_array(gateway.jvm.char, len(_NO_SECRET))
+    for at, letter in enumerate(_NO_SECRET):
+        password[at] = letter
+    store.store(target, password)
+    target.close()
+    return path
+
+
+def _unlinked(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # its directory has gone
+
+
+def words(error: BaseException) -> str:
+    """What Java's exceptions say, the cause last."""
+    text = str(error)
+    causes = [found.strip() for found in re.findall(r"Caused by: (.*)", text)]
+    # py4j says first which of its calls it was
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    own = [line[2:] for line in lines if line.startswith(": ")]
+    return next(iter(causes[-1:] or own or lines), type(error).__name__)
+
+
+def say(**body: Any) -> None:
+    try:
+        print(json.dumps(body), flush=True)
+    except OSError:
+        pass  # nobody listens any more
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,392 @@
+"""Beside a subtask: a task's process, on the machine Flink has put it, and its pipes as connections to the host.
+
+::
+
+    host (Hub)                             agent, in the Python worker of a subtask
+    service  words           <---------->  who and where it is; start, signals, stop; samples, what it prints, the exit (`control.proto`)
+    in       package, bytes  ----------->  the task's files; the pipe the task's process reads, as it is
+    out      bytes           <-----------  the pipe it writes
+    give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
+
+Standard library, what PyFlink brings (gRPC and protobuf), and Python's own interpreter of Flink: nothing of akrunner's host half is imported
+but process, guard, ports and archives.
+No thread dies without a word: the host is told its traceback, and the job fails with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import tarfile
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
+
+from akrunner import leftovers
+from akrunner.cluster.ports import PortHold
+from akrunner.cluster.resources import THREADS
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.connections import SocketReader, SocketWriter, exactly, opened, pump_in, pump_out, shut
+from akrunner.engines.flink.keys import Door
+from akrunner.engines.flink.taskmanager.folders import TaskFolder
+from akrunner.engines.flink.taskmanager.line import JobFailed, Line, SubmitterGone
+from akrunner.errors import ConfigError, JobError, PythonEnvError
+from akrunner.launch import archives
+from akrunner.launch.guard import Guard
+from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_environment, worker_process
+from akrunner.launch.trees import Blame
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.taskmanager.feed import Feed
+
+#: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that is there
+_STOPPED_SECONDS = 20.0
+_SAMPLE_SECONDS = 0.3
+_LOG_SECONDS = 0.5
+_CHUNK = 1 << 20
+_LOG_CHUNK = 64 << 10
+_LENGTH_BYTES = 8
+
+__all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
+
+
+def work(door: Door, feed: "Optional[Feed]" = None, **who: Any) -> None:
+    """Be a place for tasks until the host says that it is over.
+
+    Args: feed: where the task's rows come from, None: from the host; who: what `Register` says of it.
+    Raises: JobFailed: it said so, or is not there, or is somebody else; SubmitterGone, OSError: it went away.
+    """
+    _Agent(door, feed).run(who)
+
+
+class _Agent:
+    def __init__(self, door: Door, feed: "Optional[Feed]") -> None:
+        from akrunner.engines.flink import control_pb2
+
+        self._pb: Any = control_pb2
+        self._door = door
+        self._feed = feed
+        self._place = uuid.uuid4().hex
+        self._process: Optional[ChildProcess] = None
+        self._pumps: "list[threading.Thread]" = []
+        self._logged: Optional[threading.Thread] = None
+        self._open: "list[socket.socket]" = []
+        self._reads: "Optional[Feed]" = None
+        self._broken: Optional[BaseException] = None
+
+    def run(self, who: "dict[str, Any]") -> None:
+        leftovers.keep_awake(_STOPPED_SECONDS)
+        watch_java(self._broke)
+        with Line(self._door, place=self._place, fed=self._feed is not None, **who) as self._line:
+            try:
+                self._work()
+            except (JobFailed, SubmitterGone, OSError):
+                raise
+            except BaseException as e:
+                self._broke("agent", e)
+                raise
+
+    def _work(self) -> None:
+        while True:
+            told = self._line.hear()
+            kind = told.WhichOneof("word")
+            if kind == "leave":
+                if told.leave.HasField("error"):
+                    raise JobFailed(told.leave.error, told.leave.final)
+                return
+            if kind == "ask":
+                self._one(told.ask)
+                self._line.say(over=self._pb.Nothing())
+            # else: of a task that could not be started
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        """A thread of this end has died: the host is told why, and the task goes."""
+        if self._broken is None:
+            self._broken = error
+            where = f"beside the task on {socket.gethostname()}"
+            with contextlib.suppress(OSError, SubmitterGone, AttributeError):
+                self._line.say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
+
+    def _failed(self, words: str, kind: str = "") -> None:
+        self._line.say(failed=self._pb.Failed(kind=kind, words=words))
+
+    def _one(self, asked: Any) -> None:
+        """One task, from its address to the last of its processes and files. Args: asked: an `Ask`."""
+        began = time.time()
+        mark = uuid.uuid4().hex
+        self._process, self._pumps, self._logged, self._open, self._reads = None, [], None, [], None
+        with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
+            guard.watch_mark(mark)
+            hold: Optional[PortHold] = None
+            try:
+                python = self._interpreter(asked.python)
+                hold = self._ports(asked.bind_host) if python is not None else None
+                if hold is None or python is None:
+                    return
+                here = asked.advertised_host or self._line.address
+                self._line.say(
+                    settled=self._pb.Settled(
+                        address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
+                        sees=_sees(asked.files), writes=asked.HasField("output") and os.access(asked.output, os.W_OK),
+                    )
+                )  # fmt: skip
+                told = self._line.hear()
+                if told.WhichOneof("word") == "order" and self._start(told.order, python, folder, mark, guard):
+                    self._attend(folder, guard)
+            finally:
+                for feed in (self._feed, self._reads):
+                    if feed is not None:
+                        feed.close()
+                if self._process is not None:
+                    stop_all([self._process], 0.0 if self._process.exit is None else 1.0)
+                    guard.forget(self._process.pid)
+                sweep([mark], began)
+                if hold is not None:
+                    hold.close()
+                self._close()
+
+    def _ports(self, bind_host: str) -> Optional[PortHold]:
+        try:
+            return PortHold(1, bind_host)
+        except ConfigError as e:
+            self._failed(f"{e} (on {socket.gethostname()})", "ConfigError")
+            return None
+
+    def _interpreter(self, python_env: str) -> Optional[str]:
+        """Path of the task's, which may have to be unpacked first."""
+        # it needs more than this module's standard library: what PyFlink has brought
+        from akrunner.launch import environments
+
+        try:
+            return environments.there(python_env)
+        except PythonEnvError as e:
+            self._failed(f"{e} (on {socket.gethostname()})", "PythonEnvError")
+            return None
+
+    def _close(self) -> None:
+        """The connections of one task, and its process's pipes: only when no pump can write to what gets their numbers next."""
+        for connection in self._open:
+            shut(connection, socket.SHUT_RDWR)
+        for pump in self._pumps:
+            pump.join(5.0)
+        if any(pump.is_alive() for pump in self._pumps):
+            return
+        for connection in self._open:
+            connection.close()
+        if self._process is not None:
+            os.close(self._process.output_fd)
+            os.close(self._process.log_fd)
+
+    def _connect(self, kind: int) -> socket.socket:
+        made = opened(self._door, self._place, kind)
+        self._open.append(made)
+        return made
+
+    # -- the process
+
+    def _start(self, order: Any, python: str, folder: str, mark: str, guard: Guard) -> bool:
+        """Whether there is a process now; why there is none was said. Args: order: an `Order`."""
+        rows_in = self._connect(self._pb.Opening.IN)
+        size = int.from_bytes(exactly(rows_in, _LENGTH_BYTES), "little")
+        package = os.path.join(folder, "package.tar")
+        if size > shutil.disk_usage(folder).free:
+            self._failed(f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
+            return False
+        _save(rows_in, size, package)
+        try:
+            archives.unpack(
+                package, folder, Blame("user_files", JobError, "the task's directory"), shown="what the submitter has sent"
+            )
+        except JobError as e:
+            self._failed(f"{e} (on {socket.gethostname()})")
+            return False
+        os.unlink(package)
+        for name in order.directories:
+            os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
+        # a machine's cores are shared by the tasks it has, unless somebody has said otherwise
+        thread_limits = {name: str(order.threads) for name in THREADS if name not in os.environ}
+        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order.env}
+        try:
+            every = worker_environment(env, mark, folder)
+            process = worker_process(python, os.path.join(folder, "bundle.zip"), every, os.path.join(folder, "work"))
+        except OSError as e:
+            self._failed(f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
+            return False
+        self._process = process
+        guard.watch(process.pid)
+        self._line.say(started=self._pb.Started(pid=process.pid))
+        rows_out = self._connect(self._pb.Opening.OUT)
+        passing = self._passing(order)
+        if passing is not None:
+            out = self._started("out", passing, process.output_fd, SocketWriter(rows_out), order.output)
+        else:
+            out = self._started("out", pump_out, process.output_fd, rows_out)
+        self._logged = self._started("log", self._log, process.log_fd)
+        self._pumps += [out, self._logged, self._started("close-out", _close_out, out, rows_out)]
+        feed = self._feed
+        if order.HasField("files"):
+            from akrunner.engines.flink.taskmanager.feed import FileFeed
+
+            feed = self._reads = FileFeed()
+        if feed is not None:
+            self._pumps += feed.start(SocketReader(rows_in), process.input_fd, order, self._line.say, self._broke)
+        else:
+            fed = self._started("in", pump_in, rows_in, process.input_fd)
+            self._pumps += [fed, self._started("close-in", _close_in, fed, process.input_fd)]
+        return True
+
+    def _started(self, name: str, target: Callable[..., None], *given: Any) -> threading.Thread:
+        return threads.started(name, self._broke, target, *given)
+
+    def _log(self, source: int) -> None:
+        """What the process prints, to its end."""
+        with contextlib.suppress(OSError, SubmitterGone):
+            while data := _read(source):
+                self._line.say(log=self._pb.Log(data=data))
+            self._line.say(log=self._pb.Log(last=True))
+
+    def _passing(self, order: Any) -> Optional[Callable[..., None]]:
+        """Who takes the rows the task writes; None: the host, as of a task beside a PyFlink table's that has no rows of it."""
+        if not order.HasField("output"):
+            return None
+        if not order.output.part:
+            return self._feed.pass_on if self._feed is not None else None
+        from akrunner.engines.flink.taskmanager.feed import pass_to_part
+
+        return pass_to_part
+
+    def _attend(self, folder: str, guard: Guard) -> None:
+        """Do as the host says, and tell how the process is, until the host says that it is over."""
+        process = self._process
+        assert process is not None and self._logged is not None
+        told = False
+        sampled = 0.0
+        while True:
+            if self._broken is not None:
+                raise SubmitterGone("a thread beside the task failed") from self._broken
+            word = self._line.heard(0.05)
+            kind = word.WhichOneof("word") if word is not None else None
+            if kind == "end":
+                return
+            if kind == "signal":
+                process.signal(word.signal)
+            if kind == "group":
+                process.terminate() if word.group == self._pb.TERMINATE else process.kill()
+            if kind == "give":
+                self._give(folder, word.give.names)
+            now = time.monotonic()
+            if now - sampled > _SAMPLE_SECONDS:
+                sampled = now
+                replaced = guard.check()
+                if replaced is not None:
+                    logging.warning("akrunner: %s", replaced)
+                if not told:
+                    process.sample()
+                    self._line.say(
+                        sample=self._pb.Sample(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
+                    )
+            ended = process.exit
+            if ended is not None and not told:
+                # its last words come first; but a daemon it has left may hold the log for ever
+                self._logged.join(_LOG_SECONDS)
+                told = True
+                self._line.say(
+                    exit=self._pb.Exit(
+                        code=ended.code, signal=ended.signal, peak_rss=ended.peak_rss, cpu_seconds=ended.cpu_seconds,
+                        time_ns=ended.time_ns,
+                    )
+                )  # fmt: skip
+
+    def _give(self, folder: str, names: Any) -> None:
+        """Files and directories of the task, as a tar."""
+        with opened(self._door, self._place, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
+            with tarfile.open(fileobj=out, mode="w|") as archive:
+                for name in names:
+                    path = os.path.join(folder, name)
+                    if os.path.exists(path):
+                        archive.add(path, name)
+
+
+def _sees(files: Any) -> bool:
+    """Whether this machine has the host's files, under the same names."""
+    try:
+        return all(os.path.getsize(file.path) == file.bytes for file in files)
+    except OSError:
+        return False
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read(source: int) -> bytes:
+    return os.read(source, _LOG_CHUNK)
+
+
+def _save(connection: socket.socket, size: int, path: str) -> None:
+    with open(path, "wb") as f:
+        while size:
+            got = connection.recv(min(size, _CHUNK))
+            if not got:
+                raise SubmitterGone("the submitter has gone")
+            f.write(got)
+            size -= len(got)
+
+
+def _close_out(out: threading.Thread, connection: socket.socket) -> None:
+    """What the process writes has ended: so does the connection it went over."""
+    out.join()
+    shut(connection, socket.SHUT_WR)
+
+
+def _close_in(fed: threading.Thread, input_fd: int) -> None:
+    """Nothing more comes for the process: its pipe ends, and with it the process."""
+    fed.join()
+    os.close(input_fd)
+
+
+def watch_java(failed: threads.Failed) -> None:
+    """End this process when the TaskManager it belongs to is gone: after SIGKILL of that, Flink's Python workers live on.
+
+    A task's guard ends its process then, and removes its directory. Args: failed: told, should the watching itself fail.
+    """
+    java = _java_ancestor()
+    if java is None:
+        return
+
+    def watch() -> None:
+        while _start_time(java[0]) == java[1]:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threads.started("watch-java", failed, watch)
+
+
+def _java_ancestor() -> "Optional[Tuple[int, str]]":
+    """(pid, start time) of the Java process this one descends from; None where /proc does not tell."""
+    pid = os.getppid()
+    try:
+        while pid > 1:
+            with open(f"/proc/{pid}/comm") as f:
+                if f.read().strip() == "java":
+                    started = _start_time(pid)
+                    return (pid, started) if started is not None else None
+            with open(f"/proc/{pid}/stat") as f:
+                pid = int(f.read().rsplit(")", 1)[1].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return None
+
+
+def _start_time(pid: int) -> Optional[str]:
+    """None when it has gone, a zombie its parent has not noticed included."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return None
+    return fields[19] if fields[0] not in "ZX" else None

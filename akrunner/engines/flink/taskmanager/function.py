@@ -1,0 +1,153 @@
+"""What runs in Flink: functions whose subtasks are tasks' places."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from pyflink.datastream import ProcessFunction, RuntimeContext
+
+#: what `ArrowPack.java` sends
+HELLO, ROWS, END, TICK, BARRIER = range(5)
+#: what `ArrowUnpack.java` takes for words to fail with for good begins so
+FINAL = b"\0"
+_TICK = 0.05
+_HOST_SECONDS = 5.0
+
+
+class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """A place for tasks whose rows come from the host, if any do: its only element keeps it for as long as they live.
+
+    Args: door: of the host, as `Door.carried` gives it.
+    """
+
+    def __init__(self, door: Mapping[str, Any]) -> None:
+        self._door = door
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._who = _who(runtime_context)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        from akrunner.engines.flink.keys import Door
+        from akrunner.engines.flink.taskmanager import agent
+
+        agent.work(Door.of(self._door), **self._who)
+        return iter(())
+
+
+def _who(runtime_context: RuntimeContext) -> Dict[str, Any]:
+    return {"subtask": runtime_context.get_index_of_this_subtask(), "attempt": runtime_context.get_attempt_number()}
+
+
+class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end.
+
+    Args: secrets: what the host is told by nothing but a pipe.
+    """
+
+    def __init__(self, count: int, tag: str, secrets: Mapping[str, Any]) -> None:
+        self._count = count
+        self._tag = tag
+        self._secrets = secrets
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
+        from akrunner.engines.flink.taskmanager import hosting
+
+        if value == hosting.START:
+            self._host = hosting.Host(self._tag, self._secrets)
+            yield from [self._host.told()] * self._count
+        else:
+            self._host.wait()
+
+
+class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """A place for a task of a detached job; its only element says where the host is. Args: keys: of the agents."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._keys = keys
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._who = _who(runtime_context)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        from akrunner.engines.flink.keys import Keys
+        from akrunner.engines.flink.taskmanager import agent, hosting
+
+        try:
+            agent.work(hosting.reached(value, Keys(**self._keys)), **self._who)
+        except (agent.SubmitterGone, OSError):
+            # the connection of a host that was killed ends, or is reset. The host's own subtask knows why, and is heard first then
+            time.sleep(_HOST_SECONDS)
+            raise
+        return iter(())
+
+
+class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them.
+
+    Args: door: as of `Subtask`; goes_on: what it gives goes through `ArrowUnpack.java` into the job's own sinks, so that its barriers count.
+    """
+
+    def __init__(self, door: Mapping[str, Any], goes_on: bool) -> None:
+        self._door = door
+        self._goes_on = goes_on
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._who = _who(runtime_context)
+        self._agent: Optional[threading.Thread] = None
+        self._failed: Optional[BaseException] = None
+        self._barrier = 0
+        self._unanswered = False
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[bytes]:
+        kind, data = value
+        if self._agent is None:
+            from akrunner.engines.flink.taskmanager.feed import Feed
+
+            self._feed = Feed()
+            job = bytes(data).decode() if kind == HELLO else ""
+            self._agent = threading.Thread(target=self._work, args=(job,), name="akrunner-agent", daemon=True)
+            self._agent.start()
+        if kind in (ROWS, END):
+            self._unanswered = True
+            yield from self._put(data if kind == ROWS else None)
+        while kind == END and self._agent.is_alive():
+            yield from self._feed.taken(_TICK)
+        if kind == BARRIER and self._unanswered and self._goes_on:
+            yield from self._drain(self._agent)
+        yield from self._feed.taken()
+        if self._failed is not None:
+            yield from self._fail(self._failed)
+
+    def _put(self, what: Any) -> Iterator[bytes]:
+        # a task that waits for its output to be taken takes no rows
+        while not self._feed.put(what, _TICK):
+            yield from self._feed.taken()
+
+    def _drain(self, agent: threading.Thread) -> Iterator[bytes]:
+        """Until the task has answered every row it has been given: a checkpoint has them as done."""
+        self._barrier += 1
+        yield from self._put(self._barrier)
+        while not self._feed.answered(self._barrier) and agent.is_alive():
+            yield from self._feed.taken(_TICK)
+        self._unanswered = False
+
+    def _fail(self, error: BaseException) -> Iterator[bytes]:
+        from akrunner.engines.flink.taskmanager.agent import JobFailed
+
+        if not (self._goes_on and isinstance(error, JobFailed) and error.final):
+            raise error
+        # an exception of Python's would be one more reason for Flink to start the job again
+        yield FINAL + str(error).encode()
+
+    def _work(self, job: str) -> None:
+        from akrunner.engines.flink.keys import Door
+        from akrunner.engines.flink.taskmanager import agent
+
+        try:
+            agent.work(Door.of(self._door), self._feed, job=job, **self._who)
+        except BaseException as e:
+            self._failed = e
+        finally:
+            self._feed.close()

@@ -1,0 +1,132 @@
+"""In a TaskManager: the process that is a detached job's host (`akrunner.detached.host`), and the way to it.
+
+::
+
+    client, gone by then --- job graph, archive of the order --->  Flink job
+    host subtask    starts the host process beside it; its lines go to the TaskManager's log
+    host process    Supervisor, feeder, sink, Hub <--- words, rows ---> agents in the other subtasks
+
+Both ends have their keys from the client, by way of Flink's job; the host's come to it by its pipe. Imports no more than `akrunner.engines.flink.taskmanager.agent`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from typing import Any, Dict, Mapping
+
+from akrunner.engines.flink.connections import proved
+from akrunner.engines.flink.keys import Door, Keys
+from akrunner.engines.flink.taskmanager.agent import JobFailed, watch_java
+from akrunner.engines.flink.threads import trace_of
+
+#: the order's directory, as Flink unpacks it for its Python
+FOLDER = "akrunner-job"
+START, WAIT = "start", "wait"
+_CONNECT_SECONDS = 5.0
+_END_SECONDS = 20.0
+#: lines of the tasks in a TaskManager's log, which other jobs share
+_LOG_LINES = 20_000
+#: of what a host has printed that has died: a traceback
+_LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
+
+
+class Host:
+    """The host process: it ends with this one. Args: tag: marks its lines in the log; secrets: for its pipe."""
+
+    def __init__(self, tag: str, secrets: Mapping[str, Any]) -> None:
+        watch_java(self._unwatched)
+        self._tag = tag
+        self._logged = 0
+        # what Flink has put on the module path is not on a child's
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._said = os.path.join(FOLDER, "stderr.txt")
+        with open(self._said, "wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "akrunner.detached.host", FOLDER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=environ,
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None
+        # one that has died at once says why when it is heard
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(secrets).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _unwatched(self, name: str, error: BaseException) -> None:
+        """Nobody would end the host with its TaskManager: it ends now."""
+        logging.error("akrunner[%s] akrunner's own thread %r failed:\n%s", self._tag, name, trace_of(error))
+        self._process.kill()
+
+    def told(self) -> str:
+        """Where it is, for the places. Raises: JobFailed: it did not come to that."""
+        word = self._hear()
+        while "addresses" not in word:
+            word = self._hear()
+        return json.dumps(word)
+
+    def wait(self) -> None:
+        """Until the job has ended. Raises: JobFailed: it failed."""
+        while "done" not in self._hear():
+            pass
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _hear(self) -> Dict[str, Any]:
+        """Its next word; lines for the log are logged."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word: Dict[str, Any] = json.loads(line)
+            if "failed" in word:
+                raise JobFailed(marked(word["failed"]))
+            if "log" not in word:
+                return word
+            self._logged += 1
+            if self._logged <= _LOG_LINES:
+                logging.info("%s", f"akrunner[{self._tag}] {word['log']}")
+            elif self._logged == _LOG_LINES + 1:
+                logging.info("%s", f"akrunner[{self._tag}] [... the rest is in the tasks' own logs ...]")
+        code = self._process.wait()
+        with open(self._said, errors="replace") as f:
+            said = f.read()[-_LAST_CHARACTERS:].strip().splitlines()
+        last = "\n".join(said[-_LAST_LINES:]) if said else "it said nothing"
+        raise JobFailed(marked(f"JobError: the job's host ended with exit code {code}: {last}"))
+
+
+def reached(told: str, keys: Keys) -> Door:
+    """The host's: the first of its addresses at which it, and nobody else of that address, answers from here. Raises: OSError: none does."""
+    word = json.loads(told)
+    for address in word["addresses"]:
+        door = Door(address, int(word["port"]), int(word["rows"]), keys)
+        try:
+            proved(door, _CONNECT_SECONDS).close()
+        except OSError:
+            continue
+        return door
+    raise OSError(f"the job's host on {word['machine']} does not answer from {socket.gethostname()}: {word['addresses']}")
+
+
+_BEGIN, _END = "<<akrunner", "akrunner>>"
+
+
+def marked(text: str) -> str:
+    """Words that can be found again in Java's exceptions."""
+    return f"{_BEGIN}\n{text}\n{_END}"
+
+
+def unmarked(text: str) -> "str | None":
+    """The words in `marked`, None when there are none."""
+    _, begin, rest = text.partition(_BEGIN + "\n")
+    inside, end, _ = rest.partition("\n" + _END)
+    return inside if begin and end else None

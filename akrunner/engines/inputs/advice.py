@@ -1,0 +1,48 @@
+"""What a task's clocks say of its input -> what to change, by rules: each names the place, what is wrong there, and how much is won at least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, List, Mapping
+
+from akrunner.engines.inputs import likely, several
+from akrunner.engines.inputs.measures import Advice
+from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes
+from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_prefetch, of_shuffle
+from akrunner.engines.inputs.steps import of_python, of_saving, of_standing
+
+#: names -> what they were before TensorFlow 2.4
+_BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
+
+
+def advised(record: Mapping[str, Any]) -> List[Advice]:
+    """What to change, what wins most first."""
+    found: List[Advice] = []
+    record = several.narrowed(record)
+    rules = (of_nodes, of_busy_python, of_prefetch, of_cache, of_shuffle, of_decoding, of_saving, of_python)
+    # of what another thread reads it is not known whether anybody waits for it
+    for rule in (of_saving,) if record.get("elsewhere") else rules:
+        found += rule(record)
+    if not found and not record.get("elsewhere"):
+        found = of_standing(record)
+    return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
+
+
+def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:
+    """The change in the names that the script's own TensorFlow has."""
+    version = [int(part) if part.isdigit() else 0 for part in str(record.get("version") or "2.4").split(".")[:2]]
+    change = one.change
+    for name, before in _BEFORE.items() if version < [2, 4] else ():
+        change = change.replace(name, before)
+    return replace(one, change=change)
+
+
+def if_it_waits(record: Mapping[str, Any]) -> str:
+    """What a script would wait for of which nobody knows whether it does, "": that is not known either."""
+    found = []
+    for one in several.each(record):
+        suspect = likely.suspect(one)
+        made = of_node(suspect.node, 1.0, one) if suspect is not None else None
+        found += [made.what] if made is not None else []
+    # of two nobody knows which
+    return found[0] if len(found) == 1 else ""

@@ -1,0 +1,192 @@
+"""What a script most likely waits for where nobody has looked: what its pipeline is made of, and what was timed -> the node that is to blame.
+
+TensorFlow's profiler runs on request only (`profile_input`): it can end a process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+
+from akrunner.engines.inputs import blame
+from akrunner.engines.inputs.blame import Blamed
+
+#: of what is waited for, what Python that the pipeline calls must take to be what is waited for
+_MUCH = 0.5
+#: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
+_CALL = 50e-6
+#: of the time, what runs beside the script must take to be what holds it up
+_ALL = 0.9
+#: of a core, what is used if something computes on it
+_AT_WORK = 0.7
+#: seconds of a call that is cheap, calls for one batch from which on that matters
+CHEAP, MANY = 300e-6, 8
+#: datasets that read files
+FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
+
+
+#: facts of maps that do what is worth keeping
+_REPEATED = ("decodes", "parses", "splits", "reads")
+
+
+class Suspect(NamedTuple):
+    """Attributes: node: that is waited for; timed: whether clocks say so, and not only its kind."""
+
+    node: Blamed
+    timed: bool
+
+
+def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
+    """What is waited for, None: only a look can tell."""
+    chain = blame.chain_of(record)
+    works = [one for one in chain if not blame.hands_on(one["node"])]
+    waited = record["wait"] if record["known"] else record["wait"] + record["between"]
+    ours = [one for one in works if one.get("ours")]
+    # `task_config` made all that works, or has waited for rows itself
+    if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
+        return Suspect(_blamed(ours[0], record), False)
+    called = next((one for one in works if blame.calls_python(one)), None)
+    python = record.get("python", {})
+    took, calls = python.get("steps", 0.0), python.get("calls", 0)
+    if called is not None and took + calls * _CALL >= _MUCH * waited:
+        node = _blamed(called, record, source=_source(called, chain))
+        at_once = node.parallel or _within_parallel(called, chain)
+        timed = not at_once and took >= _MUCH * waited
+        return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
+    works = _drawn_from(works, chain, record)
+    for fits in (_reads, _alone, _cheap, _busy):
+        found = [one for one in works if fits(one, record)]
+        if found:
+            return Suspect(_blamed(max(found, key=_weight), record), False)
+    sources = [one for one in works if _kind(one) in FILES and _source(one, chain) and not _within_parallel(one, chain)]
+    if sources and not any("ops" in one for one in works):
+        return Suspect(_blamed(sources[0], record, source=_source(sources[0], chain)), False)
+    return None
+
+
+def repeats(facts: Mapping[str, Any]) -> bool:
+    """Whether a node does what is worth keeping from one pass to the next."""
+    return any(facts.get(what) for what in _REPEATED)
+
+
+def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
+    """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
+    chain = blame.chain_of(record)
+    works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
+    return _blamed(works[0], record) if works else None
+
+
+def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
+    """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
+    for it."""
+    chain = blame.chain_of(record)
+    called = next((one for one in chain if blame.calls_python(one)), None)
+    whole = float(record["wait"] + record["between"])
+    if called is None or whole <= 0:
+        return None
+    node = _blamed(called, record, source=_source(called, chain))
+    share = record.get("python", {}).get("steps", 0.0) / whole
+    if node.parallel or _within_parallel(called, chain):
+        return None
+    ahead = record.get("tunes", True) or any(_kind(one) == "Prefetch" for one in chain)
+    return Suspect(replace(node, share=min(1.0, share)), True) if share >= (_ALL if ahead else _MUCH) else None
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    return blame.plain(node["node"])
+
+
+def _drawn_from(works: List[Dict[str, Any]], chain: List[Dict[str, Any]], record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """Those that are at work in each pass: what lies behind a cache is in the first only."""
+    return [one for one in works if any(one is other for other in chain[: blame.cache_of(record)])]
+
+
+def opens_files(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map opens files, and waits for them. One that decodes them, too, and has cores at work meanwhile, waits for its decoding: files that were
+    read a moment ago, or are read ahead, take little."""
+    if not node.get("reads") or node.get("ours"):
+        return False
+    return not (node.get("decodes") and _at_work(record, _parallel(node)))
+
+
+def _reads(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """As `opens_files`, where nobody has looked: of a map that only opens them, and one that decodes, the second may take all the time."""
+    decoded = any(one.get("decodes") for one in blame.chain_of(record))
+    return opens_files(node, record) and not (decoded and _at_work(record, _parallel(node)))
+
+
+def _at_work(record: Mapping[str, Any], parallel: bool) -> bool:
+    """Whether a task computes all the time, as far as what is called can: on one core, or if it is parallel, on half of them or more."""
+    used = record.get("used")
+    if used is None:
+        return not _idle(record)
+    return bool(used >= _AT_WORK * (max(1.0, 0.5 * record["cores"]) if parallel else 1.0))
+
+
+def _busy(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map decodes on all cores."""
+    return bool(node.get("decodes")) and _parallel(node) and not node.get("ours") and not _idle(record)
+
+
+def _idle(record: Mapping[str, Any]) -> bool:
+    """Whether half of the cores have nothing to do."""
+    return record["idle"] is not None and record["idle"] >= 0.5 * record["cores"]
+
+
+def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
+    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node):
+        return False
+    # what was said is done: it was told to run one call
+    told = node.get("parallel") == 1
+    return told or (not _parallel(node) and (bool(node.get("stateful")) or not record.get("tunes", True)))
+
+
+def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map is called for each row, and had little time for it."""
+    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node) or node.get("decodes"):
+        return False
+    made = _blamed(node, record)
+    return made.call < CHEAP and made.calls >= MANY
+
+
+def _parallel(node: Mapping[str, Any]) -> bool:
+    return str(node["node"]).startswith("Parallel") and node.get("parallel") != 1
+
+
+def _weight(node: Mapping[str, Any]) -> Any:
+    return bool(node.get("decodes")), bool(node.get("parses") or node.get("splits")), node.get("ops", 0)
+
+
+def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:
+    """The line of the flat_map or interleave a node is in, "": it is in none."""
+    reader = _reader(node, chain)
+    return str(reader["at"]) if reader is not None else ""
+
+
+def _within_parallel(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> bool:
+    reader = _reader(node, chain)
+    return reader is not None and _parallel(reader)
+
+
+def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Mapping[str, Any]]:
+    before = chain[: next(place for place, one in enumerate(chain) if one is node)]
+    depth = node.get("depth", 0)
+    return next((one for one in reversed(before) if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL), None)
+
+
+def _blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
+    """A node of the pipeline as if somebody had looked. A call takes no longer than the time there was for each row."""
+    rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 1)
+    there = float(record["wait"] + record["between"]) / max(1, record["batches"]) / rows
+    kind = _kind(node)
+    return Blamed(
+        kind, kind, node["at"], 1.0, there, rows if _below_batch(node, record) else 1, _parallel(node), node, source, bool(node.get("ours")),
+    )  # fmt: skip
+
+
+def _below_batch(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether it is asked once for each row of a batch."""
+    chain = blame.chain_of(record)
+    place = next(place for place, one in enumerate(chain) if one is node or one == node)
+    return any(_kind(one) == "Batch" for one in chain[:place])

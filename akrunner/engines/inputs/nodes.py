@@ -1,0 +1,265 @@
+"""What to change at a node of a pipeline that is waited for: the map, the generator, the reading, or akrunner's own input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, List, Mapping, Optional
+
+from akrunner.engines.inputs import blame, likely, unseen
+from akrunner.engines.inputs.blame import Blamed
+from akrunner.engines.inputs.measures import (
+    PROMISED,
+    SOURCES,
+    TUNED,
+    WORTH_SAYING,
+    Advice,
+    for_it,
+    is_ahead,
+    line_of_python,
+    of_passes,
+    whole,
+)
+from akrunner.engines.inputs.unseen import wait_share
+
+#: of the time it takes, what Python computes that does not only wait
+_COMPUTES = 0.3
+#: without it there are as many as cores, and those that wait keep others from their turn
+_THREADS = "options.threading.private_threadpool_size = 8"
+#: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
+_COMPUTES_BESIDE_OTHERS = 0.1
+#: of a core, what has to be idle for that
+_IDLE = 0.5
+#: of the waiting, what a stream's waiting for its rows has to be
+_FOR_ROWS = 0.2
+#: seconds of waiting in one pass over the rows, below which it is the beginning of a pass that takes long
+_SHORT_PASS = 0.5
+#: of what reading files otherwise promises to win
+_BESIDE_A_CACHE = 0.4
+#: bytes a second, for which a disk is waited at least
+_DISK = 1e6
+#: rows of a batch that is large; sources that are many to read at a time
+_LARGE, _MANY_SOURCES = 1024, 8
+
+
+def of_nodes(record: Mapping[str, Any]) -> List[Advice]:
+    waiting = for_it(record)
+    if waiting < WORTH_SAYING or record["by"] == "feed_dict":
+        return []
+    if not record["nodes"]:
+        return _of_suspect(likely.suspect(record), waiting, record) if record["by"] == "dataset" else []
+    found = []
+    for node in blame.blamed(record):
+        made = of_node(node, waiting * node.share * of_passes(node, record), record)
+        if made is not None and made.share >= WORTH_SAYING:
+            found.append(made)
+    return found
+
+
+def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
+    """Whether TensorFlow may have made a map parallel that was not told to be: fused with its batch, it has the same name then as before."""
+    fused = blame.kinds(node.path)[-1][0] == "MapAndBatch"
+    return fused and bool(record.get("tunes")) and not node.facts.get("stateful") and node.facts.get("parallel") != 1
+
+
+def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
+    """Nobody has looked."""
+    if suspect is None:
+        return []
+    passes = of_passes(suspect.node, record)
+    made = of_node(suspect.node, waiting * suspect.node.share * passes, record)
+    # what fills a cache is not what the script waits for mostly, if it does so in later passes, too
+    if made is None or made.share < WORTH_SAYING or passes < PROMISED:
+        return []
+    # whether rows have come is timed, too
+    return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
+
+
+def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[Advice]:
+    won = share * PROMISED
+    if node.ours:
+        return _of_ours(node, share, record)
+    if node.kind == "Generator" or node.facts.get("python"):
+        where = f"{node.where}{line_of_python(record)}"
+        if _only_waits(record):
+            return _of_waiting(node, where, share, is_ahead(record))
+        return _of_python_node(node, where, share, record)
+    if likely.opens_files(node.facts, record):
+        # what else is made in each pass of what is read may take longer: a cache spares both
+        if blame.passes(record):
+            won *= _BESIDE_A_CACHE
+        return Advice(
+            "small_files", share, won, f"{node.where} opens a file for every element",
+            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}"),
+        )  # fmt: skip
+    if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
+        change = "`batch` first, and let it work on whole batches"
+        if node.facts.get("parses"):
+            change += " (tf.io.parse_example)"
+        return Advice(
+            "cheap_map",
+            share,
+            won,
+            f"{node.where} is called {node.calls:.0f} times for one batch, and each call does little",
+            change,
+        )
+    if node.kind == "Map" and node.alone and _may_be_tuned(node, record):
+        return Advice(
+            "busy_map", share, 0.0, f"{node.where} takes the time, and this TensorFlow may run several calls of it at once by itself",
+            "do less in it, do it once before the job, or give the task more cores",
+        )  # fmt: skip
+    if node.kind == "Map" and node.alone:
+        # what other cores can take, of those that nothing else uses
+        spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)
+        most = share * (1 - 1 / (1 + spare))
+        return Advice("map", share, most * PROMISED, f"{node.where} runs one call at a time", TUNED)
+    if node.source and node.kind in SOURCES:
+        return _of_sources(node, share, record)
+    if node.kind == "Map" and 1 < node.facts.get("parallel", 0) < record["cores"]:
+        return Advice(
+            "map", share, 0.0, f"{node.where} runs {node.facts['parallel']} calls at a time, on {record['cores']} cores", TUNED
+        )
+    if node.kind == "Map":
+        return Advice(
+            "busy_map", share, 0.0, f"{node.where} is called on {record['cores']} cores at once, and they do not keep up",
+            "do less in it, do it once before the job, or give the task more cores",
+        )  # fmt: skip
+    if node.kind in likely.FILES and not any(
+        parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL
+    ):
+        return Advice(
+            "one_source", share, 0.0, f"{node.where} reads its files one after another",
+            f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {TUNED}); of one large file make several (akrunner pack)",
+        )  # fmt: skip
+    if node.kind in ("Batch", "PaddedBatch"):
+        return Advice(
+            "node",
+            share,
+            0.0,
+            f"{node.where} puts rows together",
+            "give it fewer and larger pieces: rows that come in batches already, and `rebatch` or none",
+        )
+    return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
+    """Python that computes: several calls of it at once take turns, and of whole batches there is only less to do for each."""
+    several = "several calls at once, of which one computes at a time" if not node.alone else "one after another"
+    whole_batches = not any(kind in ("Batch", "PaddedBatch", "MapAndBatch") for kind in _above(node, record))
+    what = f"{where} runs Python for every {'batch' if whole_batches else 'element'}, {several}"
+    change = "use TensorFlow's operations" + (
+        ", or numpy's on the whole batch" if whole_batches else ", or give and take whole batches"
+    )
+    if record["by"] == "function":
+        change += "; of a Keras Sequence (PyDataset) workers=4 makes several at once"
+    return Advice("python", share, share * PROMISED, what, f"{change}; rows come fastest by task_config.dataset()")
+
+
+def _above(node: Blamed, record: Mapping[str, Any]) -> List[str]:
+    """Kinds of the nodes that draw from one."""
+    if node.above:
+        fused = blame.kinds(node.path)[-1][0]
+        return [*node.above, *blame.FUSED.get(fused, ())[:1]]
+    chain = blame.chain_of(record)
+    place = next((place for place, one in enumerate(chain) if one == node.facts), 0)
+    return [blame.plain(one["node"]) for one in chain[:place]]
+
+
+def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
+    """Sources that an interleave or flat_map reads: one after another, or several at once, which do not keep up."""
+    reader = blame.reader_of(node, record)
+    cycle, calls = reader.get("cycle", 0), reader.get("parallel", 0)
+    place, at_once = blame.place(node.source), f"interleave(..., cycle_length=8, {TUNED}, deterministic=False)"
+    if not str(reader.get("node", "")).startswith("Parallel") or cycle == 1 or calls == 1:
+        return Advice("one_source", share, share * PROMISED, f"the sources at {place} are read one after another", at_once)
+    if 0 < cycle < _MANY_SOURCES or 0 < calls < _MANY_SOURCES:
+        few = min(number for number in (cycle, calls) if number > 0)
+        return Advice("one_source", share, 0.0, f"the sources at {place} are read {few} at a time, and do not keep up", at_once)
+    order = "" if reader.get("unordered") else "deterministic=False if the order does not matter, "
+    return Advice(
+        "sources", share, 0.0, f"the sources at {place} are read several at a time, and do not keep up",
+        f"{order}a larger cycle_length= if they are far away; otherwise a faster place for them",
+    )  # fmt: skip
+
+
+def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
+    """Of steps that draw their batches themselves, and that nobody has looked at: Python of their pipeline that is at work all the time."""
+    if record["known"] or record["by"] not in unseen.INSIDE:
+        return []
+    suspect = likely.python_at_work(record)
+    made = of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
+    if made is None:
+        return []
+    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the time", saves=0.0)]
+
+
+def _only_waits(record: Mapping[str, Any]) -> bool:
+    """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
+    takes turns, so that each of them waits, too: together they compute all the time."""
+    python = record.get("python", {})
+    wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
+    waited = record["wait"] if record["known"] else wall
+    idle = record["idle"]
+    most = _COMPUTES if idle is None or idle >= _IDLE else _COMPUTES_BESIDE_OTHERS
+    return bool(wall > 0 and computed < most * min(wall, max(waited, record["first"])))
+
+
+def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
+    at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
+    if at_once:
+        return Advice(
+            "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
+            f"more of them at once: a larger num_parallel_calls=, and {_THREADS}, or fewer and larger answers",
+        )  # fmt: skip
+    change = "num_parallel_calls=8"
+    if node.kind == "Generator":
+        change = (
+            "read several at once, each its part: Dataset.range(8).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
+            "cycle_length=8, num_parallel_calls=8)"
+        )
+    return Advice(
+        "python_waits", share, share * PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
+        f"{change}, with {_THREADS}, or threads of its own" + ("" if ahead else "; `.prefetch(2)` as the last"),
+    )  # fmt: skip
+
+
+def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
+    """What `task_config` made: the rows have not come, or it takes them apart."""
+    at = node.facts.get("at") or node.source
+    where = f"task_config's dataset at {blame.place(at)}" if at else "task_config's dataset"
+    if record["spent"].get("pipe", 0.0) >= _FOR_ROWS * share * whole(record):
+        return Advice(
+            "pipe", share, 0.0, f"{where} waits for rows to come", "the source, or the host, is slower than the script"
+        )
+    if node.kind == "TFRecord":
+        return Advice(
+            "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
+            ("" if _from_memory(record) else "a faster disk for it (work_dir=, --work-dir; TMPDIR), ") + "columns= for those that are needed"
+            + ("" if _caches(record) else ", cache=True for several passes"),
+        )  # fmt: skip
+    what = f"{where} parses the rows more slowly than the script takes them"
+    # one iterator goes through all of the passes that `repeat=` asks for
+    again = sum(one["passes"] for one in record["pipelines"])
+    if again > 1 and share * whole(record) < _SHORT_PASS * again:
+        kept = "" if _caches(record) else "cache=True in it, and "
+        return Advice(
+            "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
+            f"{kept}repeat=N in place of a loop over passes, so that one iterator goes through all of them",
+        )  # fmt: skip
+    faster = "data_format='columns' (--data-format columns) is several times faster; "
+    if not any(one.get("parses") for one in blame.chain_of(record)):
+        # they come as columns already
+        faster = ""
+    return Advice(
+        "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
+        + ("; larger batches" if max((one.get("rows", 0) for one in blame.chain_of(record)), default=0) < _LARGE else ""),
+    )  # fmt: skip
+
+
+def _from_memory(record: Mapping[str, Any]) -> bool:
+    """Whether no disk was read while the script waited: a file that has just been written is still in memory."""
+    disk = record.get("disk")
+    return disk is not None and disk < _DISK * wait_share(record) * whole(record)
+
+
+def _caches(record: Mapping[str, Any]) -> bool:
+    return any(blame.plain(node["node"]) == "Cache" for node in blame.chain_of(record))

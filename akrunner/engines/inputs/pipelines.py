@@ -1,0 +1,126 @@
+"""What to change in the order of a pipeline: a prefetch or a cache that is missing, shuffling too much, decoding too early."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any, List, Mapping, Optional
+
+from akrunner.engines.inputs import blame, likely, unseen
+from akrunner.engines.inputs.blame import Blamed
+from akrunner.engines.inputs.measures import PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
+
+#: seconds, and share of main, after which a first batch is late
+_LATE, _LATE_SHARE = 1.0, 0.1
+#: with TensorFlow 1's behaviour
+_ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
+
+
+def of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
+    """The script could wait for less if batches were made while it computes."""
+    waiting = for_it(record)
+    seen, chain, ahead = outermost(record), blame.chain_of(record), is_ahead(record)
+    # newer ones of TensorFlow add one by themselves, which only a look shows
+    perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
+    # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
+    if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
+        return []
+    both = min(waiting, 1 - waiting)
+    if both < WORTH_SAYING:
+        return []
+    return [
+        Advice(
+            "prefetch", waiting, both * PROMISED, "no batch is made while the script computes",
+            "`.prefetch(2)` as the last of the dataset",
+        )
+    ]  # fmt: skip
+
+
+def of_cache(record: Mapping[str, Any]) -> List[Advice]:
+    waiting = for_it(record)
+    if waiting < WORTH_SAYING or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
+        return []
+    looked, serves = bool(record["nodes"]), blame.cache_of(record)
+    some = blame.blamed(record) if looked else [likely.repeated(record)]
+    slow = _worth_keeping([node for node in some if node is not None and node.kind in ("Map", "Generator", *SOURCES)], record)
+    # what is in memory is as quick again
+    if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or behind(slow, serves, record):
+        return []
+    share, times = waiting * slow.share, blame.times(record)
+    suspect = None if looked else likely.suspect(record)
+    if suspect is not None and suspect.timed and suspect.node.facts != slow.facts:
+        # that took most of what was waited for, and a cache has to do with the rest
+        share *= 1 - suspect.node.share
+    if share < WORTH_SAYING:
+        return []
+    caches = [(place, node) for place, node in enumerate(blame.chain_of(record)) if blame.plain(node["node"]) == "Cache"]
+    if any(behind(slow, place, record) for place, _ in caches):
+        what = f"`cache`{_at(caches[0][1])} keeps nothing from one pass to the next"
+        change = f"`.repeat(n)` behind it, and {_ONE_LOOP}"
+    elif slow.ours or slow.facts.get("ours"):
+        if caches:
+            return []
+        what = f"task_config's dataset at {blame.place(slow.facts.get('at') or slow.at)} does the same again in every pass over the rows"
+        change = "cache=True in it, if the rows fit into memory"
+    else:
+        what = f"{slow.where} does the same again in every pass over the rows"
+        instead = f", instead of the one{_at(caches[0][1])}" if caches else ""
+        repeat = "" if record.get("keeps", True) else f"; then `.repeat(n)`, and {_ONE_LOOP}"
+        change = f"`.cache()` behind it{instead}, before shuffle and repeat, if what it makes is not random and fits into memory{repeat}"
+    return [Advice("cache", share, share * (1 - 1 / times) * PROMISED, what, change, "" if looked else unseen.look(record))]
+
+
+def _worth_keeping(slow: List[Blamed], record: Mapping[str, Any]) -> Optional[Blamed]:
+    """What a cache would spare in later passes: of the nodes that are waited for, one that is known to do much; else what decodes, which may have worked in
+    threads of its own while the look was at those that draw from it."""
+    known = next((node for node in slow if likely.repeats(node.facts)), None)
+    decoding = likely.repeated(record)
+    python = any(node.kind == "Generator" or node.facts.get("python") for node in slow)
+    if known is None and not python and decoding is not None and decoding.facts.get("decodes") and not decoding.ours:
+        return replace(decoding, share=decoding.share * PROMISED)
+    return known or (slow[0] if slow else None)
+
+
+def _at(node: Mapping[str, Any]) -> str:
+    return f" at {blame.place(node['at'])}" if node["at"] else ""
+
+
+def of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
+    nodes = [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
+    first, main = record["first"], record["main"]
+    late = first >= _LATE and first >= _LATE_SHARE * main
+    # what fills slowly because of what is decoded into it has a rule of its own
+    if not nodes or not late or record.get("place") or of_decoding(record) or record["by"] not in ("dataset", "batches"):
+        return []
+    node = nodes[0]
+    where = f" at {blame.place(node['at'])}" if node["at"] else ""
+    return [
+        Advice(
+            "shuffle", first / main, first / main * PROMISED,
+            f"the first batch came after {first:.1f} s: `shuffle`{where} fills its buffer of {node['buffer']:,} elements first",
+            "a smaller buffer; shuffle names of files, or the rows once (akrunner pack), to mix them well all the same",
+        )
+    ]  # fmt: skip
+
+
+def of_decoding(record: Mapping[str, Any]) -> List[Advice]:
+    nodes = blame.chain_of(record)
+    for index, node in enumerate(nodes):
+        if blame.plain(node["node"]) != "Shuffle":
+            continue
+        behind = itertools.takewhile(lambda one: blame.plain(one["node"]) != "Cache", nodes[index + 1 :])
+        decoding = next((one for one in behind if one.get("decodes")), None)
+        # what is kept is decoded once, and has to be shuffled behind that; and the order of ours is right
+        if decoding is None or decoding.get("ours"):
+            continue
+        late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
+        # the first batch is one of the first pipeline's
+        share = 0.0 if record.get("place") else max(late, 0.0)
+        where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
+        return [
+            Advice(
+                "decode", share, share * PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
+                "shuffle first, then decode: the buffer fills at once, and takes a tenth of the memory",
+            )
+        ]  # fmt: skip
+    return []

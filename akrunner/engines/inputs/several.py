@@ -1,0 +1,131 @@
+"""Of several pipelines (a training's, a validation's) the one that the script waits for; and which nodes of a look are its.
+
+A node is named by its path (`Root::Prefetch::MapAndBatch::Range`), and of two pipelines each may have one that is called so. What is not known is not
+guessed: a line of the other one would be wrong, and what it promises, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from akrunner.engines.inputs import blame, likely
+
+#: of the time, what Python that is timed must take for its pipeline to be the one that is waited for
+_MOSTLY = 0.5
+#: datasets that TensorFlow leaves out where they do nothing
+_LEFT_OUT = {"Repeat": 1, "Take": -1, "Skip": 0, "Shard": 1, "Prefetch": 0}
+#: datasets with several inputs: of what they draw from, a path has one
+_BRANCHES = (*blame.SEVERAL, "Zip", "Concatenate", "DirectedInterleave", "SampleFromDatasets")
+
+
+def narrowed(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """A record as if its script had the pipeline only that it waits for. `part`: how much of what is waited for that is; of which nobody knows which it is, there is
+    none left. What was narrowed before stays."""
+    pipelines = record["pipelines"]
+    if len(pipelines) < 2 or "part" in record:
+        return dict(record)
+    waited = [float(one.get("waited", 0.0)) for one in pipelines]
+    whose = [_whose(node, record) for node in record["nodes"]]
+    spent = [_spent(record["nodes"], whose, place) for place in range(len(pipelines))]
+    some, whole = (waited, sum(waited)) if sum(waited) > 0 else (spent, _spent(record["nodes"], whose, None))
+    place = some.index(max(some))
+    if whole <= 0:
+        found = _with_python(record)
+        return _only(record, found, whose, 1.0)
+    return _only(record, place if some[place] > 0 else None, whose, some[place] / whole)
+
+
+def each(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """A record for each of its pipelines, as if there were no other, and nobody had looked."""
+    return [_only(record, place, [], 1.0) for place in range(len(record["pipelines"]))]
+
+
+def _only(record: Mapping[str, Any], place: Optional[int], whose: Sequence[Optional[int]], part: float) -> Dict[str, Any]:
+    if place is None:
+        return {**record, "pipelines": [], "nodes": [], "part": part, "place": -1}
+    nodes = [node for node, of in zip(record["nodes"], whose) if of == place and "::" in node["path"]]
+    # the outermost one is called alike in all of them: it is asked as often as those it draws from
+    outer = {node["path"].partition("::")[0] for node in nodes}
+    draws = sum(node["calls"] for node in nodes if node["path"].count("::") == 1)
+    nodes = [*({"path": path, "own": 0.0, "calls": draws} for path in sorted(outer) if draws), *nodes]
+    lines = record["lines"]
+    if sum(any(map(blame.calls_python, one["nodes"])) for one in record["pipelines"]) > 1:
+        # which pipeline's Python was seen there, nobody knows
+        lines = [line for line in lines if line["main"]]
+    return {**record, "pipelines": [record["pipelines"][place]], "nodes": nodes, "lines": lines, "part": part, "place": place}
+
+
+def _spent(nodes: Sequence[Mapping[str, Any]], whose: Sequence[Optional[int]], place: Optional[int]) -> float:
+    """Seconds in which the nodes of a pipeline worked themselves. Args: place: of the pipeline, None: all."""
+    return sum(blame.active([node for node, of in zip(nodes, whose) if place is None or of == place]).values())
+
+
+def _with_python(record: Mapping[str, Any]) -> Optional[int]:
+    """The pipeline that the Python is of which was timed, if that takes most of the time: the only one that calls any. Nobody knows which the others are
+    that the script waits for."""
+    called = [place for place, one in enumerate(record["pipelines"]) if any(map(blame.calls_python, one["nodes"]))]
+    whole = float(record["wait"] + record["between"])
+    took = float(record.get("python", {}).get("steps", 0.0))
+    return called[0] if len(called) == 1 and took >= _MOSTLY * whole > 0 else None
+
+
+def _whose(node: Mapping[str, Any], record: Mapping[str, Any]) -> Optional[int]:
+    """The place of the pipeline that a node of a look is one of, None: nobody knows. What was looked at is the pipeline that the steps drew from, and what
+    others do meanwhile in threads of their own."""
+    fitting = [place for place, one in enumerate(record["pipelines"]) if fits(node["path"], one["nodes"], record)]
+    of = node.get("of")
+    if of is not None and of < len(record["pipelines"]) and (of in fitting or not fitting):
+        return int(of)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def fits(path: str, chain: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> bool:
+    """Whether a node of a trace may be one of a pipeline: those above it are the pipeline's first, one behind the other, and none is left out."""
+    wanted = _wanted(path)
+    own = [one for one in chain if blame.plain(one["node"]) not in blame.HOW]
+    ahead = bool(wanted) and wanted[0][0] == "Prefetch"
+    has_one = bool(own) and blame.plain(own[0]["node"]) == "Prefetch"
+    if ahead and not has_one and record.get("tunes", True):
+        # TensorFlow's own
+        wanted = wanted[1:]
+    position, branched = 0, False
+    for kind, depth in wanted:
+        found = _next(kind, depth, own, position, branched)
+        if found is None and kind == "FlatMap" and _next_is_file(own, position):
+            # TensorFlow reads files by one, of their names
+            branched = True
+            continue
+        if found is None:
+            return False
+        position, branched = found + 1, branched or kind in _BRANCHES
+    return True
+
+
+def _next(kind: str, depth: int, own: Sequence[Mapping[str, Any]], position: int, branched: bool) -> Optional[int]:
+    for place in range(position, len(own)):
+        one = own[place]
+        here, deep = blame.plain(one["node"]), one.get("depth", 0)
+        # what lies in a function that nobody has looked into stands with the others
+        if here == kind and (deep == depth or branched):
+            return place
+        if not branched and not _may_be_missing(here, one) and deep <= depth:
+            return None
+    return None
+
+
+def _next_is_file(own: Sequence[Mapping[str, Any]], position: int) -> bool:
+    return any(blame.plain(one["node"]) in likely.FILES for one in own[position : position + 1])
+
+
+def _may_be_missing(kind: str, one: Mapping[str, Any]) -> bool:
+    return kind in _LEFT_OUT and one.get("count", one.get("buffer")) in (_LEFT_OUT[kind], None)
+
+
+def _wanted(path: str) -> List[Tuple[str, int]]:
+    """The datasets of a path, with the depths they have in functions; those that TensorFlow has made one are two."""
+    found = []
+    for (kind, _), depth in zip(blame.kinds(path), blame.depths(path)):
+        if kind not in blame.HOW:
+            kind = "Cache" if "Cache" in kind else kind
+            found += [(one, depth) for one in blame.FUSED.get(kind, (kind,))]
+    return found

@@ -1,0 +1,205 @@
+"""What to change outside the pipeline: what a script does between its steps, and what it saves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, List, Mapping
+
+from akrunner.engines.inputs import blame, unseen
+from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, line_of_python, whole
+from akrunner.engines.inputs.unseen import wait_share
+
+#: of the time, what another package than TensorFlow must have to be named
+_BESIDE = 0.25
+#: times for each step up to which something is done seldom; of the time, what it should take then
+_SELDOM, _LITTLE = 0.2, 0.02
+
+
+def of_saving(record: Mapping[str, Any]) -> List[Advice]:
+    if record["by"] == "batches" and (pipe := record["spent"].get("pipe", 0.0) / max(whole(record), 1e-9)) >= WORTH_SAYING:
+        slow = "the source, or the host, is slower than the script"
+        return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
+    found, seconds = [], whole(record)
+    for what, (of, change) in _SAVINGS.items():
+        share = min(1.0, record["spent"].get(what, 0.0) / seconds) if seconds > 0 else 0.0
+        if share >= WORTH_SAYING:
+            found.append(
+                Advice(
+                    what,
+                    share,
+                    share * PROMISED,
+                    f"{share:.0%} of the time is {of}",
+                    _more_seldom(what, change, share, record),
+                )
+            )
+    return found
+
+
+#: what is saved, in words -> what to change where it is done at each step, or nobody knows how often
+_SAVINGS = {
+    "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
+    "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
+    "report": ("task_config.report()", "report every hundredth step"),
+    "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
+}  # fmt: skip
+
+
+def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
+    """What to change in how often something is saved: if it is seldom already, how much more seldom."""
+    times, batches = record.get("times", {}).get(what, 0), record["batches"]
+    if what == "output" or not 0 < times <= _SELDOM * batches:
+        return change
+    # so that it takes a fiftieth of the time
+    steps = batches / times * share / (1 - min(share, 0.99)) / _LITTLE
+    each = record["spent"][what] / times
+    unit = 10 ** (len(str(int(steps))) - 1)
+    return (
+        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {math.ceil(steps / unit) * unit:,} steps takes "
+        f"{_LITTLE:.0%} of the time" + (", or less in each" if what == "summary" else "")
+    )
+
+
+def of_python(record: Mapping[str, Any]) -> List[Advice]:
+    """What the script does itself between steps: pandas, the making of what it feeds, or hands over."""
+    found = []
+    if record["looks"] < unseen.ENOUGH:
+        # too few to tell a share from chance
+        record = {**record, "lines": []}
+    pandas = [line for line in record["lines"] if line["main"] and line["in"] == "pandas"]
+    share = sum(line["share"] for line in pandas)
+    # a script that reads nothing, and trains nothing, may have nothing but pandas to do
+    if share >= WORTH_SAYING and (unseen.reads(record) or record.get("tensorflow", True)):
+        found.append(
+            Advice(
+                "pandas", share, share * PROMISED, f"{share:.0%} of the time is pandas at {blame.place(pandas[0]['at'])}",
+                "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
+            )
+        )  # fmt: skip
+    between = _of_between(record)
+    found += between
+    at, share = unseen.beside(record)
+    if share >= _BESIDE and not between:
+        found.append(
+            Advice(
+                "beside", share, 0.0, f"{share:.0%} of the time Python is at {at}, not in TensorFlow",
+                "if that is no training (saving, writing, plotting), do it less often, or in a thread of its own",
+            )
+        )  # fmt: skip
+    waiting = wait_share(record)
+    if record["by"] == "feed_dict" and waiting >= WORTH_SAYING:
+        main = next((line for line in record["lines"] if line["main"]), None)
+        where = (f" at {blame.place(main['at'])}" if main else "") + line_of_python(record)
+        found.append(
+            Advice(
+                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes what is fed{where}",
+                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: fit(dataset), or workers=8 for a Sequence",
+            )
+        )  # fmt: skip
+    if record["by"] == "call" or (record["by"] == "function" and record["outside"] > 0.5 * whole(record)):
+        found += _of_calls(record)
+    return found
+
+
+#: what the line does at which Python is most often between the steps -> that in words, and what to change
+_BETWEEN = {
+    "prints": ("which prints", "print every hundredth step"),
+    "writes": ("which writes", "write every hundredth step, or in a thread of its own"),
+    "records": (
+        "which takes records apart, or makes them, in Python",
+        "of whole batches in the dataset: .batch(n).map(lambda rows: tf.io.parse_example(rows, {...}), num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    "texts": (
+        "which takes texts or bytes apart",
+        "of whole batches in the dataset (tf.io.decode_csv, tf.strings.split, tf.io.decode_raw), or have the job read the table: task_config.dataset()",
+    ),
+    "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole batches in the dataset"),
+}  # fmt: skip
+_OTHERWISE = ("", "what is no training every hundredth step, on whole batches, or in the dataset's map")
+
+
+def _of_between(record: Mapping[str, Any]) -> List[Advice]:
+    """Python between the steps of a loop over batches: how much of it there is, is timed if the steps call functions; else it is known of lines that say
+    what they do."""
+    line = unseen.slow_line(record)
+    if line is None or line["in"] == "pandas" or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+        return []
+    share, does = unseen.python_between(record), str(line.get("does", ""))
+    words, change = _BETWEEN.get(does, _OTHERWISE)
+    place = (
+        ("in the loop at " if does == "loops" else "at ")
+        + blame.place(line["at"])
+        + (f" ({line['in']})" if line["in"] and not words else "")
+    )
+    told = f"Python is most often {place}" + (f", {words}" if words else "")
+    if share >= _BESIDE and line["share"] >= WORTH_SAYING:
+        won = min(share, float(line["share"])) * PROMISED
+        return [
+            Advice(
+                "beside",
+                share,
+                won,
+                f"{share:.0%} of the time is between the steps, in none of TensorFlow's functions; {told}",
+                change,
+            )
+        ]
+    if record["by"] in ("dataset", "batches") and not share and words and line["share"] >= _BESIDE:
+        return [
+            Advice(
+                "beside",
+                float(line["share"]),
+                0.0,
+                f"{line['share']:.0%} of the time {told.replace(' most often', '', 1)}",
+                change,
+            )
+        ]
+    return []
+
+
+def of_standing(record: Mapping[str, Any]) -> List[Advice]:
+    """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
+    one by one has no clock that tells it from those, but the processor's."""
+    at, share = unseen.standing(record)
+    if record["by"] not in ("dataset", "batches") or share < _BESIDE or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+        return []
+    what = f"{share:.0%} of the time Python waits at {at}, and hardly computes (a network, a lock, a sleep)"
+    return [Advice("beside", share, 0.0, what, _OTHERWISE[1])]
+
+
+def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
+    """The script hands TensorFlow's functions what it has read itself."""
+    seconds = max(float(record["wait"] + record["between"]), 1e-9)
+    share = float(record["outside"]) / seconds
+    at, at_line = unseen.busiest(record)
+    if share < WORTH_SAYING or seconds < unseen.TOO_SHORT or at_line < WORTH_SAYING:
+        return []
+    if unseen.waits_for_threads(record) >= 0.5 * share:
+        return [
+            Advice(
+                "thread", share, 0.0, f"{share:.0%} of the time is between the calls of TensorFlow's functions, where the script waits at {at} for another "
+                "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
+            )
+        ]  # fmt: skip
+    line = unseen.slow_line(record)
+    words, change = _BETWEEN.get(str(line.get("does", "")) if line is not None else "", _OTHERWISE)
+    if line is not None and (words or record["by"] == "function"):
+        # what draws by itself is not handed what is read between the calls
+        told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
+        won = min(share, float(line["share"])) * PROMISED
+        return [
+            Advice(
+                "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
+            )
+        ]
+    if record["by"] == "function":
+        # a callback that waits: it draws by itself, so that is no reading
+        words = f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}"
+        return [Advice("between", share, min(share, at_line) * PROMISED, words, _OTHERWISE[1])]
+    # at best the shorter side is done while the longer one is
+    return [
+        Advice(
+            "between", share, min(share, 1 - share) * PROMISED,
+            f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}",
+            "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; rows come by "
+            "task_config.dataset()",
+        )
+    ]  # fmt: skip

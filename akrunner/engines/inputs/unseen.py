@@ -1,0 +1,266 @@
+"""What a script reads by other means than tf.data: what can be known of it, and on which side of a job its time went."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from akrunner.engines.inputs import blame
+
+INPUT, COMPUTE, UNKNOWN = "input", "compute", "unknown"
+#: seconds of reading below which shares mean nothing; looks at Python's lines
+TOO_SHORT, ENOUGH = 0.5, 10
+#: of the time, what a line must have to be named
+_WORTH_NAMING = 0.25
+_TENSORFLOW = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
+#: ways of reading that are measured wholly
+INSIDE = ("function", "session")
+#: seconds of steps for which it is worth saying that nobody has looked
+_LONG = 5.0
+#: what a script does between its steps that is neither reading nor computing
+SAVING = ("checkpoint", "summary", "report", "output")
+#: of the time, what of that a script must have to be told of that, and not that it computes
+_SAVES = 0.25
+#: and of waiting
+_WAITS = 0.2
+#: of the looks, what a line that waits for a value of TensorFlow's must have to be a card that computes
+_WAITS_FOR_VALUE = 0.25
+#: cores that are used where nothing computes; of the time, what a card has to work then
+_LITTLE_USED, _BUSY = 0.3, 0.1
+#: of the looks at a line, what must find its thread computing for it to be no wait
+_WAITS_ONLY = 0.3
+#: modules of Python itself in which a thread waits for another one
+_WAITING = ("queue", "threading", "multiprocessing", "concurrent")
+_MEASURED = ("dataset", *INSIDE, "feed_dict")
+
+
+def wait_share(record: Mapping[str, Any]) -> float:
+    """Of the time from the first step to the last, how much is waiting for input."""
+    steps = float(record["wait"] + record["between"])
+    return float(record["wait"]) / steps if steps > 0 and record["known"] and not record.get("elsewhere") else 0.0
+
+
+def most_waiting(record: Mapping[str, Any]) -> float:
+    """As `wait_share`, if all that was not looked at were waiting, too."""
+    steps = float(record["wait"] + record["between"])
+    return wait_share(record) + (float(record.get("unlooked", 0.0)) / steps if steps > 0 else 0.0)
+
+
+def unsure(record: Mapping[str, Any]) -> bool:
+    """Whether the script may wait where no clock is: in a function that draws by itself, or for a thread that reads."""
+    return bool(record.get("hidden") or record.get("elsewhere"))
+
+
+def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -> str:
+    """On which side the time of a job went. Args: waited: seconds for the rows to come; main: in `main`."""
+    steps = [record for record in inputs.values() if record["wait"] + record["between"] >= TOO_SHORT]
+    if waited > main or any(wait_share(record) > 0.5 for record in steps) or any(map(late, inputs.values())):
+        return INPUT
+    return COMPUTE if any(map(_computes, steps)) else UNKNOWN
+
+
+def late(record: Mapping[str, Any]) -> bool:
+    """Whether the first batch alone, or that there was none, took most of the time."""
+    if record.get("elsewhere"):
+        return False
+    return bool(record["by"] in ("dataset", "batches") and record["first"] > max(0.5 * record["main"], TOO_SHORT))
+
+
+def _computes(record: Mapping[str, Any]) -> bool:
+    """Whether it is known that a script does not wait for its input."""
+    steps = record["wait"] + record["between"]
+    if unsure(record) or most_waiting(record) > _WAITS or saving(record) > _SAVES * steps or python_between(record) > _SAVES:
+        return False
+    if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
+        # it waited before its steps began
+        return False
+    if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
+        return False
+    if standing(record)[1] > _SAVES or _idles(record):
+        return False
+    if record["by"] in _MEASURED:
+        return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
+    if record["by"] == "call":
+        return bool(record["outside"] <= _SAVES * steps)
+    # what stands between the batches may be reading, too
+    return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) >= 1 - _SAVES
+
+
+def in_tensorflow(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread was in TensorFlow, or Keras."""
+    return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _TENSORFLOW))
+
+
+def in_pandas(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread was in pandas."""
+    return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] == "pandas"))
+
+
+def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
+    """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
+    lines = [
+        line
+        for line in record["lines"]
+        if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW, *_timed(record))
+    ]
+    if record["by"] != "dataset" or record["looks"] < ENOUGH or not lines:
+        return "", 0.0
+    most = max(lines, key=lambda line: float(line["share"]))
+    return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
+
+
+def standing(record: Mapping[str, Any]) -> Tuple[str, float]:
+    """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
+    in which it stands at such lines; "": there is none."""
+    lines = [
+        line
+        for line in record["lines"]
+        # the head of a loop waits for the input, or lets go of batches
+        if line["main"] and line["in"] not in _TENSORFLOW and line.get("does") != "loops" and line.get("computes", 1.0) < 0.5
+    ]
+    steps = float(record["wait"] + record["between"])
+    if record["looks"] < ENOUGH or not lines or steps <= 0:
+        return "", 0.0
+    most = max(lines, key=lambda line: float(line["share"]))
+    # what is written is timed, and has words of its own
+    share = sum(float(line["share"]) for line in lines) - saving(record) / steps
+    return blame.place(most["at"]) + (f" ({most['in']})" if most["in"] else ""), max(0.0, min(1.0, share))
+
+
+def _idles(record: Mapping[str, Any]) -> bool:
+    """Whether neither the processor computes, nor a card: what the script waits for is none of them. Where nobody has looked at cards, a script that waits in TensorFlow may
+    wait for one, if there is one."""
+    used = record.get("used")
+    if used is None or used >= _LITTLE_USED:
+        return False
+    if record["busy"] is not None:
+        return bool(record["busy"] < _BUSY)
+    if record.get("cards") is False:
+        return True
+    return bool(record["looks"] >= ENOUGH and _waits_for_values(record) < _WAITS_FOR_VALUE)
+
+
+def _waits_for_values(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread waits in TensorFlow, as for a card's value."""
+    return float(
+        sum(
+            line["share"]
+            for line in record["lines"]
+            if line["main"]
+            and line.get("does") != "sleeps"
+            and line["in"] in _TENSORFLOW
+            and line.get("computes", 1.0) < 0.5
+            and not _by_rows(line)
+        )
+    )
+
+
+def saving(record: Mapping[str, Any]) -> float:
+    """Seconds of what is neither reading nor computing, as far as it is timed."""
+    return float(sum(record["spent"].get(what, 0.0) for what in SAVING))
+
+
+def python_between(record: Mapping[str, Any]) -> float:
+    """Of a loop over batches whose steps call TensorFlow's functions: the share of the time that is neither waiting, nor in one of these, nor timed
+    otherwise: Python, or operations one by one. 0: nobody knows."""
+    within = record.get("within" if record["by"] == "dataset" else "calls", {})
+    steps = float(record["wait"] + record["between"])
+    # a loop that calls none, or seldom, may train by operations one by one
+    if (
+        record["by"] not in ("dataset", "batches")
+        or record.get("elsewhere")
+        or steps <= 0
+        or within.get("calls", 0) < 0.5 * record["batches"]
+    ):
+        return 0.0
+    return max(0.0, float(record["between"]) - float(within["inside"]) - saving(record)) / steps
+
+
+def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
+    looks at it. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
+    lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
+    waits = _waits_for_values(record)
+    # where a loop begins anew, batches are let go of: what waits there is TensorFlow
+    lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
+    own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
+    if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
+        return None
+    # a line that makes tensors may call the step, too, whose time is known
+    inside = float(record.get("within", {}).get("inside", 0.0)) / max(float(record["wait"] + record["between"]), 1e-9)
+    shares: Dict[str, float] = {}
+    for line in own:
+        share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
+        shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
+    most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
+    return {**most, "share": shares[most["at"]]}
+
+
+def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Packages whose time is known otherwise."""
+    return ("tensorboard",) if record["spent"].get("summary") else ()
+
+
+def _by_rows(line: Mapping[str, Any]) -> bool:
+    """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
+    return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
+
+
+def waits_for_threads(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread waited for another thread or process."""
+    return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _WAITING))
+
+
+def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
+    """The line of the script where the main thread was most often outside of TensorFlow, in words, and its share; "": there is none."""
+    lines: List[Mapping[str, Any]] = [
+        line for line in record["lines"] if line["main"] and (line["in"] not in _TENSORFLOW or _by_rows(line))
+    ]
+    shares = {line["at"]: sum(other["share"] for other in lines if other["at"] == line["at"]) for line in lines}
+    if record["looks"] < ENOUGH or not shares:
+        return "", 0.0
+    at = max(shares, key=lambda one: shares[one])
+    packages = [line["in"] for line in lines if line["at"] == at and line["in"] not in ("", *_TENSORFLOW)]
+    return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
+
+
+def reads(record: Mapping[str, Any]) -> bool:
+    """Whether the script was seen to read anything: in a way that is timed, or a table's rows, or through an iterator that it has made."""
+    return bool(record["by"] or record["pipelines"] or {"table", "pipe"} & set(record["spent"]))
+
+
+def told(record: Mapping[str, Any]) -> List[str]:
+    """Where the time went, if nobody knows what is reading and what is not: no sentence, or one."""
+    if record.get("elsewhere"):
+        return [
+            f"{UNSURE}: another thread than the main one reads it; whether it reads ahead of the steps, or makes them, nobody sees"
+        ]
+    if record.get("hidden"):
+        return [f"{UNSURE}: a tf.function goes through a dataset by itself, and how long it waits in there nobody sees"]
+    if not reads(record):
+        return [NOTHING_READ] if record["asked"] else []
+    at, share = busiest(record)
+    if record["by"] not in ("", "batches") or share < _WORTH_NAMING:
+        return []
+    inside = in_tensorflow(record)
+    other = f", {inside:.0%} in TensorFlow" if inside >= 0.05 else ""
+    if record["by"] == "batches":
+        return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time{other}"]
+    return [f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time Python is at {at}{other}"]
+
+
+def not_looked(record: Mapping[str, Any]) -> bool:
+    """Whether steps that draw their batches themselves take long, and no look was asked for."""
+    return record["by"] in INSIDE and not record["known"] and not record["asked"] and record["between"] >= _LONG
+
+
+def look(record: Mapping[str, Any]) -> str:
+    """What would tell more."""
+    if record.get("served"):
+        return "--profile-input in a job of one task"
+    return "a look at more steps" if record["asked"] else "--profile-input (profile_input=20)"
+
+
+#: how such a sentence begins
+UNSURE = "it is not known whether the script waits for its input"
+#: for who asked
+NOTHING_READ = f"{UNSURE}: it was not seen to read any"

@@ -1,0 +1,259 @@
+"""A system in a process of its own: for a file that another library of this process may have open.
+
+A process loses all its locks of a file when any of its libraries closes that file (POSIX), and SQLite locks by them: a program's own `sqlite3`
+and a driver that brings its own SQLite would write at the same time, and lose rows or break the file.
+
+::
+
+    this process                         the other one (`serve`)
+    look | read | check | write ----->   opens the table, or the output
+                                <-----   a schema; `read`: and rows, to the last, which is empty; {"error": ...} whenever it fails
+    append, append, commit      ----->   `write`; each is answered by {}
+    closes the pipe                      it rolls back what was not committed, and ends
+
+What is said is a line of JSON, with the number of bytes (`bytes`) of what comes behind it: a stream of Arrow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner import errors, leftovers
+from akrunner.errors import AkrunnerError, SourceError
+from akrunner.io.sql import heard
+from akrunner.io.systems.base import TableSink, Transaction, Url
+from akrunner.io.table import TableSource
+
+#: modules that bring a SQLite
+_LIBRARIES = ("_sqlite3", "apsw", "pysqlite2", "pysqlite3", "sqlcipher3")
+_SERVER = """
+import json, sys
+sys.path[:] = json.loads(sys.stdin.buffer.readline())
+from akrunner.io.systems import apart
+apart.serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
+_POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: seconds for a rollback; one that is killed is rolled back by whoever opens the file next
+_END_SECONDS = 5.0
+
+
+def needed() -> bool:
+    """Whether another library of this process may have a file of SQLite open."""
+    return any(name in sys.modules for name in _LIBRARIES)
+
+
+class Apart:
+    """The tables of one system. Args: module: of this room."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+        """As `System.open`."""
+        asked = {"url": url, "query": query, "columns": None if columns is None else list(columns)}
+        with self._server({**asked, "do": "look"}) as server:
+            schema = server.hear().schema
+        shown = Url.parse(url).shown
+        reading: List[_Server] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._server({**asked, "do": "read"}) as server:
+                reading.append(server)
+                try:
+                    if server.hear().schema != schema:
+                        raise SourceError(f"source: cannot read {shown}: somebody has written values of another type meanwhile")
+                    while (rows := server.hear()).num_rows:
+                        yield from rows.to_batches()
+                finally:
+                    reading.remove(server)
+
+        def stop() -> None:
+            for server in list(reading):
+                server.kill()
+
+        return TableSource(schema, batches, shown, replayable=True, stop=stop)
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        """As `System.output`."""
+        asked = {"url": url, "overwrite": overwrite}
+        with self._server({**asked, "do": "check"}, schema.empty_table()) as server:
+            server.hear()
+        return TableSink(
+            Url.parse(url).shown, schema, lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()))
+        )
+
+    def _server(self, asked: Dict[str, Any], rows: Optional[pa.Table] = None) -> "_Server":
+        server = _Server()
+        try:
+            server.say({**asked, "module": self._module}, rows)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+
+class _Writing(Transaction):
+    """A transaction of the other process."""
+
+    def __init__(self, server: "_Server") -> None:
+        self._server = server
+        try:
+            server.hear()
+        except BaseException:
+            server.close()
+            raise
+
+    def append(self, rows: pa.Table) -> None:
+        self._server.say({"do": "append"}, rows)
+        self._server.hear()
+
+    def commit(self) -> None:
+        self._server.say({"do": "commit"})
+        self._server.hear()
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class _Server:
+    """The other process, from here; `close` ends it. Raises: OSError: it cannot be started."""
+
+    def __init__(self) -> None:
+        # Ctrl-C is this process's, from the other's first instruction on
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _SERVER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        leftovers.watch(self._process.pid)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+        # if it is gone, what is heard says so
+        with contextlib.suppress(BrokenPipeError):
+            self._to.write(json.dumps(sys.path).encode() + b"\n")
+
+    def __enter__(self) -> "_Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.close()
+
+    def say(self, told: Dict[str, Any], rows: Optional[pa.Table] = None) -> None:
+        """Args: rows: that go with it."""
+        with contextlib.suppress(BrokenPipeError):
+            heard(lambda: _put(self._to, told, rows), self.kill)
+
+    def hear(self) -> pa.Table:
+        """Returns: what was answered, with the columns of nothing where it was nothing. Raises: what went wrong there; RuntimeError: it is gone."""
+        told, rows = heard(lambda: _got(self._from), self.kill)
+        if told is None:
+            raise RuntimeError("the process that has the database open has ended")
+        if "error" in told:
+            kind = getattr(errors, told["kind"], None)
+            raise (kind or RuntimeError)(told["error"])
+        return rows
+
+    def kill(self) -> None:
+        """End it at once; who waits for it hears so."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it, and what was not committed with it."""
+        with contextlib.suppress(BrokenPipeError):
+            self._to.close()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._from.close()
+        leftovers.unwatch(self._process.pid)
+
+
+def _put(stream: IO[bytes], told: Dict[str, Any], rows: Optional[pa.Table] = None) -> None:
+    sink = pa.BufferOutputStream()
+    if rows is not None:
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+    data = sink.getvalue()
+    stream.write(json.dumps({**told, "bytes": data.size}).encode() + b"\n")
+    stream.write(data)
+    stream.flush()
+
+
+def _got(stream: IO[bytes]) -> "Tuple[Optional[Dict[str, Any]], pa.Table]":
+    """(None, no rows): whoever spoke is gone."""
+    nothing = pa.table({})
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        return None, nothing
+    told: Dict[str, Any] = json.loads(line)
+    data = stream.read(told["bytes"])
+    if len(data) < told["bytes"]:
+        return None, nothing
+    if not data:
+        return told, nothing
+    with pa.ipc.open_stream(data) as reader:
+        return told, reader.read_all()
+
+
+def serve(asks: IO[bytes], answers: IO[bytes]) -> None:
+    """The other process: do what is asked for until nobody asks. Args: asks, answers: the pipes."""
+    # what a library prints is no answer
+    answers = os.fdopen(os.dup(answers.fileno()), "wb")
+    os.dup2(2, 1)
+    try:
+        told, rows = _got(asks)
+        if told is not None:
+            _serve(told, rows, asks, lambda rows: _put(answers, {}, rows))
+    except BrokenPipeError:
+        pass
+    except Exception as e:
+        with contextlib.suppress(BrokenPipeError):
+            _put(answers, {"error": str(e), "kind": type(e).__name__ if isinstance(e, AkrunnerError) else ""})
+    # a pipe that nobody reads is not flushed again
+    os._exit(0)
+
+
+def _serve(told: Dict[str, Any], rows: pa.Table, asks: IO[bytes], answer: Callable[[Optional[pa.Table]], None]) -> None:
+    system = importlib.import_module(f"akrunner.io.systems.{told['module']}").SYSTEM
+    if told["do"] in ("look", "read"):
+        table = system.open(told["url"], told["query"], told["columns"])
+        answer(table.schema.empty_table())
+        if told["do"] == "read":
+            for batch in table.open():
+                if batch.num_rows:
+                    answer(pa.Table.from_batches([batch]))
+            answer(table.schema.empty_table())
+        return
+    sink = system.output(told["url"], rows.schema, told["overwrite"])
+    if told["do"] == "check":
+        answer(None)
+        return
+    transaction = sink.begin()
+    try:
+        answer(None)
+        while (said := _got(asks))[0] is not None:
+            if said[0]["do"] == "append":
+                transaction.append(said[1])
+            else:
+                transaction.commit()
+            answer(None)
+    finally:
+        transaction.close()

@@ -1,0 +1,56 @@
+"""What is sent to the cluster with each job."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from zipimport import zipimporter
+
+import pytest
+
+from akrunner.engines.flink.host.client import brings_python, write_package
+from akrunner.engines.flink.host.rest import Address
+from tests.unit.engines.flink.host.test_rest import answering, saying
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> str:
+    path = str(tmp_path / "akrunner.zip")
+    write_package(path)
+    return path
+
+
+def test_python_reads_bytecode_there(package: str) -> None:
+    room = zipimporter(f"{package}/akrunner/engines/flink/taskmanager")
+    assert room.get_filename("agent").endswith("agent.pyc")
+    assert "def work(" in (room.get_source("agent") or ""), "traces show lines"
+    assert room.get_code("agent").co_names
+
+
+def test_python_of_another_version_reads_text(package: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(package) as ours, zipfile.ZipFile(other, "w") as theirs:
+        for name in ours.namelist():
+            data = ours.read(name)
+            theirs.writestr(name, b"\0\0\r\n" + data[4:] if name.endswith(".pyc") else data)
+    room = zipimporter(f"{other}/akrunner/engines/flink/taskmanager")
+    assert room.get_filename("agent").endswith("agent.py")
+    assert room.get_code("agent").co_names
+
+
+@pytest.mark.parametrize(
+    ("body", "brings"),
+    [
+        (b'{"classpath": ["/opt/flink/lib/flink-dist-2.3.0.jar", "/opt/flink/lib/flink-python-2.3.0.jar"]}', False),
+        (b'{"classpath": ["/opt/flink/lib/flink-dist-2.3.0.jar", "/flink-python-2.3.0.jar/other.jar"]}', True),
+        (b'{"classpath": 3}', True),
+        (b"<html>", True),
+    ],
+)
+def test_a_job_brings_flinks_python_where_it_is_not_known_to_be_there(body: bytes, brings: bool) -> None:
+    with answering(saying(body)) as master:
+        assert brings_python(Address.of(master)) is brings
+
+
+def test_a_cluster_within_the_process_has_it() -> None:
+    assert not brings_python(None)

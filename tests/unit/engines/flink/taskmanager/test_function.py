@@ -1,0 +1,76 @@
+"""What a place of a detached job does when its host has gone: the host's own subtask, which knows why, is heard first."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from akrunner.engines.flink.keys import Door, Keys
+from akrunner.engines.flink.taskmanager import agent, hosting
+
+
+@pytest.fixture
+def function(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, without PyFlink."""
+    datastream = types.ModuleType("pyflink.datastream")
+    vars(datastream).update(ProcessFunction=object, RuntimeContext=object)
+    monkeypatch.setitem(sys.modules, "pyflink", types.ModuleType("pyflink"))
+    monkeypatch.setitem(sys.modules, "pyflink.datastream", datastream)
+    spec = importlib.util.spec_from_file_location("function", Path(agent.__file__).with_name("function.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def hosted(function: Any) -> Any:
+    made = function.HostedSubtask({"token": "token"})
+    made.open(types.SimpleNamespace(get_index_of_this_subtask=lambda: 3, get_attempt_number=lambda: 0))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("error", "waits"),
+    [
+        (agent.SubmitterGone("the submitter has gone"), True),
+        (ConnectionResetError(104, "Connection reset by peer"), True),
+        (BrokenPipeError(32, "Broken pipe"), True),
+        (agent.JobFailed("in the host's own words"), False),
+    ],
+)
+def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
+    function: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, waits: bool
+) -> None:
+    slept: List[float] = []
+
+    door = Door("127.0.0.1", 1, 2, Keys("token"))
+
+    def lost(*given: object, **who: object) -> None:
+        assert given == (door,) and who == {"subtask": 3, "attempt": 0}
+        raise error
+
+    monkeypatch.setattr(hosting, "reached", lambda told, keys: door if keys == Keys("token") else None)
+    monkeypatch.setattr(agent, "work", lost)
+    monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
+    with pytest.raises(type(error)) as caught:
+        hosted(function).process_element("where it is", None)
+    assert caught.value is error
+    assert slept == ([function._HOST_SECONDS] if waits else [])
+
+
+def test_so_is_it_before_a_place_that_never_reaches_the_host(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: List[float] = []
+
+    def gone(told: str, keys: Keys) -> None:
+        raise OSError("the job's host does not answer")
+
+    monkeypatch.setattr(hosting, "reached", gone)
+    monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
+    with pytest.raises(OSError, match="does not answer"):
+        hosted(function).process_element("where it was", None)
+    assert slept == [function._HOST_SECONDS]
