@@ -23,7 +23,7 @@ from akrunner.errors import WriteError
 from akrunner.foreign import redacted, underway
 from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
-from akrunner.packing import copies, dataset, images, leftout, pictures, ranks
+from akrunner.packing import copies, images, leftout, pictures, ranks
 from akrunner.packing.described import words_of
 from akrunner.packing.index import (
     CLASS,
@@ -45,7 +45,7 @@ from akrunner.packing.progress import Meter
 from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
-from akrunner.packing.state import INDEX, PLAN, State
+from akrunner.packing.state import INDEX, State
 from akrunner.packing.texts import other_text
 
 #: of files that are read, or written, together
@@ -216,9 +216,8 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
                     LABEL, array_of(plan.label[plan.order[some]])
                 )
                 writer.write_table(batch.cast(schema))
-        dataset.write(
-            folder,
-            PLAN,
+        state.save(
+            part,
             {
                 **about,
                 "columns": words_of(schema_of(about["kind"], bool(about["labels"]), index.extra)),

@@ -109,6 +109,7 @@ def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
 
 def _dry(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
     _same(given, settings, state, overwrite)
+    given.said += state.lost()
     return (
         filejob.planned_only(given, settings, state, overwrite)
         if given.is_files

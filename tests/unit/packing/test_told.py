@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 from typing import Callable
@@ -77,6 +78,96 @@ def test_what_was_begun_and_is_damaged_is_begun_anew(tmp_path: Path, harm: str) 
     assert akrunner.pack(source, out).rows == 3
 
 
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_no_changed_bit_of_what_is_kept_goes_unnoticed(tmp_path: Path, kind: str) -> None:
+    source, out, rng = _texts(tmp_path / "in"), tmp_path / "out", random.Random(7)
+    if kind == "rows":
+        source = tmp_path / "t.csv"
+        source.write_text("a\n1\n")
+    akrunner.pack(source, out)
+    for name in ("index.arrow", "plan.json"):
+        path = out / ".pack" / "0001" / name
+        whole = path.read_bytes()
+        places = [rng.randrange(len(whole)) for _ in range(25)]
+        # of the name of a file
+        places += [at for at in (whole.find(b"a/1.txt"), whole.find(b"t.csv")) if at >= 0]
+        for at in places:
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :])
+            with pytest.raises(akrunner.SinkError, match=f"{name} is damaged; bring it back, or .* overwrite=True"):
+                akrunner.pack(source, out)
+        path.write_bytes(whole)
+        assert akrunner.pack(source, out).warnings == []
+
+
+def test_a_shard_whose_record_is_damaged_is_written_again(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in", *(f"a/{i}.txt" for i in range(40))), tmp_path / "out"
+    (source / "a" / "40.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out, split="0.5,0.5")
+    (record,) = (out / ".pack" / "0001").glob("*.tfrecord.json")
+    record.write_bytes(record.read_bytes().replace(b'"rows": ', b'"rows": 9'))
+    (source / "a" / "40.txt").write_text("good")
+    assert akrunner.pack(source, out, split="0.5,0.5").total_rows == 41
+    other = akrunner.pack(source, tmp_path / "other", split="0.5,0.5")
+    assert akrunner.pack(source, out, split="0.5,0.5").splits == other.splits
+
+
+DESCRIPTIONS: "dict[str, Callable[[Path], object]]" = {
+    "gone": lambda path: path.unlink(),
+    "cut short": lambda path: os.truncate(path, 300),
+    "empty": lambda path: path.write_text(""),
+    "other": lambda path: path.write_text("[1]"),
+    "no words": lambda path: path.write_text("{}"),
+    "another maker": lambda path: path.write_text(path.read_text().replace("akrunner pack", "akrunner pbck")),
+    "another version": lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 3')),
+    "another number": lambda path: path.write_text(path.read_text().replace('"rows": 2', '"rows": 6')),
+}
+
+
+@pytest.mark.parametrize("harm", DESCRIPTIONS)
+def test_the_description_is_written_again_and_nothing_is_packed_twice(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    path = out / "dataset.json"
+    whole, shard = path.read_bytes(), (out / "all" / "00000.tfrecord").stat()
+    DESCRIPTIONS[harm](path)
+    harmed = path.read_bytes() if path.exists() else None
+    what = "was gone" if harm == "gone" else "was damaged"
+    dry = akrunner.pack(source, out, dry_run=True)
+    assert dry.rows == 0 and any(f"dataset.json {what}; a run writes it again" in one for one in dry.warnings)
+    assert (path.read_bytes() if path.exists() else None) == harmed, "a dry run writes nothing"
+    done = akrunner.pack(source, out)
+    assert done.rows == 0 and any(f"dataset.json {what}, and was written again" in one for one in done.warnings)
+    assert path.read_bytes() == whole and (out / "all" / "00000.tfrecord").stat().st_mtime_ns == shard.st_mtime_ns
+    assert akrunner.pack(source, out).warnings == []
+    _texts(source, "a/3.txt")
+    assert (akrunner.pack(source, out).rows, akrunner.pack(source, out).total_rows) == (1, 3)
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut short"])
+def test_a_description_that_nothing_can_write_again_is_told(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    (out / ".pack" / "dataset.json").unlink()
+    assert akrunner.pack(source, out).warnings == [] and (out / ".pack" / "dataset.json").exists(), "it is kept again"
+    DESCRIPTIONS[harm](out / "dataset.json")
+    os.truncate(out / ".pack" / "dataset.json", 100)
+    what = "is gone" if harm == "gone" else "is damaged"
+    for overwrite in (False, True):
+        with pytest.raises(
+            akrunner.SinkError, match=rf"dataset\.json {what}, and \.pack has nothing .* bring it back, or name another"
+        ):
+            akrunner.pack(source, out, overwrite=overwrite)
+
+
+def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    shutil.rmtree(out / ".pack")
+    with pytest.raises(akrunner.SinkError, match=r"what pack keeps in .*/\.pack is gone, .* bring it back, or name another"):
+        akrunner.pack(source, out)
+
+
 @pytest.mark.parametrize("left", [None, "", "{}"])
 def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | None") -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
@@ -89,6 +180,7 @@ def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | Non
 
     about = json.loads((out / "dataset.json").read_text())
     (out / "dataset.json").write_text(json.dumps({**about, "labels": None}))
+    (out / ".pack" / "dataset.json").unlink()
     (out / "labels.json").unlink()
     with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
         akrunner.pack(source, out)
