@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akrunner.arrays import Octets
+from akrunner.packing import png
 from akrunner.packing.result import counted
 
 U8 = NDArray[np.uint8]
@@ -38,8 +39,6 @@ MOST_PIXELS = 1 << 29
 _PIXELS_A_BYTE = 2048
 #: bytes of a PNG besides its compressed pixels: what it begins with, its header, the frame of one piece of pixels, its end; and what deflate makes of one byte
 _PNG_AROUND, _INFLATED = 57, 1032
-#: a PNG's type of colour -> numbers a pixel, and the bits each may have
-_COLOURS = {0: (1, (1, 2, 4, 8, 16)), 2: (3, (8, 16)), 3: (1, (1, 2, 4, 8)), 4: (2, (8, 16)), 6: (4, (8, 16))}
 #: what a GIF has besides its table of colours: its header, that of a picture, and blocks of pixels of which one is empty
 _GIF_AROUND = 13 + 10 + 1 + 1
 #: markers of a JPEG's size that say it is lossless, or made of several (hierarchical)
@@ -94,11 +93,15 @@ def look(datas: Sequence[Optional[Octets]]) -> Looked:
 def _odd_png(data: Octets, height: int, width: int) -> str:
     """Why nothing can be decoded of a PNG with a header, "": something can, as far as that says."""
     head = bytes(data[:33])
-    numbers_a_pixel, bits = _COLOURS.get(head[25], (0, ()))
+    numbers_a_pixel, bits = png.COLOURS.get(head[25], (0, ()))
     if zlib.crc32(head[12:29]) != int.from_bytes(head[29:33], "big"):
         return "a damaged PNG: the checksum of its header is another one"
     if head[24] not in bits:
         return f"a damaged PNG: its header says {head[24]} bits of the colours {head[25]}"
+    if bytes(head[8:12]) != b"\0\0\0\r" or head[26] or head[27] or head[28] > 1:
+        return "a damaged PNG: its header says that it is made as none is"
+    if max(height, width) > png.MOST_SIDE:
+        return f"a PNG of {width:,} x {height:,} pixels, more than {png.MOST_SIDE:,} on a side, {NOT_DECODED}"
     if len(data) <= _PNG_AROUND:
         return "a PNG that is cut short"
     if height * width * numbers_a_pixel * head[24] // 8 > (len(data) - _PNG_AROUND) * _INFLATED:
