@@ -96,7 +96,8 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 @dataclass
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
-    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too; sampled: files
+    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; takes: [rows of the index] bytes of a shard that each
+    takes, about; several: rows whose file another row has, too; sampled: files
     that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed."""
 
     order: I64
@@ -104,6 +105,7 @@ class Plan:
     label: NDArray[np.int32]
     shards: List[Dict[str, Any]]
     dealt: List[int]
+    takes: I64
     several: int = 0
     sampled: int = 0
     problems: Dict[int, Tuple[str, str]] = field(default_factory=dict)
@@ -156,7 +158,9 @@ def planned(
             file = name_of(name, i) + ending(settings.form)
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    return Plan(order, split, label, shards, dealt.tolist(), max(0, several - max(0, without - 1)), sampled, problems)
+    takes = np.empty(rows, np.int64)
+    takes[order] = sizes + _AROUND
+    return Plan(order, split, label, shards, dealt.tolist(), takes, max(0, several - max(0, without - 1)), sampled, problems)
 
 
 def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, Dict[int, Tuple[str, str]]]:

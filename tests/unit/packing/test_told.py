@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -319,3 +319,25 @@ def test_files_that_are_nearly_as_large_as_a_shard_are_not_cut(tmp_path: Path) -
     akrunner.pack(source, tmp_path / "out", shard_size=128_000)
     (split,) = json.loads((tmp_path / "out" / "dataset.json").read_text())["splits"].values()
     assert sorted(one["rows"] for one in split["files"]) == [1] * 6 + [2] * 2
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "arrow"])
+def test_bytes_are_those_of_the_output_also_of_a_dry_run(tmp_path: Path, form: Literal["tfrecord", "arrow"]) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    for path in source.rglob("*.txt"):
+        path.write_bytes(b"x" * 100_000)
+    would = akrunner.pack(source, out, format=form, dry_run=True)
+    done = akrunner.pack(source, out, format=form)
+    there = [path.stat().st_size for path in (out / "all").iterdir()]
+    assert done.bytes == sum(there) and abs(would.bytes - done.bytes) < 3000
+    assert (
+        akrunner.pack(source, out, format=form, dry_run=True).bytes
+        == akrunner.pack(source, out, format=form).bytes
+        == done.bytes
+    )
+    _texts(source, "a/3.txt")
+    (source / "a" / "3.txt").write_bytes(b"x" * 100_000)
+    assert (
+        abs(akrunner.pack(source, out, format=form, dry_run=True).bytes - akrunner.pack(source, out, format=form).bytes) < 3000
+    )
+    assert abs(akrunner.pack(source, out, format=form, dry_run=True, overwrite=True).bytes - 300_000) < 3000
