@@ -40,7 +40,7 @@ from akrunner.packing.index import (
     text_of,
     truths,
 )
-from akrunner.packing.pool import Batch, Pool
+from akrunner.packing.pool import NO_PATH, Batch, Pool
 from akrunner.packing.progress import Meter
 from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
@@ -86,6 +86,8 @@ def work_of(kind: str, settings: Settings) -> Optional[Callable[[bytes], Tuple[b
 
 def _text(data: bytes) -> Tuple[bytes, str]:
     text = data.removeprefix(b"\xef\xbb\xbf")
+    if not text:
+        return b"", "it is empty, but for a byte order mark"
     try:
         text.decode()
     except UnicodeDecodeError as e:
@@ -191,7 +193,8 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64
 def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> Dict[int, Tuple[str, str]]:
     """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
     sizes = numbers(index.table.column(SIZE))
-    near = ~truths(pc.match_substring(index.table.column(NAME), "://"))
+    paths = index.table.column(NAME)
+    near = ~truths(pc.match_substring(paths, "://"))
     odd = ((sizes <= 0) & near) | (sizes > most) | (classes & (label < 0))
     broken = index.table.filter(array_of(odd))
     whys = []
@@ -199,7 +202,8 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
         if sizes[row] > most:
             why = too_large(int(sizes[row]), most)
         elif near[row] and sizes[row] <= 0:
-            why = "it is empty" if not sizes[row] else "it is not there, or no file"
+            none = "it is not there, or no file" if paths[row].as_py() else NO_PATH
+            why = none if sizes[row] else "it is empty"
         else:
             why = "the list says no class for it"
         whys.append(why)

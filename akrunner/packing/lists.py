@@ -200,9 +200,10 @@ def _batch(
 ) -> pa.RecordBatch:
     """Args: first: which row of the list it begins with."""
     given = pc.fill_null(pc.cast(batch.column(paths), pa.large_string()), "")
-    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/)", r"\2"), "")
+    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/|\z)", r"\2"), "")
     if prefix:
-        relative = pc.invert(pc.match_substring(names, "://"))
+        # what is empty is no path, wherever others lie
+        relative = pc.and_(pc.invert(pc.match_substring(names, "://")), pc.not_equal(names, ""))
         names = pc.if_else(
             relative,
             pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), names, pa.scalar("", pa.large_string())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -245,7 +246,7 @@ def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(t
     source = _texts(tmp_path / "in", "0.txt")
     (source / "list.csv").write_text('path,n\n0.txt,1\n,2\n" 4.txt",3\n"4.txt ",4\n" http://nowhere.invalid/x.txt",5\n')
     told = {
-        "(no path)": "there is no such file (row 1 of the list)",
+        "(no path)": "its path is empty (row 1 of the list)",
         " 4.txt": "there is no such file (row 2 of the list, where a blank stands before the path)",
         "4.txt ": "there is no such file (row 3 of the list, where a blank stands behind the path)",
         " http://nowhere.invalid/x.txt": "it is no URL (row 4 of the list, where a blank stands before the path)",
@@ -261,7 +262,7 @@ def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(t
     (source / "list.csv").write_text('path,n\n,2\n0.txt,1\n" 4.txt",3\n')
     done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given)
     assert (done.rows, done.skipped_rows, done.skipped_before) == (0, 2, 2)
-    assert dict(done.skipped)["(no path)"] == "there is no such file (row 0 of the list)"
+    assert dict(done.skipped)["(no path)"] == "its path is empty (row 0 of the list)"
     assert "row 1" not in (bad_rows / "bad_rows.csv").read_text()
 
 
@@ -341,3 +342,41 @@ def test_bytes_are_those_of_the_output_also_of_a_dry_run(tmp_path: Path, form: L
         abs(akrunner.pack(source, out, format=form, dry_run=True).bytes - akrunner.pack(source, out, format=form).bytes) < 3000
     )
     assert abs(akrunner.pack(source, out, format=form, dry_run=True, overwrite=True).bytes - 300_000) < 3000
+
+
+def test_a_path_that_is_empty_is_told_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "l.csv").write_text('path,x\na.txt,1\n"",2\n"  ",3\nfile://,4\nb.txt,5\n')
+    done = akrunner.pack(tmp_path / "l.csv", tmp_path / "out", kind="texts", bad_rows="skip")
+    assert done.rows == 1 and sorted(done.skipped) == [
+        ("  ", "there is no such file (row 2 of the list, where the path is nothing but blanks)"),
+        ("(no path)", "its path is empty (row 1 of the list)"),
+        ("(no path)", "its path is empty (row 3 of the list)"),
+        ("b.txt", "there is no such file (row 4 of the list)"),
+    ]
+    # also where paths are below a URL, and before anything is read
+    (tmp_path / "l.csv").write_text('path,x\n"",2\ns3://,3\n')
+    for dry_run in (True, False):
+        with contextlib.nullcontext() if dry_run else pytest.raises(akrunner.ReadError) as caught:
+            done = akrunner.pack(
+                tmp_path / "l.csv",
+                tmp_path / "o",
+                kind="texts",
+                paths="path",
+                paths_in="http://127.0.0.1:9/d",
+                bad_rows="skip",
+                dry_run=dry_run,
+            )
+        said = str(caught.value) if caught is not None else " ".join(done.warnings)
+        assert "(no path): its path is empty (row 0 of the list)" in said
+
+
+def test_a_text_without_a_character_is_broken_with_and_without_a_byte_order_mark(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in")
+    (source / "a" / "3.txt").write_bytes(b"")
+    (source / "a" / "4.txt").write_bytes(b"\xef\xbb\xbf")
+    (source / "a" / "5.txt").write_bytes(b"\xef\xbb\xbfx")
+    (source / "a" / "6.txt").write_bytes(b"\n")
+    done = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+    assert sorted(done.skipped) == [("a/3.txt", "it is empty"), ("a/4.txt", "it is empty, but for a byte order mark")]
+    assert done.rows == 4
