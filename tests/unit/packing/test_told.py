@@ -6,10 +6,12 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 from pathlib import Path
-from typing import Callable, Literal
+from typing import Any, Callable, Dict, Literal, Optional
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -380,3 +382,61 @@ def test_a_text_without_a_character_is_broken_with_and_without_a_byte_order_mark
     done = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
     assert sorted(done.skipped) == [("a/3.txt", "it is empty"), ("a/4.txt", "it is empty, but for a byte order mark")]
     assert done.rows == 4
+
+
+def test_old_lines_are_told_by_pack(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"a\rb\rc\r")
+    done = akrunner.pack(tmp_path / "a.txt", tmp_path / "out")
+    assert done.rows == 1 and any("CR alone" in one for one in done.warnings)
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "words"),
+    [
+        (
+            {"a": ["x"], "b": [1]},
+            {},
+            r"of its columns \('a', 'b'\) none has a name of such a column \(path, .*paths= \(--paths\) names",
+        ),
+        (
+            {"path": ["x.txt"], "b": [1]},
+            {},
+            "'path' has a name of such a column, and values that do not look like images.* kind='texts'",
+        ),
+        ({"path": ["x.jpg"]}, {"kind": "rows"}, "packs the table itself"),
+    ],
+)
+def test_where_paths_in_is_for_nothing_the_columns_are_named(
+    tmp_path: Path, table: Dict[str, Any], given: Dict[str, Any], words: str
+) -> None:
+    with pytest.raises(akrunner.ConfigError, match=f"paths_in= .*{words}"):
+        akrunner.pack(pa.table(table), tmp_path / "out", paths_in=tmp_path, **given)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            pa.array([1, 2], pa.date32()),
+            r"column 'label' is date32\[day\], and packed as it is: classes are .*CAST\(label AS VARCHAR\)",
+        ),
+        (pa.array([b"a", b"b"]), "column 'label' is binary"),
+        (pa.array([1.0, 0.0], pa.float32()), "column 'label' is float"),
+        (pa.array([[1], [2]]), "column 'label' is list"),
+        (pa.array([1, 2]), None),
+        (pa.array(["a", "b"]), None),
+    ],
+)
+def test_a_column_of_classes_of_which_none_are_made_is_told(tmp_path: Path, values: pa.Array, words: Optional[str]) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(name)
+    pq.write_table(pa.table({"path": ["a.txt", "b.txt"], "label": values}), tmp_path / "t.parquet")
+    for number, kind in enumerate(("rows", "texts")):
+        done = akrunner.pack(tmp_path / "t.parquet", tmp_path / f"out{number}", kind=kind)  # type: ignore[arg-type]
+        told = [one for one in done.warnings if "column 'label'" in one]
+        assert bool(done.labels) == (words is None) and len(told) == (words is not None)
+        assert all(re.search(str(words), one) for one in told)
+        assert (
+            akrunner.pack(tmp_path / "t.parquet", tmp_path / f"out{number}", kind=kind, label="none", overwrite=True).labels
+            == []
+        )  # type: ignore[arg-type]
