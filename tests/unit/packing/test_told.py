@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from akrunner.packing import dataset
 
 
 @pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
@@ -440,3 +441,31 @@ def test_a_column_of_classes_of_which_none_are_made_is_told(tmp_path: Path, valu
             akrunner.pack(tmp_path / "t.parquet", tmp_path / f"out{number}", kind=kind, label="none", overwrite=True).labels
             == []
         )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("what", ["first", "new files", "anew"])
+def test_stopped_between_the_copy_of_the_description_and_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, again: bool
+) -> None:
+    source, out, other = _texts(tmp_path / "in"), tmp_path / "out", tmp_path / "other"
+    if what != "first":
+        akrunner.pack(source, out)
+        _texts(source, "a/3.txt")
+    overwrite = what == "anew"
+
+    def stopped(folder: str, name: str, value: Any) -> None:
+        if name == "dataset.json":
+            raise KeyboardInterrupt
+        written(folder, name, value)
+
+    written = dataset.write
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(dataset, "write", stopped)
+        akrunner.pack(source, out, overwrite=overwrite)
+    akrunner.pack(source, out, overwrite=overwrite and again)
+    expected = akrunner.pack(source, other)
+    done = akrunner.pack(source, out)
+    assert (done.rows, done.total_rows, done.splits, done.warnings) == (0, expected.total_rows, expected.splits, [])
+    assert (out / "all").is_dir() and len(list((out / "all").iterdir())) == done.shards
+    assert json.loads((out / "dataset.json").read_text())["splits"]["all"]["rows"] == expected.total_rows
