@@ -117,36 +117,51 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
 
     Returns: (the encoded image, ""), or (nothing, what is wrong with it).
     """
-    from PIL import Image, ImageOps
-
     try:
         why = _why_not(data)
+        if not data.startswith(_PNG) or why:
+            return _made(data, size, why), ""
         # Pillow takes what TensorFlow refuses, and makes a picture of it that is not whole
-        if data.startswith(_PNG) and not why and (odd := png.fault(data)):
+        if odd := png.fault(data):
             raise _Refused(odd)
-        with _opened(data, why) as image:
-            jpeg = image.format in ("JPEG", "MPO")
-            if jpeg:
-                # decodes no more than is needed; the size EXIF turns round is asked for the longer way
-                longer = max(size) * 2
-                image.draft(None, (longer, longer))
-            with _turns.of(image):
-                # where nothing is to be turned, no second image is made
-                ImageOps.exif_transpose(image, in_place=True)
-                whole = _plain(image, jpeg)
-                if whole.size != (size[1], size[0]):
-                    whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
-            out = io.BytesIO()
-            if jpeg:
-                whole.save(out, "JPEG", quality=_QUALITY)
-            else:
-                whole.save(out, "PNG")
-            return out.getvalue(), ""
+        try:
+            return _made(data, size, ""), ""
+        except MemoryError:
+            raise
+        except Exception:
+            # and it fails for words and numbers beside the picture, which TensorFlow does not read
+            with contextlib.suppress(Exception):
+                return _made(png.plain(data, (b"tRNS",)), size, ""), ""
+            return _made(png.plain(data), size, ""), ""
     except MemoryError:
         # no fault of the image
         raise
     except Exception as e:
         return b"", _words(e)
+
+
+def _made(data: bytes, size: Tuple[int, int], why: str) -> bytes:
+    """As `resized`. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
+    from PIL import Image, ImageOps
+
+    with _opened(data, why) as image:
+        jpeg = image.format in ("JPEG", "MPO")
+        if jpeg:
+            # decodes no more than is needed; the size EXIF turns round is asked for the longer way
+            longer = max(size) * 2
+            image.draft(None, (longer, longer))
+        with _turns.of(image):
+            # where nothing is to be turned, no second image is made
+            ImageOps.exif_transpose(image, in_place=True)
+            whole = _plain(image, jpeg)
+            if whole.size != (size[1], size[0]):
+                whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        out = io.BytesIO()
+        if jpeg:
+            whole.save(out, "JPEG", quality=_QUALITY)
+        else:
+            whole.save(out, "PNG")
+        return out.getvalue()
 
 
 class _Refused(Exception):

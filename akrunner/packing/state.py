@@ -277,6 +277,9 @@ class State:
         """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
         path, index = (os.path.join(self.folder(part), name) for name in (PLAN, INDEX))
         plan = sealed.read(path)
+        if plan is None and os.path.lexists(path) and isinstance(older := self._read(path), dict):
+            if _SAID <= older.keys() and "checksum" not in older:
+                return f"{path} has no checksum, as an earlier akrunner has written it"
         if plan is None or not _SAID <= plan.keys():
             return f"{path} {'is damaged' if os.path.lexists(path) else 'is gone'}"
         if not os.path.lexists(index):

@@ -103,6 +103,15 @@ def test_no_changed_bit_of_what_is_kept_goes_unnoticed(tmp_path: Path, kind: str
         assert akrunner.pack(source, out).warnings == []
 
 
+def test_what_an_earlier_akrunner_has_packed_is_told(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    plan = out / ".pack" / "0001" / "plan.json"
+    plan.write_text(json.dumps({key: one for key, one in json.loads(plan.read_text()).items() if key != "checksum"}))
+    with pytest.raises(akrunner.SinkError, match="plan.json has no checksum, as an earlier akrunner .* overwrite=True"):
+        akrunner.pack(source, out)
+
+
 def test_a_shard_whose_record_is_damaged_is_written_again(tmp_path: Path) -> None:
     source, out = _texts(tmp_path / "in", *(f"a/{i}.txt" for i in range(40))), tmp_path / "out"
     (source / "a" / "40.txt").write_bytes(b"\xff")
