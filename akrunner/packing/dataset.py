@@ -12,7 +12,6 @@ from akrunner.errors import SchemaError
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
-from akrunner.leftovers.private import private_file
 from akrunner.schema import feature_kind, is_list
 from akrunner.wire.features import KINDS
 
@@ -130,19 +129,19 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
 
 
 def read(folder: str) -> Optional[Dict[str, Any]]:
-    """None if there is none."""
+    """None: there is none; {}: it holds something else. Raises: ValueError, RecursionError: it is damaged."""
     try:
         with open(os.path.join(folder, DESCRIPTION), encoding="utf-8") as stream:
             found = json.load(stream)
     except FileNotFoundError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
-def write(folder: str, name: str, value: Any, private: bool = False) -> None:
-    """A JSON file, whole or not at all. Args: private: only its owner may read it."""
+def write(folder: str, name: str, value: Any) -> None:
+    """A JSON file, whole or not at all."""
     partial = os.path.join(folder, f".{name}.partial")
-    with private_file(partial, encoding="utf-8") if private else open(partial, "w", encoding="utf-8") as stream:
+    with open(partial, "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, ensure_ascii=False)
         stream.write("\n")
         stream.flush()

@@ -18,12 +18,12 @@ from akrunner.foreign import underway
 from akrunner.io import hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
-from akrunner.packing import dataset, ranks
+from akrunner.packing import ranks
 from akrunner.packing.described import check_values, words_of
 from akrunner.packing.index import NAME, numbered, plain_text
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings, ending
-from akrunner.packing.state import INDEX, PLAN, State
+from akrunner.packing.state import INDEX, State
 
 RANK, SPLIT = "\x1frank", "\x1fsplit"
 BUCKETS = "buckets"
@@ -189,7 +189,7 @@ def deal(
                 files = files.filter(pc.invert(pc.is_in(files.column(NAME), value_set=octets_of(empty, pa.large_binary()))))
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
-            dataset.write(home, PLAN, {**about, **plan, "indexed": files is not None}, private=True)
+            state.save(part, {**about, **plan, "indexed": files is not None})
         return True
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)

@@ -18,6 +18,8 @@ from akrunner.schema import feature_kind, is_list, is_text, replaced
 
 #: columns that are named
 _NAMED = 100
+#: of decimals that 64 bits always hold
+_DIGITS = 18
 _DOUBLES = "format='parquet' (--format parquet) keeps doubles"
 
 
@@ -81,6 +83,26 @@ def rounded(schema: pa.Schema, form: str) -> List[str]:
     ]
 
 
+def wider(schema: pa.Schema, form: str) -> List[str]:
+    """What is to be said of whole numbers that Parquet and Arrow keep, and of which a job reads only what 64 bits hold."""
+    names = [field.name for field in schema if _is_wide(field.type)] if not formats.named(form).examples else []
+    if not names:
+        return []
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    are = "is a decimal" if len(names) == 1 else "are decimals"
+    return [
+        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} of more digits than 64 bits hold: the files keep all of them, and a job refuses a larger value; "
+        f"select={replaced(names[0])!r} (--select) makes text of it, here or in the job"
+    ]
+
+
+def _is_wide(data_type: pa.DataType) -> bool:
+    if is_list(data_type):
+        return _is_wide(data_type.value_type)
+    is_whole = pa.types.is_decimal(data_type) and data_type.scale <= 0
+    return bool(is_whole and data_type.precision - data_type.scale > _DIGITS)
+
+
 def _is_double(data_type: pa.DataType) -> bool:
     return _is_double(data_type.value_type) if is_list(data_type) else bool(pa.types.is_float64(data_type))
 
@@ -103,7 +125,7 @@ def _not_held(field: pa.Field, form: str) -> Iterator[str]:
 
 
 def type_words(data_type: pa.DataType, form: str) -> str:
-    """A type as `--input-schema` has it. Of TFRecord files what they hold: floats are of 32 bits there."""
+    """A type as `--input-schema` has it; of Parquet and Arrow files as Arrow has it, where that has no word. Of TFRecord files what they hold: floats are of 32 bits there."""
     if is_list(data_type):
         return f"array<{type_words(data_type.value_type, form)}>"
     if pa.types.is_dictionary(data_type):
@@ -115,8 +137,8 @@ def type_words(data_type: pa.DataType, form: str) -> str:
     row = type_of(data_type)
     if row is not None and row.sql and (row.arrow == data_type or is_text(data_type)):
         return row.name
-    kind = dataset.feature_of("", data_type)
-    # Parquet and Arrow hold what no feature does
+    # Parquet and Arrow keep what has no word as it is: 64 bits do not hold every decimal without digits behind its point
+    kind = dataset.feature_of("", data_type) if formats.named(form).examples else None
     return undeclared(kind).name if kind else str(data_type)
 
 

@@ -161,6 +161,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     before = None if overwrite else state.about
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
+    size = sum(int(split["bytes"]) for split in (before or {}).get("splits", {}).values())
     labels = list((before or {}).get("labels", ()))
     lost = np.zeros(len(new), np.bool_)
     if len(new):
@@ -175,15 +176,15 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         for shard in plan.shards:
             splits[shard["split"]] += int((~lost[plan.order[shard["first"] : shard["end"]]]).sum())
         shards += len(plan.shards)
-    sizes = numbers(new.table.column(SIZE))[~lost]
+        size += int(plan.takes[~lost].sum())
     return Packed(
         state.path,
         given.kind,
         splits,
-        len(sizes),
+        int((~lost).sum()),
         sum(splits.values()),
         shards,
-        int(np.maximum(sizes, 0).sum()),
+        size,
         labels,
         bad.some,
         bad.rows,

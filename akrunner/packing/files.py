@@ -23,7 +23,7 @@ from akrunner.errors import WriteError
 from akrunner.foreign import redacted, underway
 from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
-from akrunner.packing import copies, dataset, images, leftout, pictures, ranks
+from akrunner.packing import copies, images, leftout, pictures, ranks
 from akrunner.packing.described import words_of
 from akrunner.packing.index import (
     CLASS,
@@ -40,12 +40,12 @@ from akrunner.packing.index import (
     text_of,
     truths,
 )
-from akrunner.packing.pool import Batch, Pool
+from akrunner.packing.pool import NO_PATH, Batch, Pool
 from akrunner.packing.progress import Meter
 from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
-from akrunner.packing.state import INDEX, PLAN, State
+from akrunner.packing.state import INDEX, State
 from akrunner.packing.texts import other_text
 
 #: of files that are read, or written, together
@@ -86,6 +86,8 @@ def work_of(kind: str, settings: Settings) -> Optional[Callable[[bytes], Tuple[b
 
 def _text(data: bytes) -> Tuple[bytes, str]:
     text = data.removeprefix(b"\xef\xbb\xbf")
+    if not text:
+        return b"", "it is empty, but for a byte order mark"
     try:
         text.decode()
     except UnicodeDecodeError as e:
@@ -96,7 +98,8 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 @dataclass
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
-    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too; sampled: files
+    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; takes: [rows of the index] bytes of a shard that each
+    takes, about; several: rows whose file another row has, too; sampled: files
     that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed."""
 
     order: I64
@@ -104,6 +107,7 @@ class Plan:
     label: NDArray[np.int32]
     shards: List[Dict[str, Any]]
     dealt: List[int]
+    takes: I64
     several: int = 0
     sampled: int = 0
     problems: Dict[int, Tuple[str, str]] = field(default_factory=dict)
@@ -156,7 +160,9 @@ def planned(
             file = name_of(name, i) + ending(settings.form)
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    return Plan(order, split, label, shards, dealt.tolist(), max(0, several - max(0, without - 1)), sampled, problems)
+    takes = np.empty(rows, np.int64)
+    takes[order] = sizes + _AROUND
+    return Plan(order, split, label, shards, dealt.tolist(), takes, max(0, several - max(0, without - 1)), sampled, problems)
 
 
 def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, Dict[int, Tuple[str, str]]]:
@@ -187,7 +193,8 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64
 def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> Dict[int, Tuple[str, str]]:
     """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
     sizes = numbers(index.table.column(SIZE))
-    near = ~truths(pc.match_substring(index.table.column(NAME), "://"))
+    paths = index.table.column(NAME)
+    near = ~truths(pc.match_substring(paths, "://"))
     odd = ((sizes <= 0) & near) | (sizes > most) | (classes & (label < 0))
     broken = index.table.filter(array_of(odd))
     whys = []
@@ -195,7 +202,8 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
         if sizes[row] > most:
             why = too_large(int(sizes[row]), most)
         elif near[row] and sizes[row] <= 0:
-            why = "it is empty" if not sizes[row] else "it is not there, or no file"
+            none = "it is not there, or no file" if paths[row].as_py() else NO_PATH
+            why = none if sizes[row] else "it is empty"
         else:
             why = "the list says no class for it"
         whys.append(why)
@@ -216,9 +224,8 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
                     LABEL, array_of(plan.label[plan.order[some]])
                 )
                 writer.write_table(batch.cast(schema))
-        dataset.write(
-            folder,
-            PLAN,
+        state.save(
+            part,
             {
                 **about,
                 "columns": words_of(schema_of(about["kind"], bool(about["labels"]), index.extra)),

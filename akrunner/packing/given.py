@@ -256,6 +256,7 @@ def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[st
         tables = [(b"\0".join(name for name, _ in tables), texts.side_by_side(every, named))]
     chosen = lists.label_of(tables[0][1].schema, label)
     said = [f"the files stand side by side, as the columns {', '.join(named)}"] if beside else []
+    said += texts.other_ends(every)
     asked = {"label": chosen, "columns": named, "whole": not patterns}
     files = _files(every, home if patterns else None)
     return Given("rows", every[0], None, tables, files, chosen, asked, said, home=home if patterns else None)
@@ -354,10 +355,11 @@ def _of_table(
     if paths is not None and kind != "rows":
         return _of_list(table, names, options, kind or "images", label, paths, below, settings, earlier, where, said)
     if below is not None:
-        raise ConfigError("paths_in= (--paths-in) is for a table with a column of paths (paths=, --paths)")
+        raise ConfigError(f"paths_in= (--paths-in) is for a table with a column of paths; {_no_paths(table.schema, kind)}")
     like = earlier.table if earlier is not None and options["select"] is None and not typed else None
     # a new file that lacks the column of classes is told by its name when it is read
     chosen = lists.label_of(table.schema if like is None else like, label)
+    said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
     clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
     _check_made(clash, names, f" of {chosen!r}")
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
@@ -375,6 +377,20 @@ def _of_table(
     else:
         asked["whole"] = True
     return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies, hint=hint)
+
+
+def _no_paths(schema: pa.Schema, kind: Optional[str]) -> str:
+    """Why a table is not taken for a list of files."""
+    if kind == "rows":
+        return "kind='rows' (--kind rows) packs the table itself"
+    looked, shown = lists.named_as_paths(schema), ", ".join(map(repr, schema.names[:_NAMED]))
+    shown += f" and {len(schema.names) - _NAMED:,} more" if len(schema.names) > _NAMED else ""
+    if looked:
+        are = "has" if len(looked) == 1 else "have"
+        why = f"{', '.join(map(repr, looked))} {are} a name of such a column, and values that do not look like images"
+    else:
+        why = f"of its columns ({shown}) none has a name of such a column ({', '.join(lists.USUAL[:4])} ...) and texts"
+    return f"{why}: paths= (--paths) names the one that has them, with kind='texts' or 'files' (--kind) if they are no images"
 
 
 def _check_made(clash: Optional[str], names: Optional[List[str]], of: str) -> None:
@@ -406,6 +422,7 @@ def _of_list(
 ) -> Given:
     """Args: table: it has the column `paths`."""
     chosen = lists.label_of(table.schema, label)
+    said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
     if chosen == paths:
         raise ConfigError(f"label (--label): {paths!r} is the column of paths")
     if earlier is not None and label is None and chosen is None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akrunner.arrays import Octets
+from akrunner.packing import png
 from akrunner.packing.result import counted
 
 U8 = NDArray[np.uint8]
@@ -32,19 +33,23 @@ STRICT = (0, 1, 2)
 _HEAD = 512
 #: bytes of the headers bitmaps have, one kind each
 _BITMAPS = (40, 52, 56, 64, 108, 124)
+#: of those of OS/2 1.x
+_OS2 = 12
+#: how the pixels of a bitmap may be compressed, by its header
+_PACKED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
 #: TensorFlow decodes images of less pixels than this
 MOST_PIXELS = 1 << 29
 #: the most pixels a byte of a whole JPEG can stand for: it has a bit at least for each 8 x 8 of them (and room for odd sampling)
 _PIXELS_A_BYTE = 2048
 #: bytes of a PNG besides its compressed pixels: what it begins with, its header, the frame of one piece of pixels, its end; and what deflate makes of one byte
 _PNG_AROUND, _INFLATED = 57, 1032
-#: a PNG's type of colour -> numbers a pixel, and the bits each may have
-_COLOURS = {0: (1, (1, 2, 4, 8, 16)), 2: (3, (8, 16)), 3: (1, (1, 2, 4, 8)), 4: (2, (8, 16)), 6: (4, (8, 16))}
 #: what a GIF has besides its table of colours: its header, that of a picture, and blocks of pixels of which one is empty
 _GIF_AROUND = 13 + 10 + 1 + 1
 #: markers of a JPEG's size that say it is lossless, or made of several (hierarchical)
 _ODD_JPEGS = (0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF)
 NOT_DECODED = "which TensorFlow does not decode"
+_NO_BITMAP = "no image: it begins as a BMP, and has no header of one"
+_RESIZED = "; resize= (--resize) makes a PNG of it"
 #: segments before the size in a JPEG; a photograph has ten
 _MOST_SEGMENTS = 5000
 _STARTS: Tuple[Tuple[bytes, int], ...] = (
@@ -87,18 +92,22 @@ def look(datas: Sequence[Optional[Octets]]) -> Looked:
             found.problems[i] = "a GIF that is cut short"
     for i in np.flatnonzero(found.format == 3).tolist():
         if i not in found.problems and (words := _odd_bitmap(datas[i] or b"", int(found.height[i]), int(found.width[i]))):
-            found.problems[i] = f"{words}; resize= (--resize) makes a PNG of it"
+            found.problems[i] = words
     return found
 
 
 def _odd_png(data: Octets, height: int, width: int) -> str:
     """Why nothing can be decoded of a PNG with a header, "": something can, as far as that says."""
     head = bytes(data[:33])
-    numbers_a_pixel, bits = _COLOURS.get(head[25], (0, ()))
+    numbers_a_pixel, bits = png.COLOURS.get(head[25], (0, ()))
     if zlib.crc32(head[12:29]) != int.from_bytes(head[29:33], "big"):
         return "a damaged PNG: the checksum of its header is another one"
     if head[24] not in bits:
         return f"a damaged PNG: its header says {head[24]} bits of the colours {head[25]}"
+    if bytes(head[8:12]) != b"\0\0\0\r" or head[26] or head[27] or head[28] > 1:
+        return "a damaged PNG: its header says that it is made as none is"
+    if max(height, width) > png.MOST_SIDE:
+        return f"a PNG of {width:,} x {height:,} pixels, more than {png.MOST_SIDE:,} on a side, {NOT_DECODED}"
     if len(data) <= _PNG_AROUND:
         return "a PNG that is cut short"
     if height * width * numbers_a_pixel * head[24] // 8 > (len(data) - _PNG_AROUND) * _INFLATED:
@@ -116,18 +125,27 @@ def _more_than(height: int, width: int, size: int) -> str:
 
 
 def _odd_bitmap(data: Octets, height: int, width: int) -> str:
-    """Why TensorFlow does not decode a BMP with a header, "": it does. The newest takes neither less than its rows nor anything behind them."""
-    if len(data) < 30:
-        return "a BMP that is cut short"
-    bits = int.from_bytes(data[28:30], "little")
+    """Why TensorFlow does not decode a BMP, "": it does. The newest takes neither less than its rows nor anything behind them, and looks at no more of the
+    header than where they begin, their size and the bits of a pixel."""
+    head = bytes(data[:34])
+    size = int.from_bytes(head[14:18], "little")
+    if size == _OS2:
+        return f"a BMP of OS/2 (with a header of {_OS2} bytes), {NOT_DECODED}{_RESIZED}"
+    if len(head) < 34:
+        return f"a BMP that is cut short{_RESIZED}"
+    bits, packed = int.from_bytes(head[28:30], "little"), int.from_bytes(head[30:34], "little")
+    wanted = int.from_bytes(head[10:14], "little") + (bits // 8 * width + 3) // 4 * 4 * height
+    if size not in _BITMAPS and (bits // 8 not in (1, 3, 4) or len(data) != wanted):
+        return _NO_BITMAP
+    if size in _BITMAPS and packed in _PACKED:
+        return f"a BMP whose pixels are compressed ({_PACKED[packed]}), {NOT_DECODED}{_RESIZED}"
     if bits // 8 not in (1, 3, 4):
-        return f"a BMP of {bits} bits a pixel, which TensorFlow does not decode"
-    wanted = int.from_bytes(data[10:14], "little") + (bits // 8 * width + 3) // 4 * 4 * height
-    if len(data) == wanted:
-        return ""
+        return f"a BMP of {counted(bits, 'bit')} a pixel, {NOT_DECODED}{_RESIZED}"
     if len(data) < wanted:
-        return f"a BMP that is cut short or compressed: {len(data):,} bytes of {wanted:,}"
-    return f"a BMP with {counted(len(data) - wanted, 'byte')} behind its picture, which TensorFlow does not decode"
+        return f"a BMP that is cut short: {len(data):,} bytes of {wanted:,}{_RESIZED}"
+    if len(data) > wanted:
+        return f"a BMP with {counted(len(data) - wanted, 'byte')} behind its picture, {NOT_DECODED}{_RESIZED}"
+    return ""
 
 
 def _check_sizes(sizes: I64, found: Looked) -> None:
@@ -166,7 +184,7 @@ def _look_at(datas: Sequence[Optional[Octets]], whole: I64, found: Looked, rows:
     longer = _walk(flat, starts[here], starts[here] + sizes[here], cut[here], rows[here], found)
     _look_at(datas, whole, found, longer, None)
     if head is not None:
-        for i in rows[(found.format[rows] >= 0) & ((found.height[rows] == 0) | (found.width[rows] == 0))].tolist():
+        for i in rows[(found.format[rows] >= 0) & ((found.height[rows] == 0) | (found.width[rows] <= 0))].tolist():
             found.problems.setdefault(
                 i, f"a damaged {FORMATS[found.format[i]].upper()}: its header says {found.width[i]} x {found.height[i]}"
             )
@@ -237,9 +255,15 @@ def _read_sizes(
         # the rows of a bitmap may be from top to bottom: then its height is negative
         signed = found.height[rows].astype(np.uint32).astype(np.int32)
         found.height[rows] = np.abs(signed.astype(np.int64))
-        odd = ~np.isin(_number(flat, starts + 14, 4, True), _BITMAPS)
-        for i in rows[odd].tolist():
-            found.problems[i] = "no image: it begins as a BMP, and has no header of one"
+        found.width[rows] = found.width[rows].astype(np.uint32).astype(np.int32)
+        # that of OS/2 has its size elsewhere, in half the bytes
+        header = _number(flat, starts + 14, 4, True)
+        old = header == _OS2
+        found.width[rows[old]] = _number(flat, starts[old] + 18, 2, True)
+        found.height[rows[old]] = _number(flat, starts[old] + 20, 2, True)
+        large = np.maximum(found.height[rows], np.abs(found.width[rows])) >= MOST_PIXELS
+        for i in rows[~old & ~np.isin(header, _BITMAPS) & large].tolist():
+            found.problems[i] = _NO_BITMAP
     if kind == 1:
         odd = (flat[starts[:, None] + np.arange(12, 16)] != np.frombuffer(b"IHDR", np.uint8)).any(axis=1)
         for i in rows[odd].tolist():

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from akrunner.foreign import in_words, no_files, ours, shortage
 from akrunner.io.paths import local_path
 from akrunner.options import called
 from akrunner.packing import filejob, pictures, rowjob
-from akrunner.packing.described import check_columns, rounded
+from akrunner.packing.described import check_columns, rounded, wider
 from akrunner.packing.given import Earlier, Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
@@ -84,9 +84,9 @@ def _check(asked: PackArguments, given: Given, settings: Settings, state: State)
         state.check_apart(given.place)
     if given.tables:
         check_columns(given.tables[0][1].schema, settings.form)
-        given.said += rounded(given.tables[0][1].schema, settings.form)
+        given.said += _told_of(given.tables[0][1].schema, settings.form)
     elif given.index is not None:
-        given.said += rounded(pa.schema(given.index.extra), settings.form)
+        given.said += _told_of(pa.schema(given.index.extra), settings.form)
     if given.kind != "images":
         _check_idle(asked, ("resize", "check"), f"is for images, and the input is {given.kind}")
     if not given.is_files:
@@ -100,6 +100,10 @@ def _check(asked: PackArguments, given: Given, settings: Settings, state: State)
         filejob.check_bad_place(settings.bad_rows, given, state)
 
 
+def _told_of(schema: pa.Schema, form: str) -> List[str]:
+    return [*rounded(schema, form), *wider(schema, form)]
+
+
 def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
     """Raises: ConfigError: an option was given that means nothing for what is packed."""
     for name in names:
@@ -109,6 +113,7 @@ def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
 
 def _dry(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
     _same(given, settings, state, overwrite)
+    given.said += state.lost()
     return (
         filejob.planned_only(given, settings, state, overwrite)
         if given.is_files

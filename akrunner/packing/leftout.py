@@ -65,8 +65,10 @@ def located(table: pa.Table, whys: Sequence[str]) -> List[str]:
     texts = zip(table.column(TEXT).to_pylist(), table.column(NAME).to_pylist())
     for row, (text, name), why in zip(numbers(table.column(ROW)).tolist(), texts, whys):
         text = name.decode("utf-8", "replace") if text is None else text
-        ends = [where for where, cut in (("before", text.lstrip()), ("behind", text.rstrip())) if cut and cut != text]
-        blanks = f", where a blank stands {' and '.join(ends)} the path" if ends else ""
+        ends = [where for where, cut in (("before", text.lstrip()), ("behind", text.rstrip())) if cut != text]
+        blanks = f", where a blank stands {' and '.join(ends)} the path" if ends and text.strip() else ""
+        if text and not text.strip():
+            blanks = ", where the path is nothing but blanks"
         # what is tried again is told apart by its type
         found.append(type(why)(f"{why} (row {row} of the list{blanks})"))
     return found

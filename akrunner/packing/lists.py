@@ -21,10 +21,10 @@ from akrunner.packing.folders import ending_of
 from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
-from akrunner.schema import is_text, nearest
+from akrunner.schema import is_list, is_text, nearest, replaced
 
 #: names of columns that hold paths, if their values look so
-_USUAL = (
+USUAL = (
     "path",
     "image",
     "image_path",
@@ -81,7 +81,7 @@ def check_meant(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> None:
 
 def named_as_paths(schema: pa.Schema) -> List[str]:
     """The columns of texts whose names say that they hold paths."""
-    return [name for name in schema.names if name.lower() in _USUAL and is_text(schema.field(name).type)]
+    return [name for name in schema.names if name.lower() in USUAL and is_text(schema.field(name).type)]
 
 
 def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:
@@ -136,6 +136,20 @@ def label_of(schema: pa.Schema, given: Optional[str]) -> Optional[str]:
 
 def _classes(data_type: pa.DataType) -> bool:
     return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
+
+
+def no_classes(schema: pa.Schema, given: Optional[str]) -> List[str]:
+    """What is to be said of a column that is called as one of classes, and of which none are made. Args: given: by a person, as the column of classes."""
+    odd = [field for field in schema if field.name.lower() in LABELS and given is None and not pa.types.is_null(field.type)]
+    return [
+        f"column {field.name!r} is {field.type}, and packed as it is: classes are texts, whole numbers or booleans"
+        + (
+            ""
+            if is_list(field.type) or pa.types.is_nested(field.type)
+            else f"; select={replaced(field.name)!r} (--select) makes texts of it"
+        )
+        for field in odd[:1]
+    ]
 
 
 def can_be_paths(data_type: pa.DataType) -> bool:
@@ -200,9 +214,10 @@ def _batch(
 ) -> pa.RecordBatch:
     """Args: first: which row of the list it begins with."""
     given = pc.fill_null(pc.cast(batch.column(paths), pa.large_string()), "")
-    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/)", r"\2"), "")
+    names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/|\z)", r"\2"), "")
     if prefix:
-        relative = pc.invert(pc.match_substring(names, "://"))
+        # what is empty is no path, wherever others lie
+        relative = pc.and_(pc.invert(pc.match_substring(names, "://")), pc.not_equal(names, ""))
         names = pc.if_else(
             relative,
             pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), names, pa.scalar("", pa.large_string())),

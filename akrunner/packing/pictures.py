@@ -10,14 +10,14 @@ from collections import deque
 from typing import Any, Deque, Iterator, Optional, Tuple
 
 from akrunner.errors import ConfigError
-from akrunner.packing import images
+from akrunner.packing import images, png
 
 #: pixels of images that are decoded beside each other, each of four bytes; one that has more is decoded alone
 _TOGETHER = 1 << 28
 _QUALITY = 95
-#: bytes from the end where a PNG's is looked for
-_BEHIND = 1 << 16
-_PNG_END = b"IEND\xaeB`\x82"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEGS, _JPEG_END = ("JPEG", "MPO"), b"\xff\xd9"
+_CUT = "its end is missing: it was cut short"
 #: what begins a part of a GIF: an extension, a picture, the end
 _EXTENSION, _PICTURE, _TRAILER = b"!,;"
 
@@ -34,13 +34,16 @@ def check_there(parameter: str) -> None:
 def fault(data: bytes) -> Optional[str]:
     """Decode an image as a whole. Returns: what is wrong with it, None: nothing."""
     try:
-        with _opened(data) as image, _turns.of(image):
+        why = _why_not(data)
+        if data.startswith(_PNG):
+            return why or png.fault(data)
+        with _opened(data, why) as image, _turns.of(image):
             image.load()
-            # of both Pillow shows all it can where the end is missing, and TensorFlow nothing. Some programs write something behind the end
-            if (image.format == "PNG" and _PNG_END not in data[-_BEHIND:]) or (
-                image.format == "GIF" and not _has_trailer(data)
-            ):
-                return "its end is missing: it was cut short"
+            # Pillow shows all it can where the end is missing. Some programs write something behind the end
+            if image.format == "GIF":
+                return _gif_fault(data)
+            if image.format in _JPEGS and _JPEG_END not in data and data[-1:] != _JPEG_END[:1]:
+                return _CUT
     except MemoryError:
         # no fault of the image
         raise
@@ -80,24 +83,29 @@ class _Turns:
 _turns = _Turns()
 
 
-def _has_trailer(data: bytes) -> bool:
-    """Whether a GIF goes on to its end: told by its parts, as the bytes that end one stand in compressed pixels, too."""
-    at = 13 + images.colour_bytes(data[10])
+def _gif_fault(data: bytes) -> Optional[str]:
+    """Whether a GIF lacks a part of a picture, told by its parts, as the bytes that begin one stand in compressed pixels, too. TensorFlow decodes what has no end
+    but all of its pictures, as some programs write them, and nothing that has something else before the first."""
+    at, pictures = 13 + images.colour_bytes(data[10]), 0
     while at < len(data):
         if data[at] == _TRAILER:
-            return True
+            break
         if data[at] == _EXTENSION:
             at = _behind_blocks(data, at + 2)
-        elif data[at] == _PICTURE and at + 9 < len(data):
-            at = _behind_blocks(data, at + 11 + images.colour_bytes(data[at + 9]))
+        elif data[at] == _PICTURE:
+            flags = data[at + 9] if at + 9 < len(data) else 0
+            at = _behind_blocks(data, at + 11 + images.colour_bytes(flags))
+            pictures += 1
+        elif not pictures:
+            return "a damaged GIF: before its first picture stands what is no part of one"
         else:
             # as Pillow passes over it
             at += 1
-    return False
+    return None if at <= len(data) and pictures else _CUT
 
 
 def _behind_blocks(data: bytes, at: int) -> int:
-    """Where blocks of a GIF, each with its length before it, have ended with an empty one."""
+    """Where blocks of a GIF, each with its length before it, have ended with an empty one; behind the end: they have not."""
     while at < len(data) and data[at]:
         at += data[at] + 1
     return at + 1
@@ -109,27 +117,22 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
 
     Returns: (the encoded image, ""), or (nothing, what is wrong with it).
     """
-    from PIL import Image, ImageOps
-
     try:
-        with _opened(data) as image:
-            jpeg = image.format in ("JPEG", "MPO")
-            if jpeg:
-                # decodes no more than is needed; the size EXIF turns round is asked for the longer way
-                longer = max(size) * 2
-                image.draft(None, (longer, longer))
-            with _turns.of(image):
-                # where nothing is to be turned, no second image is made
-                ImageOps.exif_transpose(image, in_place=True)
-                whole = _plain(image, jpeg)
-                if whole.size != (size[1], size[0]):
-                    whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
-            out = io.BytesIO()
-            if jpeg:
-                whole.save(out, "JPEG", quality=_QUALITY)
-            else:
-                whole.save(out, "PNG")
-            return out.getvalue(), ""
+        why = _why_not(data)
+        if not data.startswith(_PNG) or why:
+            return _made(data, size, why), ""
+        # Pillow takes what TensorFlow refuses, and makes a picture of it that is not whole
+        if odd := png.fault(data):
+            raise _Refused(odd)
+        try:
+            return _made(data, size, ""), ""
+        except MemoryError:
+            raise
+        except Exception:
+            # and it fails for words and numbers beside the picture, which TensorFlow does not read
+            with contextlib.suppress(Exception):
+                return _made(png.plain(data, (b"tRNS",)), size, ""), ""
+            return _made(png.plain(data), size, ""), ""
     except MemoryError:
         # no fault of the image
         raise
@@ -137,15 +140,43 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
         return b"", _words(e)
 
 
+def _made(data: bytes, size: Tuple[int, int], why: str) -> bytes:
+    """As `resized`. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
+    from PIL import Image, ImageOps
+
+    with _opened(data, why) as image:
+        jpeg = image.format in ("JPEG", "MPO")
+        if jpeg:
+            # decodes no more than is needed; the size EXIF turns round is asked for the longer way
+            longer = max(size) * 2
+            image.draft(None, (longer, longer))
+        with _turns.of(image):
+            # where nothing is to be turned, no second image is made
+            ImageOps.exif_transpose(image, in_place=True)
+            whole = _plain(image, jpeg)
+            if whole.size != (size[1], size[0]):
+                whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        out = io.BytesIO()
+        if jpeg:
+            whole.save(out, "JPEG", quality=_QUALITY)
+        else:
+            whole.save(out, "PNG")
+        return out.getvalue()
+
+
 class _Refused(Exception):
     """Not decoded; its words say why."""
 
 
-def _opened(data: bytes) -> Any:
-    """Its header is read. Raises: _Refused, or what Pillow raises."""
-    # what cannot be is not tried: a small file that says that it is huge takes its memory before it breaks
+def _why_not(data: bytes) -> str:
+    """What the header of an image says of why nobody, or TensorFlow, decodes it; "": nothing."""
     looked = images.look([data])
-    why = looked.problems.get(0, "") if looked.format[0] in images.STRICT else ""
+    return looked.problems.get(0, "") if looked.format[0] in images.STRICT else ""
+
+
+def _opened(data: bytes, why: str) -> Any:
+    """Its header is read. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
+    # what cannot be is not tried: a small file that says that it is huge takes its memory before it breaks
     if why and images.NOT_DECODED not in why:
         raise _Refused(why)
     image = _found(data)

@@ -49,6 +49,8 @@ _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
 
+#: of a row of a list
+NO_PATH = "its path is empty"
 #: (key, names, sizes they were listed with) of a batch
 _Asked = Tuple[Any, List[bytes], List[int]]
 
@@ -243,6 +245,8 @@ class Pool:
             self._fetcher.room.give(ticket)
 
     def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
+        if not name:
+            return None, NO_PATH
         if size == 0:
             # one of the system's own has bytes all the same, some of which are gone once they were read
             return None, "it is empty"

@@ -33,6 +33,10 @@ _BY_ONE_REQUEST = 8 << 20
 _TICK = 0.2
 #: protocols may follow each other (simplecache::s3://)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:_-]*://")
+#: schemes of stores, and what S3 calls buckets
+_S3 = ("s3", "s3a")
+_BUCKETS = (*_S3, "gs", "gcs", "oss", "az", "abfs", "abfss")
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 #: names of files that are compressed by themselves
 _ZIPPED = re.compile(r"\.(gz|tgz)([?#]|\Z)", re.IGNORECASE)
 #: what servers answer that will not do better a moment later, and what of it is so for good
@@ -46,7 +50,21 @@ def odd_url(url: str) -> str:
         # a blank before it, say
         return "it is no URL"
     why = downloads.no_host(url) if downloads.is_web(url) else ""
-    return redacted(f"it is no URL: {why}") if why else ""
+    return redacted(f"it is no URL: {why}") if why else _no_object(url)
+
+
+def _no_object(url: str) -> str:
+    """As `odd_url`, of a store's: it needs a bucket, and the name of an object there."""
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in _BUCKETS or "::" in url:
+        return ""
+    bucket, _, name = rest.partition("/")
+    if not bucket or not name.strip("/"):
+        return f"it names no {'file' if bucket else 'bucket'}: {scheme}://BUCKET/PATH/TO/FILE"
+    # ARNs of access points have more in them
+    if scheme.lower() in _S3 and not _BUCKET.fullmatch(bucket) and not bucket.startswith("arn:"):
+        return redacted(f"it is no URL: no bucket is called {bucket[:_SAID]!r}")
+    return ""
 
 
 class Unfetched(str):

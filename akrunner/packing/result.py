@@ -17,7 +17,7 @@ class Packed:
         rows: packed by this run (planned, of a dry run); 0: there was nothing new.
         total_rows: in the output.
         shards: files in the output.
-        bytes: of these files.
+        bytes: of these files. With `dry_run` of those that are there, and of the new ones about what they would have, uncompressed; of a table, whose rows it does not read, only of the former.
         labels: the name of each class, by its number.
         skipped: (path, why) of the broken files of the input, which are not in the output, the first 1,000.
         skipped_rows: how many there are.

@@ -3,10 +3,13 @@
 ::
 
     OUT/.pack/lock                   held while somebody packs
-    OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole
+    OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole: the plan has its checksum
                    index.arrow       the files, in the order they are written
                    train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it
     OUT/dataset.json                 lists the parts that count; those it does not list are not finished
+    OUT/.pack/dataset.json           the same, for the day on which that is gone or damaged
+
+Each JSON file in `.pack` has a checksum of its own (`sealed`).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import json
 import os
 import re
 import shutil
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import pyarrow as pa
 
@@ -25,13 +28,17 @@ from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
-from akrunner.packing import dataset
+from akrunner.packing import dataset, sealed
 from akrunner.packing.shards import PARTIAL
 
 PLAN, INDEX = "plan.json", "index.arrow"
 _PART = re.compile(r"[0-9]{4,}")
 #: what every plan says, among other things
 _SAID = {"kind", "settings", "shards", "rows"}
+#: in a plan: the checksum of the index beside it
+_SUM = "index"
+#: what a run relies on of `dataset.json`, among other things
+_TOLD = {"kind", "format", "columns", "labels", "splits", "formats", "settings", "parts", "dealt"}
 _ANEW = "bring it back, or pack everything anew with overwrite=True (--overwrite)"
 
 
@@ -42,6 +49,7 @@ class State:
         """Look at it; nothing is made. Raises: SinkError: it holds something else, or cannot be written."""
         self.path = os.path.realpath(path)
         self._state = os.path.join(self.path, STATE)
+        self._harmed = ""
         with ours(SinkError, f"output: cannot look at {path}"):
             self.about = self._look()
 
@@ -59,24 +67,56 @@ class State:
             raise SinkError(f"output: {self.path} is a file; name a directory")
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {self.path}")
-        try:
-            about = dataset.read(self.path)
-        except (ValueError, RecursionError):
-            about = {}
+        there = os.path.isdir(self._state)
         held = [name for name in os.listdir(self.path) if name != STATE]
-        if about is None and held and not os.path.isdir(self._state):
+        found, about = self._described()
+        if not there and found is None and held:
             raise SinkError(
                 f"output: {self.path} holds what pack has not written ({sorted(held)[0]} ...); name a new or an empty directory"
             )
-        if about is None:
+        if about is None and found is None and not self._counted_once():
             return None
-        if about.get("made_by") != MADE_BY or not os.path.isdir(self._state):
+        path = os.path.join(self.path, DESCRIPTION)
+        if about is None and found is not None and (not there or found.get("made_by", MADE_BY) != MADE_BY):
+            raise SinkError(f"output: {path} is not pack's; name another directory")
+        if about is None:
             raise SinkError(
-                f"output: {os.path.join(self.path, DESCRIPTION)} is not pack's, or without what pack keeps in {STATE}; name another directory"
+                f"output: {path} {'is gone' if found is None else 'is damaged'}, and {STATE} has nothing to write it from; bring it back, or name another directory"
+            )
+        if not there:
+            raise SinkError(
+                f"output: what pack keeps in {self._state} is gone, and without it nobody knows what is packed; bring it back, or name another directory"
             )
         if about.get("version") != VERSION:
             raise SinkError(f"output: {self.path} was packed by another version of akrunner; name another directory")
         return about
+
+    def _described(self) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
+        """(what `dataset.json` has, {}: nothing that can be read, None: there is none; what counts, by it or, if it is gone or damaged, by its copy, None: by
+        neither)."""
+        try:
+            found = dataset.read(self.path)
+        except (ValueError, RecursionError):
+            found = {}
+        kept = sealed.read(os.path.join(self._state, DESCRIPTION))
+        self._harmed = ""
+        if found is not None and found.get("made_by") == MADE_BY:
+            # whoever was killed while publishing had written the copy, and not this one
+            ahead = kept is None or (kept.get("parts") != found.get("parts") and found.get("version") == VERSION)
+            if kept == found or (ahead and (found.get("version") != VERSION or _TOLD <= found.keys())):
+                return found, found
+        if kept is not None:
+            self._harmed = "was gone" if found is None else "was damaged"
+        return found, kept
+
+    def _counted_once(self) -> bool:
+        """Whether a part has shards in their places of which nothing is kept besides: `dataset.json` had listed them."""
+        for number in self._numbers() if os.path.isdir(self._state) else ():
+            for shard in self.plan(number).get("shards", ()):
+                kept = os.path.lexists(self.shard_path(number, shard) + ".json")
+                if not kept and os.path.lexists(os.path.join(self.path, shard["file"])):
+                    return True
+        return False
 
     def check_apart(self, source: str) -> None:
         """Args: source: a local directory, or file, that is read. Raises: SinkError: the output lies in it."""
@@ -141,7 +181,7 @@ class State:
     def drop(self, part: int) -> None:
         """Remove a part, and what of it was in its place already."""
         folder = self.folder(part)
-        plan = self._json(os.path.join(folder, PLAN))
+        plan = sealed.read(os.path.join(folder, PLAN))
         listed = self.listed()
         for shard in (plan or {}).get("shards", ()):
             if shard["file"] not in listed:
@@ -157,7 +197,7 @@ class State:
         return folder
 
     def plan(self, part: int) -> Dict[str, Any]:
-        return self._json(os.path.join(self.folder(part), PLAN)) or {}
+        return sealed.read(os.path.join(self.folder(part), PLAN)) or {}
 
     def has_index(self, part: int) -> bool:
         """Whether it was made of files that can be told apart."""
@@ -171,10 +211,11 @@ class State:
     def result(self, part: int, shard: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """What is in a shard that is done; None: it is not."""
         path = self.shard_path(part, shard)
-        found = self._json(path + ".json")
+        found = sealed.read(path + ".json")
         if found is None or "rows" not in found:
             return None
-        if found["rows"] and not os.path.exists(path) and not os.path.exists(os.path.join(self.path, shard["file"])):
+        places = [one for one in (path, os.path.join(self.path, shard["file"])) if os.path.exists(one)]
+        if found["rows"] and (not places or os.path.getsize(places[0]) != found["bytes"]):
             return None
         return found
 
@@ -183,12 +224,17 @@ class State:
 
     def finished(self, part: int, shard: Dict[str, Any], result: Dict[str, Any]) -> None:
         """A shard is there: say what is in it."""
-        dataset.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result, private=True)
+        sealed.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result)
+
+    def save(self, part: int, plan: Dict[str, Any]) -> None:
+        """A part's plan, with the checksum of the index, if there is one."""
+        index = os.path.join(self.folder(part), INDEX)
+        sealed.write(self.folder(part), PLAN, {**plan, _SUM: sealed.sum_of(index) if os.path.exists(index) else None})
 
     def note(self, part: int, plan: Dict[str, Any]) -> None:
         """Say more of a part than its plan did."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
-            dataset.write(self.folder(part), PLAN, plan, private=True)
+            sealed.write(self.folder(part), PLAN, plan)
 
     def clear(self, part: int) -> None:
         """Remove what a run that was killed had begun to write."""
@@ -197,11 +243,6 @@ class State:
             if name.endswith(PARTIAL):
                 with contextlib.suppress(OSError):
                     os.remove(os.path.join(self.folder(part), name))
-
-    @classmethod
-    def _json(cls, path: str) -> Optional[Dict[str, Any]]:
-        found = cls._read(path)
-        return found if isinstance(found, dict) else None
 
     @staticmethod
     def _read(path: str) -> Any:
@@ -235,25 +276,48 @@ class State:
     def _harm(self, part: int) -> str:
         """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
         path, index = (os.path.join(self.folder(part), name) for name in (PLAN, INDEX))
-        plan = self._json(path)
+        plan = sealed.read(path)
+        if plan is None and os.path.lexists(path) and isinstance(older := self._read(path), dict):
+            if _SAID <= older.keys() and "checksum" not in older:
+                return f"{path} has no checksum, as an earlier akrunner has written it"
         if plan is None or not _SAID <= plan.keys():
             return f"{path} {'is damaged' if os.path.lexists(path) else 'is gone'}"
         if not os.path.lexists(index):
             # tables that are not read from files have none
             return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"
         try:
-            self.index(part).validate(full=True)
-        except (pa.ArrowException, OSError, ValueError):
+            # what is as it was written was whole then
+            return "" if plan.get(_SUM) == sealed.sum_of(index) else f"{index} is damaged"
+        except OSError:
             return f"{index} is damaged"
-        return ""
+
+    def lost(self) -> List[str]:
+        """What is to be said of `dataset.json` where nothing may be written: that it is to be."""
+        path = os.path.join(self.path, DESCRIPTION)
+        return [f"{path} {self._harmed}; a run writes it again, as {STATE} has it"] if self._harmed else []
 
     def mended(self) -> List[str]:
-        """Write again what `dataset.json` has, too, and say so. Raises: SinkError: it has not."""
+        """Write again what is kept twice, and say so. Raises: SinkError: it is not."""
+        if self.about is None:
+            return []
+        return [*self._mended_description(self.about), *self._mended_labels(self.about)]
+
+    def _mended_description(self, about: Dict[str, Any]) -> List[str]:
+        path, what = os.path.join(self.path, DESCRIPTION), self._harmed
+        with ours(SinkError, f"output: cannot write {path}", at=path):
+            if what:
+                dataset.write(self.path, DESCRIPTION, about)
+            elif sealed.read(os.path.join(self._state, DESCRIPTION)) != about:
+                sealed.write(self._state, DESCRIPTION, about)
+        self._harmed = ""
+        return [f"{path} {what}, and was written again"] if what else []
+
+    def _mended_labels(self, about: Dict[str, Any]) -> List[str]:
         path = os.path.join(self.path, dataset.LABELS)
-        if self.about is None or isinstance(self._read(path), list):
+        if isinstance(self._read(path), list):
             return []
         what = "was damaged" if os.path.lexists(path) else "was gone"
-        labels = self.about.get("labels")
+        labels = about.get("labels")
         if not isinstance(labels, list):
             raise SinkError(f"output: {path} {what}, and {DESCRIPTION} has no classes to write it from; {_ANEW}")
         with ours(SinkError, f"output: cannot write {path}", at=path):
@@ -302,8 +366,13 @@ class State:
     def describe(self, about: Dict[str, Any]) -> None:
         """Say more of what counts, or something else."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
-            dataset.write(self.path, DESCRIPTION, about)
+            self._write(about)
         self.about = about
+
+    def _write(self, about: Dict[str, Any]) -> None:
+        """The copy first: all that it lists is there."""
+        sealed.write(self._state, DESCRIPTION, about)
+        dataset.write(self.path, DESCRIPTION, about)
 
     def publish(self, part: int, about: Dict[str, Any], alone: bool) -> None:
         """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
@@ -317,7 +386,7 @@ class State:
                     os.makedirs(os.path.dirname(target), exist_ok=True)
                     os.replace(source, target)
             dataset.write(self.path, dataset.LABELS, about["labels"])
-            dataset.write(self.path, DESCRIPTION, about)
+            self._write(about)
             self.about = about
             if alone:
                 self._tidy()

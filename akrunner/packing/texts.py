@@ -19,6 +19,8 @@ _CHUNK = 4 << 20
 #: the longest line
 _MOST_BYTES = 1 << 30
 _ROWS = 16384
+#: files, and bytes of each, of which it is looked at how lines end
+_LOOKED, _BEGINNING = 100, 64 << 10
 #: what other texts begin with; UTF-32 begins as UTF-16 does, and goes on
 _OTHERS = {
     codecs.BOM_UTF32_LE: "UTF-32",
@@ -86,6 +88,25 @@ def count_lines(path: str) -> int:
             lines += count_bytes(chunk, b"\n")
             last = chunk[-1:]
     return lines + (last != b"\n")
+
+
+def other_ends(paths: Sequence[str]) -> List[str]:
+    """What is to be said of files whose lines do not end as lines do here: with CR alone. Their beginnings are looked at. Raises: SourceError."""
+    odd = []
+    for path in paths[:_LOOKED]:
+        with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
+            text = stream.read(_BEGINNING)
+        # the other half of what ends one may be cut off
+        alone = text[:-1].count(b"\r") - text.count(b"\r\n")
+        if alone > text.count(b"\n"):
+            odd.append(redacted(path))
+    if not odd:
+        return []
+    more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
+    return [
+        f"{odd[0]}{more}: lines seem to end with CR alone, as on old Macs, and a row ends with LF (or CR LF) only, so that many are one row: "
+        "tr '\\r' '\\n' < OLD > NEW makes lines of them"
+    ]
 
 
 def _opened(path: str) -> Any:

@@ -10,9 +10,11 @@ import errno
 import functools
 import hashlib
 import http.server
+import importlib.util
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -33,9 +35,10 @@ from PIL import Image
 import akrunner
 from akrunner.codec import read_examples
 from akrunner.io.sources import open_source
+from akrunner.packing import pictures
 from akrunner.packing import shards as shards_module
 from akrunner.packing import state as state_module
-from tests import hosts
+from tests import hosts, pngs
 from tests.conftest import ENVS, NOT_RUN
 
 pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
@@ -1299,6 +1302,39 @@ for batch in read_it.dataset(split, batch_size=4):
     shapes.add(tuple(batch["image"].numpy().shape[1:]))
 print(json.dumps([sorted(labels), sorted(shapes)]))
 """
+
+
+_DECODES = """
+import os, sys
+import tensorflow as tf
+for name in sorted(os.listdir(sys.argv[1])):
+    with open(os.path.join(sys.argv[1], name), "rb") as f:
+        data = f.read()
+    try:
+        tf.io.decode_image(data)
+        print(name, "read")
+    except tf.errors.InvalidArgumentError:
+        print(name, "refused")
+"""
+
+
+@pytest.mark.tensorflow
+def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path) -> None:
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("this interpreter has no TensorFlow")
+    pictures.check_there("check")
+    datas = [data for data, _ in pngs.cases().values()] + list(pngs.mutated(random.Random(5), 1500))
+    (tmp_path / "in").mkdir()
+    for number, data in enumerate(datas):
+        (tmp_path / "in" / f"{number:05d}").write_bytes(data)
+    (tmp_path / "decodes.py").write_text(_DECODES)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "decodes.py"), str(tmp_path / "in")], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    ours = [f"{i:05d} {'read' if pictures.fault(data) is None else 'refused'}" for i, data in enumerate(datas)]
+    assert done.stdout.splitlines() == ours
 
 
 @pytest.mark.tensorflow

@@ -207,3 +207,33 @@ def test_a_bitmap_is_as_large_as_its_rows_or_tensorflow_refuses_it() -> None:
     problems = images.look([*good, *bad]).problems
     assert sorted(problems) == [3, 4, 5]
     assert "77 bytes of 78" in problems[3] and "1 byte behind" in problems[4] and "4 bits" in problems[5]
+
+
+def test_a_bitmap_that_is_refused_is_told_the_true_reason() -> None:
+    def bitmap(size: int = 40, bits: int = 8, packed: int = 0, body: int = 1024 + 16, width: int = 4) -> bytes:
+        head = (
+            struct.pack("<IiiHHI", size, width, 4, 1, bits, packed) if size != 12 else struct.pack("<IHHHH", 12, 4, 4, 1, bits)
+        )
+        head += bytes(max(0, size - len(head)))
+        start = 14 + len(head) + 1024
+        return b"BM" + struct.pack("<IHHI", start, 0, 0, start) + head + bytes(body)
+
+    # TensorFlow does not look at the length of the header
+    good = [bitmap(), bitmap(64), bitmap(108), bitmap(44), bitmap(packed=3)]
+    assert images.look(good).problems == {}
+    wrong = {
+        bitmap(12): r"a BMP of OS/2 \(with a header of 12 bytes\), which TensorFlow does not decode; resize=",
+        bitmap(packed=1, body=1024 + 9): r"pixels are compressed \(RLE8\), which TensorFlow does not decode; resize=",
+        # it takes them for what they are not
+        bitmap(packed=1): r"pixels are compressed \(RLE8\)",
+        bitmap(packed=2, bits=4): r"pixels are compressed \(RLE4\)",
+        bitmap(body=1024 + 15): r"cut short: 1,093 bytes of 1,094;",
+        bitmap(bits=1): "1 bit a pixel",
+        bitmap(44, body=1024 + 15): "no image: it begins as a BMP",
+        bitmap(width=-4): "a damaged BMP: its header says -4 x 4",
+        b"BM is no picture, but the beginning of some text of many words": "no image: it begins as a BMP",
+    }
+    found = images.look(list(wrong))
+    assert sorted(found.problems) == list(range(len(wrong))) and (found.width[0], found.height[0]) == (4, 4)
+    for i, words in enumerate(wrong.values()):
+        assert re.search(words, found.problems[i]), (words, found.problems[i])

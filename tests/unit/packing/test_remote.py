@@ -149,3 +149,22 @@ def test_what_speaks_no_http_and_where_a_server_leads_nowhere_is_said(monkeypatc
     assert isinstance(ssh, remote.Unfetched)
     assert "it leads on to http://localhost:99999/x, which is no URL: Port out of range" in port
     assert not isinstance(port, remote.Unfetched) and asked.count("port") == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("s3://", "it names no bucket: s3://BUCKET/PATH/TO/FILE"),
+        ("s3:///x.jpg", "it names no bucket: s3://BUCKET/PATH/TO/FILE"),
+        ("s3://bucket", "it names no file: s3://BUCKET/PATH/TO/FILE"),
+        ("gs://bucket//", "it names no file: gs://BUCKET/PATH/TO/FILE"),
+        ("s3://a b/x.jpg", "it is no URL: no bucket is called 'a b'"),
+        ("oss://", "it names no bucket: oss://BUCKET/PATH/TO/FILE"),
+        ("s3://arn:aws:s3:us-west-2:123:accesspoint/a/b.jpg", ""),
+        ("s3://my.bucket_1/x", ""),
+        ("simplecache::s3://", ""),
+        ("hdfs:///x", ""),
+    ],
+)
+def test_a_url_of_a_store_has_a_bucket_and_a_file(url: str, words: str) -> None:
+    assert remote.odd_url(url) == words

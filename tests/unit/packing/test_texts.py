@@ -54,3 +54,24 @@ def test_a_file_of_another_encoding_beside_others_is_told_as_that(tmp_path: Path
     begins = "" if encoding == "latin-1" else rf" \(it begins as {encoding[:6].upper()}\)"
     with pytest.raises(SourceError, match=rf"odd\.txt: line 1 is no UTF-8 text{begins}$"):
         texts.side_by_side([str(plain), str(odd)], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("data", "is_told"),
+    [
+        (b"a\rb\rc", True),
+        (b"a\rb\rc\r", True),
+        (b"a\rb\rc\n", True),
+        (b"a\r\nb\r\n", False),
+        (b"a\nb\rc\nd\n", False),
+        (b"a\r", False),
+        (b"a", False),
+        (b"", False),
+        (b"x" * 65535 + b"\r\n", False),
+    ],
+)
+def test_lines_that_end_otherwise_are_told(tmp_path: Path, data: bytes, is_told: bool) -> None:
+    (tmp_path / "a.txt").write_bytes(b"good\n" * 9)
+    (tmp_path / "b.txt").write_bytes(data)
+    told = texts.other_ends([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
+    assert bool(told) == is_told and all("b.txt: lines seem to end with CR alone" in one for one in told)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
+import re
 import shutil
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable, Dict, Literal, Optional
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from akrunner.packing import dataset
 
 
 @pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
@@ -77,6 +82,105 @@ def test_what_was_begun_and_is_damaged_is_begun_anew(tmp_path: Path, harm: str) 
     assert akrunner.pack(source, out).rows == 3
 
 
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_no_changed_bit_of_what_is_kept_goes_unnoticed(tmp_path: Path, kind: str) -> None:
+    source, out, rng = _texts(tmp_path / "in"), tmp_path / "out", random.Random(7)
+    if kind == "rows":
+        source = tmp_path / "t.csv"
+        source.write_text("a\n1\n")
+    akrunner.pack(source, out)
+    for name in ("index.arrow", "plan.json"):
+        path = out / ".pack" / "0001" / name
+        whole = path.read_bytes()
+        places = [rng.randrange(len(whole)) for _ in range(25)]
+        # of the name of a file
+        places += [at for at in (whole.find(b"a/1.txt"), whole.find(b"t.csv")) if at >= 0]
+        for at in places:
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :])
+            with pytest.raises(akrunner.SinkError, match=f"{name} is damaged; bring it back, or .* overwrite=True"):
+                akrunner.pack(source, out)
+        path.write_bytes(whole)
+        assert akrunner.pack(source, out).warnings == []
+
+
+def test_what_an_earlier_akrunner_has_packed_is_told(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    plan = out / ".pack" / "0001" / "plan.json"
+    plan.write_text(json.dumps({key: one for key, one in json.loads(plan.read_text()).items() if key != "checksum"}))
+    with pytest.raises(akrunner.SinkError, match="plan.json has no checksum, as an earlier akrunner .* overwrite=True"):
+        akrunner.pack(source, out)
+
+
+def test_a_shard_whose_record_is_damaged_is_written_again(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in", *(f"a/{i}.txt" for i in range(40))), tmp_path / "out"
+    (source / "a" / "40.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out, split="0.5,0.5")
+    (record,) = (out / ".pack" / "0001").glob("*.tfrecord.json")
+    record.write_bytes(record.read_bytes().replace(b'"rows": ', b'"rows": 9'))
+    (source / "a" / "40.txt").write_text("good")
+    assert akrunner.pack(source, out, split="0.5,0.5").total_rows == 41
+    other = akrunner.pack(source, tmp_path / "other", split="0.5,0.5")
+    assert akrunner.pack(source, out, split="0.5,0.5").splits == other.splits
+
+
+DESCRIPTIONS: "dict[str, Callable[[Path], object]]" = {
+    "gone": lambda path: path.unlink(),
+    "cut short": lambda path: os.truncate(path, 300),
+    "empty": lambda path: path.write_text(""),
+    "other": lambda path: path.write_text("[1]"),
+    "no words": lambda path: path.write_text("{}"),
+    "another maker": lambda path: path.write_text(path.read_text().replace("akrunner pack", "akrunner pbck")),
+    "another version": lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 3')),
+    "another number": lambda path: path.write_text(path.read_text().replace('"rows": 2', '"rows": 6')),
+}
+
+
+@pytest.mark.parametrize("harm", DESCRIPTIONS)
+def test_the_description_is_written_again_and_nothing_is_packed_twice(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    path = out / "dataset.json"
+    whole, shard = path.read_bytes(), (out / "all" / "00000.tfrecord").stat()
+    DESCRIPTIONS[harm](path)
+    harmed = path.read_bytes() if path.exists() else None
+    what = "was gone" if harm == "gone" else "was damaged"
+    dry = akrunner.pack(source, out, dry_run=True)
+    assert dry.rows == 0 and any(f"dataset.json {what}; a run writes it again" in one for one in dry.warnings)
+    assert (path.read_bytes() if path.exists() else None) == harmed, "a dry run writes nothing"
+    done = akrunner.pack(source, out)
+    assert done.rows == 0 and any(f"dataset.json {what}, and was written again" in one for one in done.warnings)
+    assert path.read_bytes() == whole and (out / "all" / "00000.tfrecord").stat().st_mtime_ns == shard.st_mtime_ns
+    assert akrunner.pack(source, out).warnings == []
+    _texts(source, "a/3.txt")
+    assert (akrunner.pack(source, out).rows, akrunner.pack(source, out).total_rows) == (1, 3)
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut short"])
+def test_a_description_that_nothing_can_write_again_is_told(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    (out / ".pack" / "dataset.json").unlink()
+    assert akrunner.pack(source, out).warnings == [] and (out / ".pack" / "dataset.json").exists(), "it is kept again"
+    DESCRIPTIONS[harm](out / "dataset.json")
+    os.truncate(out / ".pack" / "dataset.json", 100)
+    what = "is gone" if harm == "gone" else "is damaged"
+    for overwrite in (False, True):
+        with pytest.raises(
+            akrunner.SinkError, match=rf"dataset\.json {what}, and \.pack has nothing .* bring it back, or name another"
+        ):
+            akrunner.pack(source, out, overwrite=overwrite)
+
+
+def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    shutil.rmtree(out / ".pack")
+    with pytest.raises(akrunner.SinkError, match=r"what pack keeps in .*/\.pack is gone, .* bring it back, or name another"):
+        akrunner.pack(source, out)
+
+
 @pytest.mark.parametrize("left", [None, "", "{}"])
 def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | None") -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
@@ -89,6 +193,7 @@ def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | Non
 
     about = json.loads((out / "dataset.json").read_text())
     (out / "dataset.json").write_text(json.dumps({**about, "labels": None}))
+    (out / ".pack" / "dataset.json").unlink()
     (out / "labels.json").unlink()
     with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
         akrunner.pack(source, out)
@@ -153,7 +258,7 @@ def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(t
     source = _texts(tmp_path / "in", "0.txt")
     (source / "list.csv").write_text('path,n\n0.txt,1\n,2\n" 4.txt",3\n"4.txt ",4\n" http://nowhere.invalid/x.txt",5\n')
     told = {
-        "(no path)": "there is no such file (row 1 of the list)",
+        "(no path)": "its path is empty (row 1 of the list)",
         " 4.txt": "there is no such file (row 2 of the list, where a blank stands before the path)",
         "4.txt ": "there is no such file (row 3 of the list, where a blank stands behind the path)",
         " http://nowhere.invalid/x.txt": "it is no URL (row 4 of the list, where a blank stands before the path)",
@@ -169,7 +274,7 @@ def test_broken_rows_of_a_list_are_told_with_their_rows_and_blanks_can_be_seen(t
     (source / "list.csv").write_text('path,n\n,2\n0.txt,1\n" 4.txt",3\n')
     done = akrunner.pack(source / "list.csv", tmp_path / "out", bad_rows=bad_rows, **given)
     assert (done.rows, done.skipped_rows, done.skipped_before) == (0, 2, 2)
-    assert dict(done.skipped)["(no path)"] == "there is no such file (row 0 of the list)"
+    assert dict(done.skipped)["(no path)"] == "its path is empty (row 0 of the list)"
     assert "row 1" not in (bad_rows / "bad_rows.csv").read_text()
 
 
@@ -227,3 +332,149 @@ def test_files_that_are_nearly_as_large_as_a_shard_are_not_cut(tmp_path: Path) -
     akrunner.pack(source, tmp_path / "out", shard_size=128_000)
     (split,) = json.loads((tmp_path / "out" / "dataset.json").read_text())["splits"].values()
     assert sorted(one["rows"] for one in split["files"]) == [1] * 6 + [2] * 2
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "arrow"])
+def test_bytes_are_those_of_the_output_also_of_a_dry_run(tmp_path: Path, form: Literal["tfrecord", "arrow"]) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    for path in source.rglob("*.txt"):
+        path.write_bytes(b"x" * 100_000)
+    would = akrunner.pack(source, out, format=form, dry_run=True)
+    done = akrunner.pack(source, out, format=form)
+    there = [path.stat().st_size for path in (out / "all").iterdir()]
+    assert done.bytes == sum(there) and abs(would.bytes - done.bytes) < 3000
+    assert (
+        akrunner.pack(source, out, format=form, dry_run=True).bytes
+        == akrunner.pack(source, out, format=form).bytes
+        == done.bytes
+    )
+    _texts(source, "a/3.txt")
+    (source / "a" / "3.txt").write_bytes(b"x" * 100_000)
+    assert (
+        abs(akrunner.pack(source, out, format=form, dry_run=True).bytes - akrunner.pack(source, out, format=form).bytes) < 3000
+    )
+    assert abs(akrunner.pack(source, out, format=form, dry_run=True, overwrite=True).bytes - 300_000) < 3000
+
+
+def test_a_path_that_is_empty_is_told_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "l.csv").write_text('path,x\na.txt,1\n"",2\n"  ",3\nfile://,4\nb.txt,5\n')
+    done = akrunner.pack(tmp_path / "l.csv", tmp_path / "out", kind="texts", bad_rows="skip")
+    assert done.rows == 1 and sorted(done.skipped) == [
+        ("  ", "there is no such file (row 2 of the list, where the path is nothing but blanks)"),
+        ("(no path)", "its path is empty (row 1 of the list)"),
+        ("(no path)", "its path is empty (row 3 of the list)"),
+        ("b.txt", "there is no such file (row 4 of the list)"),
+    ]
+    # also where paths are below a URL, and before anything is read
+    (tmp_path / "l.csv").write_text('path,x\n"",2\ns3://,3\n')
+    for dry_run in (True, False):
+        with contextlib.nullcontext() if dry_run else pytest.raises(akrunner.ReadError) as caught:
+            done = akrunner.pack(
+                tmp_path / "l.csv",
+                tmp_path / "o",
+                kind="texts",
+                paths="path",
+                paths_in="http://127.0.0.1:9/d",
+                bad_rows="skip",
+                dry_run=dry_run,
+            )
+        said = str(caught.value) if caught is not None else " ".join(done.warnings)
+        assert "(no path): its path is empty (row 0 of the list)" in said
+
+
+def test_a_text_without_a_character_is_broken_with_and_without_a_byte_order_mark(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in")
+    (source / "a" / "3.txt").write_bytes(b"")
+    (source / "a" / "4.txt").write_bytes(b"\xef\xbb\xbf")
+    (source / "a" / "5.txt").write_bytes(b"\xef\xbb\xbfx")
+    (source / "a" / "6.txt").write_bytes(b"\n")
+    done = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+    assert sorted(done.skipped) == [("a/3.txt", "it is empty"), ("a/4.txt", "it is empty, but for a byte order mark")]
+    assert done.rows == 4
+
+
+def test_old_lines_are_told_by_pack(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"a\rb\rc\r")
+    done = akrunner.pack(tmp_path / "a.txt", tmp_path / "out")
+    assert done.rows == 1 and any("CR alone" in one for one in done.warnings)
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "words"),
+    [
+        (
+            {"a": ["x"], "b": [1]},
+            {},
+            r"of its columns \('a', 'b'\) none has a name of such a column \(path, .*paths= \(--paths\) names",
+        ),
+        (
+            {"path": ["x.txt"], "b": [1]},
+            {},
+            "'path' has a name of such a column, and values that do not look like images.* kind='texts'",
+        ),
+        ({"path": ["x.jpg"]}, {"kind": "rows"}, "packs the table itself"),
+    ],
+)
+def test_where_paths_in_is_for_nothing_the_columns_are_named(
+    tmp_path: Path, table: Dict[str, Any], given: Dict[str, Any], words: str
+) -> None:
+    with pytest.raises(akrunner.ConfigError, match=f"paths_in= .*{words}"):
+        akrunner.pack(pa.table(table), tmp_path / "out", paths_in=tmp_path, **given)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            pa.array([1, 2], pa.date32()),
+            r"column 'label' is date32\[day\], and packed as it is: classes are .*CAST\(label AS VARCHAR\)",
+        ),
+        (pa.array([b"a", b"b"]), "column 'label' is binary"),
+        (pa.array([1.0, 0.0], pa.float32()), "column 'label' is float"),
+        (pa.array([[1], [2]]), "column 'label' is list"),
+        (pa.array([1, 2]), None),
+        (pa.array(["a", "b"]), None),
+    ],
+)
+def test_a_column_of_classes_of_which_none_are_made_is_told(tmp_path: Path, values: pa.Array, words: Optional[str]) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(name)
+    pq.write_table(pa.table({"path": ["a.txt", "b.txt"], "label": values}), tmp_path / "t.parquet")
+    for number, kind in enumerate(("rows", "texts")):
+        done = akrunner.pack(tmp_path / "t.parquet", tmp_path / f"out{number}", kind=kind)  # type: ignore[arg-type]
+        told = [one for one in done.warnings if "column 'label'" in one]
+        assert bool(done.labels) == (words is None) and len(told) == (words is not None)
+        assert all(re.search(str(words), one) for one in told)
+        assert (
+            akrunner.pack(tmp_path / "t.parquet", tmp_path / f"out{number}", kind=kind, label="none", overwrite=True).labels
+            == []
+        )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("what", ["first", "new files", "anew"])
+def test_stopped_between_the_copy_of_the_description_and_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, again: bool
+) -> None:
+    source, out, other = _texts(tmp_path / "in"), tmp_path / "out", tmp_path / "other"
+    if what != "first":
+        akrunner.pack(source, out)
+        _texts(source, "a/3.txt")
+    overwrite = what == "anew"
+
+    def stopped(folder: str, name: str, value: Any) -> None:
+        if name == "dataset.json":
+            raise KeyboardInterrupt
+        written(folder, name, value)
+
+    written = dataset.write
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(dataset, "write", stopped)
+        akrunner.pack(source, out, overwrite=overwrite)
+    akrunner.pack(source, out, overwrite=overwrite and again)
+    expected = akrunner.pack(source, other)
+    done = akrunner.pack(source, out)
+    assert (done.rows, done.total_rows, done.splits, done.warnings) == (0, expected.total_rows, expected.splits, [])
+    assert (out / "all").is_dir() and len(list((out / "all").iterdir())) == done.shards
+    assert json.loads((out / "dataset.json").read_text())["splits"]["all"]["rows"] == expected.total_rows
