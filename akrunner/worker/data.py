@@ -331,4 +331,12 @@ def unsharded(dataset: Any) -> Any:
         distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     else:
         distribute.auto_shard = False
+    _untuned(options)
     return dataset.with_options(options)
+
+
+def _untuned(options: Any) -> None:
+    """Maps have a call for each core, as many as the tuner would give them, and whoever lets a loop go does not wait for the tuner: in TensorFlow
+    from 2.6 on it may sleep through the end of an iterator, for half as long as the loop took, up to a minute."""
+    if hasattr(type(options), "autotune"):
+        options.autotune.enabled = False

@@ -297,6 +297,13 @@ def main(task_config):
     assert [len(y) for _, y in doubled] == [4, 4, 2]
     assert ids(x for x, _ in doubled) == [2 * i for i in range(n)] and list(doubled[0][1]) == [1, 2, 1, 2]
 
+    # nobody waits for the tuner at the end of a loop, unless the script asks for it
+    tuner = tf.data.Options()
+    if hasattr(type(tuner), "autotune"):
+        assert read(4).options().autotune.enabled is False and read(4, cache=True, shuffle=3).options().autotune.enabled is False
+        tuner.autotune.enabled = True
+        assert read(4).with_options(tuner).options().autotune.enabled is True
+
     # what is kept comes out as what is not kept does
     for kept in (True, "memory", "disk"):
         for batch_size in (5, 4):
