@@ -7,6 +7,8 @@ from typing import Any, Mapping, Sequence, Tuple
 
 #: (error, what stands in its words or its log, the advice), the first that fits
 _ADVICE: Sequence[Tuple[str, str, str]] = (
+    ("TaskDiedError", r"SIGKILL.*killed from outside",
+     "the task used little of the memory: who or what ended it? A scheduler's limit, an administrator, the script itself; it is safe to run the job again"),
     ("", r"out of memory|SIGKILL|MemoryError|ResourceExhausted|Cannot allocate memory|std::bad_alloc",
      "less memory in a task: a smaller batch_size and shuffle buffer, fewer workers (--num-workers), columns that are needed (--select)"),
     ("", r"No space left on device|disk is full|disk quota",

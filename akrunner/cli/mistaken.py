@@ -34,6 +34,9 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         error.message = _file(path[0], words, _taking(error.ctx.command)) or error.message
     elif getattr(error, "param", None) is not None and error.message:
         value = next((after for before, after in zip(words, words[1:]) if before in error.param.opts), "")
+        value = next(
+            (after for flag, _, after in (word.partition("=") for word in words) if flag in error.param.opts and after), value
+        )
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
     elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"

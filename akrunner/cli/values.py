@@ -7,6 +7,7 @@ What stands on a command line can be read by every user of the machine (`ps`). S
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
@@ -154,15 +155,21 @@ def _unquoted(value: str, where: str) -> str:
 
 #: steps of `--profile-input` without a number
 _STEPS = 20
+_NUMBER = re.compile(r"-?[0-9.]+")
 
 
 def with_numbers(words: Sequence[str]) -> List[str]:
     """A command line whose `--profile-input` has its number, which may be left out, and whose `--dry-run=5` is what Typer knows."""
     found: List[str] = []
-    for word, following in zip(words, [*words[1:], ""]):
-        bare = word == "--profile-input" and not re.fullmatch(r"-?[0-9.]+", following)
-        tries = word.startswith("--dry-run=")
-        found += (
-            ["--dry-run", word.replace("--dry-run", "--dry-run-rows", 1)] if tries else [f"{word}={_STEPS}" if bare else word]
-        )
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--profile-input":
+            # what is no file, and no option, is meant to be its number
+            own = bool(left) and not (left[0].startswith("-") or os.path.exists(left[0]) or left[0].endswith(".py"))
+            found.append(f"{word}={left.pop(0) if own or _NUMBER.fullmatch(''.join(left[:1])) else _STEPS}")
+        elif word.startswith("--dry-run="):
+            found += ["--dry-run", word.replace("--dry-run", "--dry-run-rows", 1)]
+        else:
+            found.append(word)
     return found

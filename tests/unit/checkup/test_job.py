@@ -229,6 +229,12 @@ def test_a_names_way_out_is_not_followed(tmp_path: Path) -> None:
     "error, what, log, told",
     [
         ("TaskDiedError", "SIGKILL (exit code 137): killed, likely out of memory", "", "less memory"),
+        (
+            "TaskDiedError",
+            "SIGKILL (exit code 137): killed from outside, by a person; peak RSS 34 MiB of 23 GiB",
+            "",
+            "used little",
+        ),
         ("TaskDiedError", "ended", "ModuleNotFoundError: No module named 'x'", "--requirements"),
         ("TaskDiedError", "ended", "", "its last words"),
         ("ScriptFailedError", "raised ImportError: x", "", "--requirements"),

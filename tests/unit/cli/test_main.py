@@ -89,6 +89,14 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
     [
         ("run s.py -i a.csv --dry-run 5", "--dry-run takes its number behind a =: --dry-run=5."),
         ("run s.py -i a.csv --debug 5", "Got unexpected extra argument(s) (5)"),
+        (
+            "run s.py -i a.csv --profile-input abc",
+            "Invalid value for '--profile-input': 'abc': Input should be a valid integer",
+        ),
+        (
+            "run s.py --profile-input 1e3 -i a.csv",
+            "Invalid value for '--profile-input': '1e3': Input should be a valid integer",
+        ),
         ("run s.py -i a.csv extra", "Got unexpected extra argument(s) (extra)"),
         ("run s.py -o out.csv a.csv", "a.csv stands there without its flag: akrunner run s.py --input a.csv."),
     ],
