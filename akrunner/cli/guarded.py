@@ -105,7 +105,10 @@ def _failed(error: BaseException, as_json: bool) -> int:
     signals.decided()
     if number is not None:
         kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-        return _say(kind, f"{signals.words(number)}{_left(error)}", 128 + number, as_json)
+        message = f"{signals.words(number)}{_left(error)}"
+        kept = next((place for place in (getattr(one, "work_dir", None) for one in _chain(error)) if place), None)
+        told = {**_head(kind, message, 128 + number), "work_dir": kept}
+        return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
     done = f"; {error.done}" if isinstance(error, Untold) else ""

@@ -123,7 +123,10 @@ class _Attempts:
             self._save(kept, fault)
             raise fault from e
         except BaseException as e:
-            self._save(work.close_failed(), e)
+            # Ctrl-C: whoever says so can say where the logs are
+            kept = work.close_failed()
+            self._save(kept, e)
+            vars(e)["work_dir"] = kept or None
             raise
 
     def _save(self, kept: str, error: BaseException) -> None:

@@ -362,7 +362,8 @@ def test_interrupted_on_the_command_line(
         cli.send_signal(number)
         _, err = cli.communicate(timeout=ENDS)
     assert cli.returncode == code
-    assert "every task was stopped" in err and "Traceback" not in err
+    assert "every task was stopped; its logs: /" in err and "Traceback" not in err
+    assert os.path.isfile(os.path.join(err.strip().rpartition("its logs: ")[2], "job.json"))
     assert gone(pids)
 
 

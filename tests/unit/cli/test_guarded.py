@@ -82,6 +82,16 @@ def test_what_a_signal_stopped_is_said_as_it_is(
     assert capsys.readouterr().err == f"akrunner: {said}\n"
 
 
+def test_where_the_logs_are_of_what_a_signal_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    def run() -> Any:
+        error = KeyboardInterrupt()
+        vars(error)["work_dir"] = "/kept"
+        raise error
+
+    assert ended(run, True) == 130
+    assert json.loads(capsys.readouterr().out)["work_dir"] == "/kept"
+
+
 def test_what_is_told_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     failure = TaskFailure("chief:0", "raised", "Traceback: http://me:pw@host/", log_path="/logs/chief")
     error = akrunner.ScriptFailedError("s3://me:pw@b/x", failure=failure, work_dir="/kept")
