@@ -334,8 +334,8 @@ def predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: a Table or DataStream.
-        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
-            model of one input several columns are laid side by side: [rows, columns].
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
+            only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
         output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
         signature_def_key: which signature.

@@ -93,10 +93,10 @@ OPTIONS = (
         "selected_cols",
         "Optional[SequenceNotStr[str]]",
         MODEL,
-        "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a model of one input "
-        "several columns are laid side by side: [rows, columns].",
+        "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the only column for "
+        "the only input. For a model of one input several columns are laid side by side: [rows, columns].",
         verbs=MODELS,
-        help="Columns that feed the model, separated by commas. Default: those named as its inputs.",
+        help="Columns that feed the model, separated by commas. Default: those named as its inputs; the only one for the only input.",
         often=True,
     ),
     Option(

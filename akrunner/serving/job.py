@@ -220,6 +220,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
+        notes=plan.notes,
         **settings.options,
     )
 

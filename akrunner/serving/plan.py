@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -25,6 +26,10 @@ from akrunner.wire.features import BYTES, FLOAT, KINDS
 
 #: a dtype of a signature -> the type of a column
 ARROW: Dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}
+
+
+#: names of inputs that TensorFlow and Keras have given, which say nothing
+_NUMBERED = re.compile(r"(keras_tensor|inputs?|args?|.+_input)(_\d+)*")
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Plan:
         inputs: of the signature; feed: the schema of what travels to the workers.
         outputs: (column, output of the signature), in order; output_schema: those columns.
         reserved: columns of the table that are kept; result: the schema of the prediction.
+        notes: what may not be meant.
     """
 
     inputs: Tuple[Input, ...]
@@ -58,6 +64,7 @@ class Plan:
     output_schema: Schema
     reserved: Tuple[str, ...]
     result: pa.Schema
+    notes: Tuple[str, ...] = ()
 
     @classmethod
     def make(
@@ -92,7 +99,9 @@ class Plan:
             inputs.append(Input(spec, tuple(columns), travels, shape))
         outputs, schema = _match_outputs(signature, check_names("output_signature_defs", output_signature_defs), output_schema)
         reserved = _reserved(table, check_names("reserved_cols", reserved_cols))
-        return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema))
+        asked = selected_cols is not None or input_signature_defs is not None
+        notes = () if asked else tuple(_guessed(one) for one in inputs if one.columns != (one.spec.name,) and _says_something(one))
+        return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema), notes)
 
     def params(self) -> Dict[str, Any]:
         """What a worker is told of it."""
@@ -175,6 +184,18 @@ def _match_inputs(
         if name not in matched:
             raise ModelError(f"input {name!r} of the model gets no column: {wants}")
     return matched
+
+
+def _says_something(fed: Input) -> bool:
+    """Whether somebody has chosen the input's name: Keras and TensorFlow number theirs."""
+    return _NUMBERED.fullmatch(fed.spec.name) is None
+
+
+def _guessed(fed: Input) -> str:
+    return (
+        f"the table's only column, {fed.columns[0]!r}, feeds the model's only input, {fed.spec.name!r}; "
+        f"selected_cols={list(fed.columns)!r} (--selected-cols {fed.columns[0]}) says that it is meant"
+    )
 
 
 def _wants(signature: Signature) -> str:

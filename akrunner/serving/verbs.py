@@ -63,8 +63,8 @@ def predict(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
-        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
-            model of one input several columns are laid side by side: [rows, columns].
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
+            only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
         output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
         signature_def_key: which signature.
@@ -189,8 +189,8 @@ def plan_predict(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
-        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
-            model of one input several columns are laid side by side: [rows, columns].
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
+            only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
         output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
         signature_def_key: which signature.
@@ -311,8 +311,8 @@ def predict_stream(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
-        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
-            model of one input several columns are laid side by side: [rows, columns].
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
+            only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
         output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
         signature_def_key: which signature.

@@ -59,6 +59,15 @@ def test_which_column_feeds_which_input(
     assert {one.spec.name: one.columns for one in plan(model, schema, **options).inputs} == columns
 
 
+def test_a_column_that_was_not_asked_for_is_told() -> None:
+    (note,) = plan(ONE, "other double").notes
+    assert note.startswith("the table's only column, 'other', feeds the model's only input, 'x'; selected_cols=['other']")
+    assert plan(ONE, "x double").notes == plan(ONE, "other double", selected_cols=["other"]).notes == ()
+    # names that nobody chose
+    for name in ("keras_tensor_12", "input_1", "args_0", "dense_input", "inputs"):
+        assert plan(signature({name: ("float32", (None,))}), "other double").notes == ()
+
+
 @pytest.mark.parametrize(
     ("model", "schema", "options", "said"),
     [
