@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import Any, Iterator, List, Optional
 
 from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.leftovers.private import temp_directory
-from akrunner.wire import ending
+from akrunner.wire import ending, ready
 
 #: seconds a guard may take to read what it is told; one that takes longer is stuck
 _PATIENCE = 2.0
@@ -61,7 +60,7 @@ class _Guard:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     return False
-                select.select([], [self._fd], [], 0.1)
+                ready.writable(self._fd, 0.1)
             except OSError:
                 return False
         return True

@@ -9,7 +9,6 @@ import inspect
 import marshal
 import mmap
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from akrunner.arrays import Octets
 from akrunner.codec import crc32c
 from akrunner.packing import helping
 from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
+from akrunner.wire import ready
 
 #: pieces of memory: one is written, one may be waited for, the others are read and asked for
 PIECES = 4
@@ -88,7 +88,7 @@ class Helper:
     def answer(self, files: int) -> Optional[Answer]:
         """Wait for what was asked for first. Returns: None: nothing was read, and it is to be asked no more."""
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], _PATIENCE)[0]:
+        if not ready.readable(self._process.stdout, _PATIENCE):
             return None
         said = os.read(self._process.stdout.fileno(), MESSAGE.size)
         if len(said) < MESSAGE.size:

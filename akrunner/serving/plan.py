@@ -100,7 +100,9 @@ class Plan:
         outputs, schema = _match_outputs(signature, check_names("output_signature_defs", output_signature_defs), output_schema)
         reserved = _reserved(table, check_names("reserved_cols", reserved_cols))
         asked = selected_cols is not None or input_signature_defs is not None
-        notes = () if asked else tuple(_guessed(one) for one in inputs if one.columns != (one.spec.name,) and _says_something(one))
+        notes = (
+            () if asked else tuple(_guessed(one) for one in inputs if one.columns != (one.spec.name,) and _says_something(one))
+        )
         return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema), notes)
 
     def params(self) -> Dict[str, Any]:

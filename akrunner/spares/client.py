@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import select
 import signal
 import socket
 import time
@@ -19,6 +18,7 @@ from akrunner.spares import talk
 from akrunner.spares.spare import become
 from akrunner.spares.talk import CutOffError, TalkError
 from akrunner.spares.wanted import Wanted
+from akrunner.wire import ready
 from akrunner.wire.ending import started
 
 #: seconds the other end may take to say that it has heard, and to find a worker, which may still be importing
@@ -81,7 +81,7 @@ class HandedProcess(OthersChild):
             time.sleep(0.05)
             return
         try:
-            select.select([watched], [], [], _LOOK)
+            ready.readable(watched, _LOOK)
         finally:
             os.close(watched)
 
@@ -233,8 +233,7 @@ def _heard(
     """Its answer, unless the other end is stopped meanwhile."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        readable, _, _ = select.select([connection], [], [], _LOOK)
-        if readable:
+        if ready.readable(connection, _LOOK):
             return talk.hear(connection, _HEARD, taking)
         with contextlib.suppress(psutil.Error):
             if psutil.Process(pid).status() == psutil.STATUS_STOPPED:

@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-import select
 import signal
 import socket
 import threading
@@ -28,6 +27,7 @@ from akrunner.spares.pool import Pool
 from akrunner.spares.spare import Spare
 from akrunner.spares.talk import TalkError
 from akrunner.spares.wanted import Wanted
+from akrunner.wire import ready
 from akrunner.wire.ending import started
 
 #: connections that have not got a worker, at a time
@@ -236,7 +236,7 @@ class Daemon:
         try:
             while process.wait(_LOOK) is None:
                 # a job says nothing more: what comes is its end
-                if select.select([connection], [], [], 0)[0]:
+                if ready.readable(connection, 0):
                     process.kill()
                     process.wait(None)
             ended = process.exit
