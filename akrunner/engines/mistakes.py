@@ -19,6 +19,15 @@ _TASK_CONFIG = (
     "dataset_file dataset_length output_writer dataset per_worker_dataset batches steps_per_epoch saved_model_dir latest_ckpt_dir dataset_fn"
 ).split()
 
+_OF_BATCHES = "jobs of akrunner run and train have it; the rows of a stream come as they arrive, by task_config.dataset(), batches() or dataset_fn()"
+#: what the task config of another command has -> whose
+_OF_ANOTHER = {
+    "saved_model_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
+    "latest_ckpt_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
+    "dataset_fn": "a stream has it: akrunner stream, or akrunner.stream(), in place of this; here task_config.dataset() and batches() read the rows",
+    **dict.fromkeys(("dataset_file", "dataset_length", "per_worker_dataset", "steps_per_epoch"), _OF_BATCHES),
+}
+
 
 def mistake(kind: str, message: str, columns: Columns) -> Optional[str]:
     """One sentence, without its subject. Args: kind: of the exception; columns: of the table. None: it is none of those known here."""
@@ -99,6 +108,8 @@ def _of_sizes(found: Match[str], columns: Columns) -> Optional[str]:
 
 def _of_attribute(found: Match[str], columns: Columns) -> Optional[str]:
     name = found["name"]
+    if name in _OF_ANOTHER:
+        return f"asked the task config for {name!r}, which it does not have: {_OF_ANOTHER[name]}"
     near = nearest(name, _TASK_CONFIG)
     instead = (
         f"the job's own values are in task_config.user_params[{name!r}] (user_params=, --param); a script with a command line is run as a "

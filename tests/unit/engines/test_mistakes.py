@@ -99,6 +99,8 @@ def said(kind: str, message: str) -> str:
         ("KeyError", "'TF_CONFIG'", "looked for TF_CONFIG, and one worker alone has none: chief=True (--chief) or chief=False"),
         ("KeyError", "'worker'", "looked for workers in a cluster that has none: worker 0 is the chief; chief=False (--no-chief)"),
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'epochs'", "asked the task config for 'epochs', which it does not have: the job's own values are in task_config.user_params['epochs']"),
+        ("AttributeError", "'BatchTaskConfig' object has no attribute 'saved_model_dir'", "asked the task config for 'saved_model_dir', which it does not have: a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run"),
+        ("AttributeError", "'StreamTaskConfig' object has no attribute 'dataset_length'", "asked the task config for 'dataset_length', which it does not have: jobs of akrunner run and train have it; the rows of a stream come as they arrive, by task_config.dataset(), batches() or dataset_fn()"),
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'batch'", "asked the task config for 'batch', which it does not have; did you mean 'batches'?"),
         (INVALID, "{{function_node x}} jpeg::Uncompress failed. Invalid JPEG data or crop window. [[{{node DecodeImage}}]]", "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole"),
         (INVALID, "Invalid PNG data, size 100\n\t [[{{node cond/decode_image}}]]", "an encoded image is broken or cut short"),
