@@ -44,7 +44,8 @@ def idle(option: Option, verb: str, has: Mapping[str, Any]) -> str:
         verb = has["verb"] if type(has.get("verb")) is str else "run"
     verb = verb.removeprefix("plan_").rpartition(".")[2]
     needed = option.needs.get(verb, ())
-    if needed and not any(is_given(has.get(name)) for name in needed):
+    # rows of which there are none are rows
+    if needed and not any(has.get(name) is not None if name == "source" else is_given(has.get(name)) for name in needed):
         return f"without {' or '.join(map(called, needed))}; leave it out, or give both"
     if option.name == "parallelism" and all(type(has.get(one)) is int for one in ("num_workers", "num_ps")):
         return "beside both num_workers= and num_ps= (--num-workers, --num-ps), which say all there is; leave it, or one of them, out"
