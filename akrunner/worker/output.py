@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from akrunner.wire import frames
 from akrunner.worker import forked
+from akrunner.worker.of_arrow import columns_of
 from akrunner.worker.waits import timing
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ class OutputWriter(object):
         """Add many rows at once: the fast way.
 
         Args:
-            columns: {column: values [rows, ...]} for every column of the output schema; each a numpy array (or tensor, or list) of
-                the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as are pandas' NA and
+            columns: {column: values [rows, ...]} for every column of the output schema, or a frame (pandas, polars, pyarrow); each a numpy
+                array (or tensor, list, series, array of Arrow's) of the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as are pandas' NA and
                 what a masked array masks. Where the output schema says timestamp or date, datetimes without a zone do (numpy's, or Python's),
                 as well as their int64. Without an output schema the first batch with rows decides which columns there are.
         Raises:
@@ -151,7 +152,7 @@ class OutputWriter(object):
             TypeError: values of no known type, or of several.
             RuntimeError: as `write`.
         """
-        self._write_batch(columns, _BATCH_ROWS, _BATCH_BYTES)
+        self._write_batch(columns_of(columns), _BATCH_ROWS, _BATCH_BYTES)
 
     def answer(self, columns: Mapping[str, Any]) -> None:
         """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions.
