@@ -34,10 +34,14 @@ others did, and the path of the full log.
 
 from __future__ import annotations
 
+import os
+import traceback
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from akrunner.redact import redacted
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class AkrunnerError(Exception):
@@ -50,6 +54,18 @@ class AkrunnerError(Exception):
 
     statement: Optional[int] = None
     results: Sequence[Dict[str, Any]] = ()
+
+    def _render_traceback_(self) -> List[str]:
+        """What IPython shows: the lines of the caller's own that led here, and the error. A hundred lines of ours say nothing more."""
+        lines: List[str] = []
+        for frame in traceback.extract_tb(self.__traceback__):
+            if frame.filename.startswith(_OURS):
+                break
+            if f"{os.sep}IPython{os.sep}" not in frame.filename:
+                cell = "ipykernel" in frame.filename or frame.filename.startswith("<")
+                where = f"this cell, line {frame.lineno}" if cell else f'File "{frame.filename}", line {frame.lineno}'
+                lines += [f"{where}, in {frame.name}", f"    {frame.line}"]
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class ConfigError(AkrunnerError, ValueError):
