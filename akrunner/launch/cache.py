@@ -6,6 +6,7 @@
     unpacked/HASH/        environments that came as archives
     downloads/HASH/       user files from URLs
     overlays/HASH/        requirements installed for jobs
+    functions/HASH/       scripts made of functions that were given in place of one; those that are a month old go
     probes.json           what interpreters said of themselves
 
 All of it may be deleted at any time.
@@ -18,6 +19,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 from typing import Callable, Iterator
 
 from akrunner.leftovers.private import private_dir
@@ -109,6 +111,18 @@ def _remove_half_made(folder: str) -> None:
             with contextlib.suppress(OSError), _locked(path, wait=False):
                 if not os.path.exists(path + _DONE):
                     shutil.rmtree(path, ignore_errors=True)
+
+
+def forget_old(folder: str, days: float) -> None:
+    """Remove what was made so long ago, but for what somebody makes or removes just now. Nothing is said of what cannot be removed."""
+    before = time.time() - days * 86400
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.endswith(_DONE) and entry.stat().st_mtime < before:
+                path = entry.path.removesuffix(_DONE)
+                with contextlib.suppress(OSError), _locked(path, wait=False):
+                    _remove(path)
+                    os.remove(path + _LOCK)
 
 
 def forget(path: str) -> bool:

@@ -64,3 +64,15 @@ def test_what_is_being_made_is_not_removed_under_its_makers_hands(tmp_path: Path
     maker.join(60)
     remover.join(60)
     assert os.listdir(tmp_path) == []
+
+
+def test_what_was_made_long_ago_goes(tmp_path: Path) -> None:
+    for name in ("old", "new", "held"):
+        cache.made_once(str(tmp_path / name), fill)
+    for name in ("old", "held"):
+        os.utime(str(tmp_path / name) + ".complete", (1e9, 1e9))
+    with cache._locked(str(tmp_path / "held")):
+        cache.forget_old(str(tmp_path), 30)
+    assert {name.partition(".")[0] for name in os.listdir(tmp_path)} == {"new", "held"}
+    assert (tmp_path / "held" / "file").exists()
+    cache.forget_old(str(tmp_path / "none"), 30)
