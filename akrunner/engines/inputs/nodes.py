@@ -27,8 +27,6 @@ _COMPUTES = 0.3
 _THREADS = "options.threading.private_threadpool_size = 8"
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
-#: of a core, what has to be idle for that
-_IDLE = 0.5
 #: of the waiting, what a stream's waiting for its rows has to be
 _FOR_ROWS = 0.2
 #: seconds of waiting in one pass over the rows, below which it is the beginning of a pass that takes long
@@ -198,8 +196,7 @@ def _only_waits(record: Mapping[str, Any]) -> bool:
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
     waited = record["wait"] if record["known"] else wall
-    idle = record["idle"]
-    most = _COMPUTES if idle is None or idle >= _IDLE else _COMPUTES_BESIDE_OTHERS
+    most = _COMPUTES_BESIDE_OTHERS if unseen.shared(record) else _COMPUTES
     return bool(wall > 0 and computed < most * min(wall, max(waited, record["first"])))
 
 

@@ -158,11 +158,22 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
 def of_standing(record: Mapping[str, Any]) -> List[Advice]:
     """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
     one by one has no clock that tells it from those, but the processor's."""
-    at, share = unseen.standing(record)
-    if record["by"] not in ("dataset", "batches") or share < _BESIDE or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+    if record["by"] not in ("dataset", "batches") or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
         return []
-    what = f"{share:.0%} of the time Python waits at {at}, and hardly computes (a network, a lock, a sleep)"
-    return [Advice("beside", share, 0.0, what, _OTHERWISE[1])]
+    at, share = unseen.standing(record)
+    waits = "waits at {at}, and hardly computes (a network, a lock, a sleep)"
+    if unseen.shared(record) or unseen.computes_there(record, share):
+        sleeps = unseen.standing(record, asleep=True)
+        if sleeps[1] >= _BESIDE:
+            at, share = sleeps
+        elif record["by"] == "batches" or unseen.computes_there(record, share):
+            # of what stands between these, `unseen.told` says that it is not known
+            return []
+        else:
+            waits = "is at {at}, where it waits (a network, a lock), or computes: other processes use the processor, too, and leave nothing of it idle"
+    if share < _BESIDE:
+        return []
+    return [Advice("beside", share, 0.0, f"{share:.0%} of the time Python {waits.format(at=at)}", _OTHERWISE[1])]
 
 
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:

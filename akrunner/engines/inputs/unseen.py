@@ -28,6 +28,8 @@ _WAITS_FOR_VALUE = 0.25
 _LITTLE_USED, _BUSY = 0.3, 0.1
 #: of the looks at a line, what must find its thread computing for it to be no wait
 _WAITS_ONLY = 0.3
+#: of a core, what has to be idle for others to have left one to the task
+IDLE = 0.5
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -108,22 +110,34 @@ def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
     return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
 
 
-def standing(record: Mapping[str, Any]) -> Tuple[str, float]:
+def standing(record: Mapping[str, Any], asleep: bool = False) -> Tuple[str, float]:
     """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
-    in which it stands at such lines; "": there is none."""
+    in which it stands at such lines; "": there is none. Args: asleep: of lines that say by their text that they sleep, and no others."""
     lines = [
         line
         for line in record["lines"]
         # the head of a loop waits for the input, or lets go of batches
         if line["main"] and line["in"] not in _TENSORFLOW and line.get("does") != "loops" and line.get("computes", 1.0) < 0.5
     ]
+    lines = [line for line in lines if not asleep or line.get("does") == "sleeps"]
     steps = float(record["wait"] + record["between"])
     if record["looks"] < ENOUGH or not lines or steps <= 0:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
     # what is written is timed, and has words of its own
-    share = sum(float(line["share"]) for line in lines) - saving(record) / steps
+    share = sum(float(line["share"]) for line in lines) - (0.0 if asleep else saving(record) / steps)
     return blame.place(most["at"]) + (f" ({most['in']})" if most["in"] else ""), max(0.0, min(1.0, share))
+
+
+def shared(record: Mapping[str, Any]) -> bool:
+    """Whether nothing of the machine was idle: what seems to wait for a network, a lock or a clock may wait for a core."""
+    return record["idle"] is not None and bool(record["idle"] < IDLE)
+
+
+def computes_there(record: Mapping[str, Any], share: float) -> bool:
+    """Whether a task used more of the processor than it can in the time in which it does not stand: threads of a library's compute while the one that was looked at waits for
+    them. Args: share: of the time, in which it stands."""
+    return bool(record.get("used") is not None and record["used"] >= (1 - share) * record["cores"] + _LITTLE_USED)
 
 
 def _idles(record: Mapping[str, Any]) -> bool:
@@ -183,10 +197,14 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     # where a loop begins anew, batches are let go of: what waits there is TensorFlow
     lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
-    if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
+    own += [line for line in lines if _prints_values(line, record)]
+    if record["looks"] < ENOUGH or (waits >= _WAITS_FOR_VALUE and record.get("cards") is not False) or not own:
         return None
-    # a line that makes tensors may call the step, too, whose time is known
-    inside = float(record.get("within", {}).get("inside", 0.0)) / max(float(record["wait"] + record["between"]), 1e-9)
+    # a line that makes tensors, or prints, may call the step, too, whose time is known: as far as that has no line of its own
+    seconds = record.get("watched") or float(record["wait"] + record["between"])
+    inside = float(record.get("within", {}).get("inside", 0.0)) / max(seconds, 1e-9)
+    steps = [line for line in lines if line["in"] in _TENSORFLOW and line not in own and line.get("does") != "loops"]
+    inside = max(0.0, inside - sum(float(line["share"]) for line in steps))
     shares: Dict[str, float] = {}
     for line in own:
         share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
@@ -203,6 +221,12 @@ def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
 def _by_rows(line: Mapping[str, Any]) -> bool:
     """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
     return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
+
+
+def _prints_values(line: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a line that is in TensorFlow prints what a tensor has: where there is a card, it may wait for the card's."""
+    names = ("tensorflow", "tensorflow_core")
+    return record.get("cards") is False and line.get("does") == "prints" and line["in"] in names
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:

@@ -27,7 +27,9 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
     tensorflow    it was imported; version: of it, "": it was not
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
-                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
+                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread
+                  computed, or would have if it had had a core; of threads that are not the script's own, 0
+    watched       seconds in which these looks were
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
     disk          bytes that the task's own process had from disks, None: nobody knows

@@ -10,7 +10,7 @@ import pytest
 from akrunner.engines.inputs import blame, several, wording
 from akrunner.engines.inputs.advice import advised
 from akrunner.engines.inputs.measures import Advice
-from akrunner.engines.inputs.unseen import bound, wait_share
+from akrunner.engines.inputs.unseen import UNSURE, bound, wait_share
 from akrunner.wire import frames, messages
 
 SCRIPT = "/home/me/train.py"
@@ -702,6 +702,25 @@ def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
     assert bound({"a": {**told, "lines": [{**stands[1], "share": 1.0}], "used": 1.0}}, 0.0, 11.0) == "compute"
 
 
+def test_what_computes_in_threads_of_a_librarys_does_not_wait() -> None:
+    """numpy multiplies in several threads: the one that was looked at computed in 42% of the looks, and the process used half of a core, of a machine that had none left."""
+    there = {"main": True, "at": f"{SCRIPT}:27", "in": "", "share": 0.96, "does": "", "computes": 0.42}
+    told = other("batches", lines=[there], used=0.52, idle=0.003, cores=2)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert said.startswith(f"[a] {UNSURE}") and "at train.py:27 for 96% of the time" in said and "waits (" not in said
+    # also where there are cores left, it used more than it could have beside what stands there
+    assert "waits at" not in wording.verdict({"inputs": {"a": {**told, "idle": 3.0}}})[0]
+    assert bound({"a": told}, 0.0, 11.0) == "unknown"
+    # it computed in one thread, and had a fifth of a core: it may wait for a network, too
+    shared = other("dataset", lines=[there], used=0.22, idle=0.0, cores=2)
+    (said,) = wording.verdict({"inputs": {"a": shared}})
+    assert "where it waits (a network, a lock), or computes: other processes use the processor, too" in said
+    assert "Python waits at train.py:27, and hardly computes" in wording.verdict({"inputs": {"a": {**shared, "idle": 1.5}}})[0]
+    # what sleeps by its text does so on any machine
+    asleep = {**shared, "lines": [{**there, "does": "sleeps", "computes": 0.0}]}
+    assert "Python waits at train.py:27, and hardly computes" in wording.verdict({"inputs": {"a": asleep}})[0]
+
+
 @pytest.mark.parametrize(
     "cards, busy, side", [(False, None, "unknown"), (True, None, "compute"), (True, 0.9, "compute"), (True, 0.0, "unknown")]
 )
@@ -1035,6 +1054,20 @@ def test_what_may_be_training_is_not_named() -> None:
     # a line that says what it does is named even so, and nothing is promised
     (found,) = between(prints, calls=0)
     assert found.saves == 0 and found.what == "60% of the time Python is at train.py:9, which prints"
+
+
+def test_a_print_of_a_tensors_value_waits_for_no_card_where_there_is_none() -> None:
+    """`print(loss.numpy())` is in TensorFlow as the step is: what the step's own line has is the step's."""
+    prints = line(27, 0.33, "prints", package="tensorflow")
+    step, loop = line(24, 0.4, package="tensorflow", computes=0.1), line(23, 0.2, "loops", computes=0.0)
+    (found,) = between(prints, step, loop, cards=False)
+    assert "train.py:27, which prints: print every hundredth step" in found.words and found.saves > 0.1
+    assert between(prints, step, loop, cards=True) == [] == between(prints, step, loop)
+    # the same line calls the step, which takes three seconds of ten; of the looks, half were when the steps were over
+    assert between({**prints, "share": 0.35}, loop, cards=False) == []
+    assert between({**prints, "share": 0.35}, loop, cards=False, watched=20.0)[0].rule == "beside"
+    # what is saved is timed, and what TensorFlow writes otherwise is not known
+    assert between({**prints, "does": "writes"}, step, cards=False) == []
 
 
 def test_records_that_are_taken_apart_between_calls_are_named() -> None:
