@@ -44,12 +44,12 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     ours = [one for one in works if one.get("ours")]
     # `task_config` made all that works, or has waited for rows itself
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
-        return Suspect(_blamed(ours[0], record), False)
+        return Suspect(as_blamed(ours[0], record), False)
     called = next((one for one in works if blame.calls_python(one)), None)
     python = record.get("python", {})
     took, calls = python.get("steps", 0.0), python.get("calls", 0)
     if called is not None and took + calls * _CALL >= _MUCH * waited:
-        node = _blamed(called, record, source=_source(called, chain))
+        node = as_blamed(called, record, source=_source(called, chain))
         at_once = node.parallel or _within_parallel(called, chain)
         timed = not at_once and took >= _MUCH * waited
         return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
@@ -57,10 +57,10 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     for fits in (_reads, _alone, _cheap, _busy):
         found = [one for one in works if fits(one, record)]
         if found:
-            return Suspect(_blamed(max(found, key=_weight), record), False)
+            return Suspect(as_blamed(max(found, key=_weight), record), False)
     sources = [one for one in works if _kind(one) in FILES and _source(one, chain) and not _within_parallel(one, chain)]
     if sources and not any("ops" in one for one in works):
-        return Suspect(_blamed(sources[0], record, source=_source(sources[0], chain)), False)
+        return Suspect(as_blamed(sources[0], record, source=_source(sources[0], chain)), False)
     return None
 
 
@@ -73,7 +73,7 @@ def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
     """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
     chain = blame.chain_of(record)
     works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
-    return _blamed(works[0], record) if works else None
+    return as_blamed(works[0], record) if works else None
 
 
 def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
@@ -84,7 +84,7 @@ def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
     whole = float(record["wait"] + record["between"])
     if called is None or whole <= 0:
         return None
-    node = _blamed(called, record, source=_source(called, chain))
+    node = as_blamed(called, record, source=_source(called, chain))
     share = record.get("python", {}).get("steps", 0.0) / whole
     if node.parallel or _within_parallel(called, chain):
         return None
@@ -146,7 +146,7 @@ def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map is called for each row, and had little time for it."""
     if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node) or node.get("decodes"):
         return False
-    made = _blamed(node, record)
+    made = as_blamed(node, record)
     return made.call < CHEAP and made.calls >= MANY
 
 
@@ -175,7 +175,7 @@ def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Ma
     return next((one for one in reversed(before) if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL), None)
 
 
-def _blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
+def as_blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
     """A node of the pipeline as if somebody had looked. A call takes no longer than the time there was for each row."""
     rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 1)
     there = float(record["wait"] + record["between"]) / max(1, record["batches"]) / rows

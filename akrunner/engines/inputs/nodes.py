@@ -190,6 +190,19 @@ def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
     return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the time", saves=0.0)]
 
 
+def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
+    """Python that the pipeline calls and that is ready in time: it computes while the steps do, and each of them that needs Python has to wait for its turn. Those that are
+    waited for have a rule of their own."""
+    share = unseen.python_beside(record)
+    called = next((one for one in blame.chain_of(record) if blame.calls_python(one)), None)
+    if called is None or not share or for_it(record) >= WORTH_SAYING:
+        return []
+    node = likely.as_blamed(called, record)
+    made = _of_python_node(node, node.where, share, record)
+    what = f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the time, and steps as short as these may have to wait for their turn in Python"
+    return [replace(made, rule="lock", what=what, saves=0.0)]
+
+
 def _only_waits(record: Mapping[str, Any]) -> bool:
     """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
     takes turns, so that each of them waits, too: together they compute all the time."""

@@ -35,6 +35,19 @@ def of_saving(record: Mapping[str, Any]) -> List[Advice]:
     return found
 
 
+def of_lock(record: Mapping[str, Any]) -> List[Advice]:
+    """Python that computes beside the steps, whose own Python has to wait for its turn: in a thread that the script has started. What a thread does in C without the lock
+    nobody sees, so nothing is promised."""
+    line = unseen.own_thread(record)
+    if line is None:
+        return []
+    share = min(1.0, float(line["share"]))
+    what = f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} of the time, and the steps may have to wait for their turn in Python"
+    return [
+        Advice("lock", share, 0.0, what, "let it sleep between its turns, or have a process of its own do it (multiprocessing)")
+    ]
+
+
 #: what is saved, in words -> what to change where it is done at each step, or nobody knows how often
 _SAVINGS = {
     "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),

@@ -28,6 +28,12 @@ _WAITS_FOR_VALUE = 0.25
 _LITTLE_USED, _BUSY = 0.3, 0.1
 #: of the looks at a line, what must find its thread computing for it to be no wait
 _WAITS_ONLY = 0.3
+#: of the looks, what a thread of the script's own must have to be said to compute all the time
+_ALL_THE_TIME = 0.6
+#: seconds of a step that waits for its turn in Python often: who computes in Python keeps its lock for 5 ms, and a step asks for it several times
+_SHORT = 0.05
+#: of the time, what Python beside the steps must compute to be told of; or take, where it waits for cores
+_HOLDS_UP, _HOLDS_LONG = 0.25, 0.5
 #: of a core, what has to be idle for others to have left one to the task
 IDLE = 0.5
 #: modules of Python itself in which a thread waits for another one
@@ -78,6 +84,9 @@ def _computes(record: Mapping[str, Any]) -> bool:
     if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
     if standing(record)[1] > _SAVES or _idles(record):
+        return False
+    if python_beside(record) or own_thread(record) is not None:
+        # steps that wait for their turn in Python seem to compute
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
@@ -245,6 +254,33 @@ def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
     at = max(shares, key=lambda one: shares[one])
     packages = [line["in"] for line in lines if line["at"] == at and line["in"] not in ("", *_TENSORFLOW)]
     return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
+
+
+def own_thread(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The line at which a thread computes that the script has started itself, nearly all the time, None: there is none that is known. What it does in Python keeps the
+    steps from Python's lock."""
+    lines: List[Mapping[str, Any]] = [line for line in record["lines"] if not line["main"] and line.get("computes", 0.0) >= 0.5]
+    shares: Dict[str, float] = {}
+    for line in lines:
+        shares[line["at"]] = shares.get(line["at"], 0.0) + float(line["share"])
+    if record["by"] not in ("dataset", "batches") or record["looks"] < ENOUGH or sum(shares.values()) < _ALL_THE_TIME:
+        return None
+    return max(lines, key=lambda line: shares[line["at"]])
+
+
+def python_beside(record: Mapping[str, Any]) -> float:
+    """The share of the steps' time in which Python that the pipeline calls computes, where that is much, and steps are so short that they need Python's lock often; 0: nobody
+    knows, or it keeps nobody waiting."""
+    steps, python = float(record["wait"] + record["between"]), record.get("python", {})
+    if record["by"] != "dataset" or steps <= 0 or python.get("wall", 0.0) <= 0 or record.get("elsewhere"):
+        return 0.0
+    if steps / max(1, record["batches"]) > _SHORT:
+        return 0.0
+    took = min(1.0, python.get("steps", 0.0) / steps)
+    computed = float(min(1.0, took * python.get("computed", 0.0) / python["wall"]))
+    # where it has no core all the time, it keeps the lock while it waits for one
+    holds = computed >= _HOLDS_UP or (shared(record) and took >= _HOLDS_LONG and computed >= _HOLDS_UP / 2)
+    return computed if holds else 0.0
 
 
 def reads(record: Mapping[str, Any]) -> bool:

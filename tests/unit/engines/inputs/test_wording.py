@@ -1070,6 +1070,51 @@ def test_a_print_of_a_tensors_value_waits_for_no_card_where_there_is_none() -> N
     assert between({**prints, "does": "writes"}, step, cards=False) == []
 
 
+CALLS_PYTHON = [
+    node("Prefetch", 33, ours=True),
+    node("ParallelMap", 33, python=True, parses=True, stateful=True),
+    node("Batch", 33, ours=True, rows=32),
+]
+
+
+def test_python_that_computes_while_short_steps_do_keeps_them_waiting() -> None:
+    """Batches are there in time, and each step waits for its turn in Python: half of the time is that of a map."""
+    python = {"calls": 625, "wall": 6.0, "steps": 6.0, "computed": 5.0}
+    more = {"asked": 0, "batches": 625, "tunes": True}
+    told = record({}, CALLS_PYTHON, wait=0.6, between=9.4, python=python, **more)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert said.startswith("[a] Python that `Map` at train.py:33 calls computes for 50% of the time") and "saves" not in said
+    assert "numpy's on the whole batch" in said and bound({"a": told}, 0.0, 11.0) == "unknown"
+    # a look says no more that there is little to win
+    assert "computes for 49%" in wording.verdict({"inputs": {"a": {**told, "asked": 20, "wait": 0.8}}})[0]
+    # steps of a card's take long, and it only waits, or has little to do
+    for fine in ({"batches": 20}, {"python": {**python, "computed": 0.1}}, {"python": {**python, "steps": 1.0}}):
+        assert (
+            wording.verdict({"inputs": {"a": {**told, **fine}}}) == []
+            and bound({"a": {**told, **fine}}, 0.0, 11.0) == "compute"
+        )
+    # with a core now and then, it keeps the lock while it waits for one
+    busy = {"python": {**python, "computed": 2.4}}
+    assert wording.verdict({"inputs": {"a": {**told, **busy}}}) == []
+    assert "computes for 24%" in wording.verdict({"inputs": {"a": {**told, **busy, "idle": 0.0}}})[0]
+
+
+def test_a_thread_of_the_scripts_that_computes_is_named_and_no_cache_is() -> None:
+    spins = line(27, 1.0, "loops", main=False)
+    chain = [node("Map", 31, ours=True, parses=True), node("Repeat", 31, ours=True, count=3), node("TFRecord", 31, ours=True)]
+    told = record({}, chain, wait=1.7, between=8.3, asked=0, lines=[spins])
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "17% of the time of 100 steps is waiting for input; a thread that the script has started computes at train.py:27"
+        in said
+    )
+    assert bound({"a": {**told, "wait": 0.1}}, 0.0, 11.0) == "unknown"
+    # it waits, or nobody knows what it does
+    waits = {**told, "lines": [{**spins, "computes": 0.0}]}
+    assert "does the same again in every pass" in wording.verdict({"inputs": {"a": waits}})[0]
+    assert bound({"a": {**waits, "wait": 0.1}}, 0.0, 11.0) == "compute"
+
+
 def test_records_that_are_taken_apart_between_calls_are_named() -> None:
     told = record(
         {},
