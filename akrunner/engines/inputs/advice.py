@@ -8,7 +8,7 @@ from typing import Any, List, Mapping
 from akrunner.engines.inputs import likely, several
 from akrunner.engines.inputs.measures import Advice
 from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes, of_python_beside
-from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_prefetch, of_shuffle
+from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_iterators, of_prefetch, of_shuffle
 from akrunner.engines.inputs.steps import of_lock, of_python, of_saving, of_standing
 
 #: names -> what they were before TensorFlow 2.4
@@ -23,6 +23,7 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
         of_nodes,
         of_busy_python,
         of_prefetch,
+        of_iterators,
         of_cache,
         of_shuffle,
         of_decoding,

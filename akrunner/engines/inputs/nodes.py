@@ -82,12 +82,18 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[A
             return _of_waiting(node, where, share, is_ahead(record))
         return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
+        again, decodes = blame.passes(record), any(one.get("decodes") for one in blame.chain_of(record))
         # what else is made in each pass of what is read may take longer: a cache spares both
-        if blame.passes(record):
+        if again and decodes:
             won *= _BESIDE_A_CACHE
+        kept = (
+            ""
+            if not again or decodes or blame.cache_of(record) is not None
+            else "; or `.cache()` behind it, if it fits into memory"
+        )
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",
-            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}"),
+            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}") + kept,
         )  # fmt: skip
     if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"

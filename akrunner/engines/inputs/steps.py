@@ -138,6 +138,8 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
         return []
     share, does = unseen.python_between(record), str(line.get("does", ""))
     words, change = _BETWEEN.get(does, _OTHERWISE)
+    if does == "records" and "output" in record["spent"]:
+        change = f"{_SAVINGS['output'][1]}; what is read, {change}"
     place = (
         ("in the loop at " if does == "loops" else "at ")
         + blame.place(line["at"])
@@ -155,16 +157,13 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
                 change,
             )
         ]
-    if record["by"] in ("dataset", "batches") and not share and words and line["share"] >= _BESIDE:
-        return [
-            Advice(
-                "beside",
-                float(line["share"]),
-                0.0,
-                f"{line['share']:.0%} of the time {told.replace(' most often', '', 1)}",
-                change,
-            )
-        ]
+    # a loop over rows that makes a record at one line, and writes it at the next
+    alike = float(line["alike"])
+    if record["by"] in ("dataset", "batches") and not share and words and alike >= _BESIDE:
+        told = told.replace(
+            " most often", " at lines that take rows one by one, most often" if alike > line["share"] else "", 1
+        )
+        return [Advice("beside", alike, 0.0, f"{alike:.0%} of the time {told}", change)]
     return []
 
 

@@ -36,6 +36,8 @@ _SHORT = 0.05
 _HOLDS_UP, _HOLDS_LONG = 0.25, 0.5
 #: of a core, what has to be idle for others to have left one to the task
 IDLE = 0.5
+#: what lines do that are one for each row, if they take long
+_OF_ROWS = ("prints", "writes", "records", "texts", "tensors")
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -200,7 +202,7 @@ def python_between(record: Mapping[str, Any]) -> float:
 
 def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
-    looks at it. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
+    looks at it; alike: of all lines that by their text do what is done row by row. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
     lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
     waits = _waits_for_values(record)
     # where a loop begins anew, batches are let go of: what waits there is TensorFlow
@@ -219,7 +221,8 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
         share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
         shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
     most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
-    return {**most, "share": shares[most["at"]]}
+    rows = {line["at"] for line in own if line.get("does") in _OF_ROWS}
+    return {**most, "share": shares[most["at"]], "alike": sum(shares[at] for at in rows)}
 
 
 def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:

@@ -44,7 +44,7 @@ from typing import Any, Iterable, List, Mapping, Optional, Union
 from akrunner.engines.base import Stats
 from akrunner.engines.inputs import blame, several, unseen
 from akrunner.engines.inputs.advice import advised, if_it_waits
-from akrunner.engines.inputs.measures import WORTH_SAYING, Advice, first_pass
+from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, first_pass
 from akrunner.engines.inputs.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 
 #: of a task that was looked at closely, how many things to change are named; else one
@@ -142,13 +142,13 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = told[:_MOST]
     else:
         # what was timed is no guess
-        changes = [*[one for one in told if one.rule not in SAVING][:1], *[one for one in told if one.rule in SAVING]]
+        changes = [*_one_of([one for one in told if one.rule not in SAVING]), *[one for one in told if one.rule in SAVING]]
     ranked = []
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
         node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
         changes = [one for one in changes if one is not node]
-        ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
-    ranked += [(one.saves, _saving(one)) for one in changes]
+        ranked.append((_wins(node) if node is not None else 0.0, _waiting(record, share, node)))
+    ranked += [(_wins(one), _saving(one)) for one in changes]
     # two nodes of one dataset may be told alike
     found = list(dict.fromkeys(words for _, words in sorted(ranked, key=lambda one: -one[0])))
     unsure = [] if found else unseen.told(record)
@@ -170,6 +170,22 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["busy"] is not None:
         found.append(f"{_CARDS} {record['busy']:.0%} of the time")
     return found
+
+
+def _one_of(changes: List[Advice]) -> List[Advice]:
+    """Of what is no saving, what wins most, if nobody asked. If that is only likely, what has been seen outside of the pipeline comes before it, where it takes longer."""
+    first = changes[:1]
+    seen = [
+        one
+        for one in changes[1:]
+        if first[0].likely and not one.likely and one.rule in _NO_INPUT and one.share > first[0].share
+    ]
+    return [*seen[:1], *first]
+
+
+def _wins(one: Advice) -> float:
+    """What a change wins, to put several in order: what was seen outside of the pipeline wins something, also where no clock tells how much to promise."""
+    return one.saves or (one.share * PROMISED if one.rule in ("beside", "between") else 0.0)
 
 
 def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:

@@ -1070,6 +1070,57 @@ def test_a_print_of_a_tensors_value_waits_for_no_card_where_there_is_none() -> N
     assert between({**prints, "does": "writes"}, step, cards=False) == []
 
 
+def test_a_loop_that_makes_records_at_one_line_and_writes_them_at_another_is_named_before_a_cache() -> None:
+    """Nothing is called by which it would be timed, and a cache would save the twelfth part of twelve at most."""
+    chain = [node("Map", 26, ours=True, parses=True), node("Repeat", 26, ours=True, count=12), node("TFRecord", 26, ours=True)]
+    some = [
+        line(25, 0.2, "records"),
+        line(32, 0.1, "writes"),
+        line(26, 0.3, "loops", package="tensorflow", computes=0.9),
+        line(27, 0.3, package="tensorflow"),
+    ]
+    told = record({}, chain, wait=1.3, between=8.7, asked=0, lines=some, spent={"output": 0.1})
+    said = wording.verdict({"inputs": {"a": told}})
+    assert said[0].startswith(
+        "[a] 30% of the time Python is at lines that take rows one by one, most often at train.py:25, which takes records apart, or makes"
+    )
+    assert "output_writer.write_batch" in said[0] and "13% of the time of 100 steps is waiting" in said[1] and len(said) == 2
+    # what takes less than the cache may win is no first thing to say
+    few = wording.verdict({"inputs": {"a": {**told, "wait": 5.0, "between": 5.0}}})
+    assert len(few) == 1 and "does the same again in every pass" in few[0]
+
+
+def test_an_iterator_for_each_step_is_no_pass_over_the_rows() -> None:
+    chain = [
+        node("Map", 23, ours=True, parses=True),
+        node("Shuffle", 23, ours=True, buffer=5000),
+        node("TFRecord", 23, ours=True),
+    ]
+    told = record({}, chain, wait=4.8, between=5.2, asked=0, passes=60)
+    told["batches"] = 60
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "of the dataset at train.py:23 an iterator is made for nearly every batch (60 for 60)" in said
+        and "buffer of `shuffle`" in said
+    )
+    assert "rows = iter(dataset)" in said and "cache" not in said
+    assert "does the same again in every pass" in wording.verdict({"inputs": {"a": {**told, "batches": 600}}})[0]
+
+
+def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
+    chain = [
+        node("Prefetch", 29),
+        node("Batch", 29, rows=64),
+        node("Map", 29, reads=True, splits=True),
+        node("Repeat", 28, count=4),
+    ]
+    told = record({}, chain, asked=0, tunes=True)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert "`Map` at train.py:29 opens a file for every element: pack them" in said and "or `.cache()` behind it" in said
+    once = record({}, [*chain[:3], node("TensorSlice", 28)], asked=0, tunes=True)
+    assert "cache" not in wording.verdict({"inputs": {"a": once}})[0]
+
+
 CALLS_PYTHON = [
     node("Prefetch", 33, ours=True),
     node("ParallelMap", 33, python=True, parses=True, stateful=True),
