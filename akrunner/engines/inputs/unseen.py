@@ -87,6 +87,9 @@ def _computes(record: Mapping[str, Any]) -> bool:
         return False
     if standing(record)[1] > _SAVES or _idles(record):
         return False
+    line = slow_line(record) if record["by"] in ("dataset", "batches") else None
+    if line is not None and not python_between(record) and line["alike"] > _SAVES:
+        return False
     if python_beside(record) or own_thread(record) is not None:
         # steps that wait for their turn in Python seem to compute
         return False

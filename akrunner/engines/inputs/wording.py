@@ -200,9 +200,15 @@ def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) ->
     if node is not None:
         return f"{words}; {_saving(node)}"
     each = record["wait"] / max(1, record["batches"])
-    if each < _NEXT and record["by"] == "dataset":
+    if each < _NEXT and record["by"] in ("dataset", "batches"):
         return f"{words}, {1000 * each:.2g} ms each, which is about what next() itself takes: fewer and larger batches"
-    return words if record["nodes"] or not record["pipelines"] else f"{words}; for what, {unseen.look(record)} tells"
+    if record["by"] == "batches":
+        # no profiler looks at these
+        return f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those that are needed, larger batches, or a thread that reads ahead"
+    if record["asked"] and not record.get("served"):
+        return f"{words}; for what, the steps that were looked at do not tell"
+    rest = " (for the rest it computes)" if unseen.bound({"": record}, 0.0, record["main"]) == unseen.COMPUTE else ""
+    return f"{words}{rest}; for what, {unseen.look(record)} tells"
 
 
 def _not_looked(record: Mapping[str, Any]) -> str:

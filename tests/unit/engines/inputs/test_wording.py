@@ -345,7 +345,9 @@ def test_the_pass_that_fills_a_cache_is_told_from_the_others() -> None:
     assert "opens a file" not in words and "`.cache()`" not in words
     told["pipelines"][0].update(filled=0.0)
     words = wording.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
-    assert words.endswith("20% of the time of 100 steps is waiting for input")
+    assert words.endswith(
+        "20% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+    )
 
 
 def test_no_cache_for_what_is_another_each_time_or_is_in_memory() -> None:
@@ -517,7 +519,9 @@ def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
     assert first(told).rule == "map"
     told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
     assert advised(told) == []
-    assert wording.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
+    assert wording.verdict({"inputs": {"a": told}}) == [
+        "[a] 80% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+    ]
     # but the look was at steps that drew from it
     nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
     told["nodes"] = [{"path": p, "own": own, "calls": calls, "of": 1} for p, (own, calls) in nodes.items()]
@@ -1119,6 +1123,22 @@ def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
     assert "`Map` at train.py:29 opens a file for every element: pack them" in said and "or `.cache()` behind it" in said
     once = record({}, [*chain[:3], node("TensorSlice", 28)], asked=0, tunes=True)
     assert "cache" not in wording.verdict({"inputs": {"a": once}})[0]
+
+
+def test_every_wait_ends_in_a_cause_or_in_what_tells_it() -> None:
+    """Rows of task_config.batches() have no pipeline that a look would show."""
+    told = other("batches", wait=1.3, between=8.7, asked=0, lines=[])
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "13% of the time of 100 steps is waiting for input: task_config.batches() reads the rows" in said
+        and "larger batches" in said
+    )
+    (said,) = wording.verdict({"inputs": {"a": {**told, "batches": 20000}}})
+    assert said.endswith("0.065 ms each, which is about what next() itself takes: fewer and larger batches")
+    nobody = record({}, [], asked=0, wait=1.3, between=8.7)
+    (said,) = wording.verdict({"inputs": {"a": nobody}})
+    assert said.endswith("is waiting for input (for the rest it computes); for what, --profile-input (profile_input=20) tells")
+    assert bound({"a": nobody}, 0.0, 11.0) == "compute"
 
 
 CALLS_PYTHON = [
