@@ -15,6 +15,8 @@ from akrunner.engines.inputs.blame import Blamed
 _MUCH = 0.5
 #: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
 _CALL = 50e-6
+#: of the time, what Python must take together to be called several times at once
+_SEVERAL = 1.5
 #: of the time, what runs beside the script must take to be what holds it up
 _ALL = 0.9
 #: of a core, what is used if something computes on it
@@ -50,7 +52,8 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     took, calls = python.get("steps", 0.0), python.get("calls", 0)
     if called is not None and took + calls * _CALL >= _MUCH * waited:
         node = as_blamed(called, record, source=_source(called, chain))
-        at_once = node.parallel or _within_parallel(called, chain)
+        # together they took more time than there was
+        at_once = node.parallel or _within_parallel(called, chain) or took > _SEVERAL * (record["wait"] + record["between"])
         timed = not at_once and took >= _MUCH * waited
         return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
     works = _drawn_from(works, chain, record)
@@ -165,14 +168,23 @@ def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:
 
 
 def _within_parallel(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> bool:
-    reader = _reader(node, chain)
-    return reader is not None and _parallel(reader)
+    """Whether several of what it is in are read at once, however many functions lie between: a generator is in a flat_map of its own."""
+    return any(_parallel(reader) for reader in readers(node, chain))
 
 
 def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Mapping[str, Any]]:
-    before = chain[: next(place for place, one in enumerate(chain) if one is node)]
-    depth = node.get("depth", 0)
-    return next((one for one in reversed(before) if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL), None)
+    return next(iter(readers(node, chain)), None)
+
+
+def readers(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> List[Mapping[str, Any]]:
+    """The interleaves and flat_maps that a node is in, the innermost first."""
+    before = chain[: next((place for place, one in enumerate(chain) if one is node or one == node), 0)]
+    depth, found = node.get("depth", 0), []
+    for one in reversed(before):
+        if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL:
+            depth = one.get("depth", 0)
+            found.append(one)
+    return found
 
 
 def as_blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:

@@ -24,7 +24,9 @@ from akrunner.engines.inputs.unseen import wait_share
 #: of the time it takes, what Python computes that does not only wait
 _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
-_THREADS = "options.threading.private_threadpool_size = 8"
+_THREADS = "options.threading.private_threadpool_size"
+#: of the time that several calls of it take together, what each of them computes at least if it waits for its turn only
+_NO_TURN = 0.03
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
 #: of the waiting, what a stream's waiting for its rows has to be
@@ -79,7 +81,7 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[A
     if node.kind == "Generator" or node.facts.get("python"):
         where = f"{node.where}{line_of_python(record)}"
         if _only_waits(record):
-            return _of_waiting(node, where, share, is_ahead(record))
+            return _of_waiting(node, where, share, record)
         return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
         again, decodes = blame.passes(record), any(one.get("decodes") for one in blame.chain_of(record))
@@ -211,20 +213,26 @@ def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
 
 def _only_waits(record: Mapping[str, Any]) -> bool:
     """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
-    takes turns, so that each of them waits, too: together they compute all the time."""
+    takes turns, so that each of them waits, too: together they compute all the time, and each its part of that."""
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
     waited = record["wait"] if record["known"] else wall
     most = _COMPUTES_BESIDE_OTHERS if unseen.shared(record) else _COMPUTES
-    return bool(wall > 0 and computed < most * min(wall, max(waited, record["first"])))
+    return bool(wall > 0 and (computed < _NO_TURN * wall or computed < most * min(wall, max(waited, record["first"]))))
 
 
-def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
+def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
     at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
     if at_once:
+        there = [node.facts, *likely.readers(node.facts, blame.chain_of(record))]
+        # of a number of its own (AUTOTUNE) nobody knows how many it is
+        most = max([8, *(int(one.get(what, 0)) for one in there for what in ("parallel", "cycle"))])
+        number = f"num_parallel_calls={2 * most}"
+        if node.kind == "Generator":
+            number = f"cycle_length={2 * most}, {number} of the interleave"
         return Advice(
             "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
-            f"more of them at once: a larger num_parallel_calls=, and {_THREADS}, or fewer and larger answers",
+            f"more of them at once: {number}, and {_THREADS} = {2 * most}; or fewer and larger answers",
         )  # fmt: skip
     change = "num_parallel_calls=8"
     if node.kind == "Generator":
@@ -234,7 +242,7 @@ def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
         )
     return Advice(
         "python_waits", share, share * PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
-        f"{change}, with {_THREADS}, or threads of its own" + ("" if ahead else "; `.prefetch(2)` as the last"),
+        f"{change}, with {_THREADS} = 8, or threads of its own" + ("" if is_ahead(record) else "; `.prefetch(2)` as the last"),
     )  # fmt: skip
 
 

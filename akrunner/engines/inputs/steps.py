@@ -48,26 +48,36 @@ def of_lock(record: Mapping[str, Any]) -> List[Advice]:
     ]
 
 
-#: what is saved, in words -> what to change where it is done at each step, or nobody knows how often
+#: what is saved, in words -> what to change where nobody knows how often it is done, or where it does not matter
 _SAVINGS = {
     "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
     "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
     "report": ("task_config.report()", "report every hundredth step"),
     "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
 }  # fmt: skip
+#: what is done at nearly each step -> the same with the number of steps that suffices
+_OFTEN = {
+    "checkpoint": "save every {steps} steps or more, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
+    "summary": "write them every {steps} steps",
+    "report": "report every {steps} steps",
+}
+#: steps between two, at least
+_FEW = 100
 
 
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
-    """What to change in how often something is saved: if it is seldom already, how much more seldom."""
+    """What to change in how often something is saved: one for how many steps takes a fiftieth of the time. Of rows, what each takes is theirs, and not the call's."""
     times, batches = record.get("times", {}).get(what, 0), record["batches"]
-    if what == "output" or not 0 < times <= _SELDOM * batches:
+    if what == "output" or not times or not batches:
         return change
-    # so that it takes a fiftieth of the time
-    steps = batches / times * share / (1 - min(share, 0.99)) / _LITTLE
-    each = record["spent"][what] / times
+    steps = max(1.0, batches / times) * share / (1 - min(share, 0.99)) / _LITTLE
     unit = 10 ** (len(str(int(steps))) - 1)
+    suffice = math.ceil(steps / unit) * unit
+    if times > _SELDOM * batches:
+        return _OFTEN[what].format(steps=f"{max(_FEW, suffice):,}")
+    each = record["spent"][what] / times
     return (
-        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {math.ceil(steps / unit) * unit:,} steps takes "
+        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {suffice:,} steps takes "
         f"{_LITTLE:.0%} of the time" + (", or less in each" if what == "summary" else "")
     )
 

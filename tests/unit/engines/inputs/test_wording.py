@@ -741,8 +741,8 @@ WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
     [
         ("Generator", WAITED, "python_waits", "interleave("),
         ("Map", WAITED, "python_waits", "num_parallel_calls=8"),
-        ("ParallelMap", WAITED, "python_waits", "a larger num_parallel_calls="),
-        ("ParallelInterleaveV4[2]::Generator", WAITED, "python_waits", "a larger num_parallel_calls="),
+        ("ParallelMap", WAITED, "python_waits", "num_parallel_calls=16"),
+        ("ParallelInterleaveV4[2]::Generator", WAITED, "python_waits", "num_parallel_calls=16"),
         ("Generator", {**WAITED, "computed": 6.0}, "python", "whole batches"),
         # eight threads that take turns with Python's lock
         ("ParallelMap", {"calls": 300, "wall": 60.0, "computed": 7.0}, "python", "whole batches"),
@@ -980,7 +980,7 @@ def saves(what: str, seconds: float, times: int) -> str:
 
 def test_summaries_are_named() -> None:
     assert saves("summary", 4.0, 100) == (
-        "[chief:0] 40% of the time is writing summaries (tf.summary, TensorBoard): write them every hundredth step (saves 20% of the time or more)"
+        "[chief:0] 40% of the time is writing summaries (tf.summary, TensorBoard): write them every 100 steps (saves 20% of the time or more)"
     )
 
 
@@ -995,7 +995,10 @@ def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None
     assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the time" in saves(
         "checkpoint", 5.0, 10
     )
-    assert "save every some hundred steps" in saves("checkpoint", 5.0, 100)
+    # what is done at each step is told the number that suffices, too
+    assert "save every 100 steps or more" in saves("checkpoint", 5.0, 100)
+    assert "write them every 500 steps" in saves("summary", 9.0, 200) and "report every 100 steps" in saves("report", 2.0, 100)
+    assert "save every some hundred steps" in saves("checkpoint", 5.0, 0)
 
 
 def line(
@@ -1139,6 +1142,38 @@ def test_every_wait_ends_in_a_cause_or_in_what_tells_it() -> None:
     (said,) = wording.verdict({"inputs": {"a": nobody}})
     assert said.endswith("is waiting for input (for the rest it computes); for what, --profile-input (profile_input=20) tells")
     assert bound({"a": nobody}, 0.0, 11.0) == "compute"
+
+
+def test_who_does_as_advised_is_told_something_else() -> None:
+    """A generator in an interleave is in a flat_map of its own; what sleeps in eight calls at once computes a hundredth of their time, and none waits for its turn."""
+    chain = [
+        node("Prefetch", 42), node("Batch", 42, rows=2), node("ParallelInterleave", 40, parallel=8, cycle=8),
+        {**node("FlatMap", 40), "depth": 1}, {"node": "Generator", "at": "", "depth": 2}, node("Range", 40),
+    ]  # fmt: skip
+    python = {"calls": 200, "wall": 60.0, "steps": 60.0, "computed": 1.2}
+    told = record({}, chain, wait=3.0, between=7.0, asked=0, tunes=True, python=python, idle=0.0)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "most likely because `Generator` waits (a network, a lock, a sleep), several calls at once" in said
+        and "saves" not in said
+    )
+    assert (
+        "cycle_length=16, num_parallel_calls=16 of the interleave, and options.threading.private_threadpool_size = 16" in said
+    )
+    mapped = [node("Prefetch", 30), node("Batch", 30, rows=16), node("ParallelMap", 29, parallel=8, python=True)]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": mapped, "passes": 1}]}}})
+    assert (
+        "waits (a network, a lock, a sleep), several calls at once" in said
+        and "more of them at once: num_parallel_calls=16, and" in said
+    )
+    # those that take turns at computing have an eighth of the time each
+    turns = {**told, "python": {**python, "computed": 6.0}}
+    (said,) = wording.verdict({"inputs": {"a": {**turns, "pipelines": [{"nodes": mapped, "passes": 1}]}}})
+    assert "several calls at once, of which one computes at a time" in said
+    # a map that does not say that it runs several at once, and took more time than there was
+    plain = [node("Prefetch", 30), node("Batch", 30, rows=16), node("Map", 29, python=True)]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": plain, "passes": 1}]}}})
+    assert "saves" not in said
 
 
 CALLS_PYTHON = [
