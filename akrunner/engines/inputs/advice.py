@@ -58,6 +58,6 @@ def if_it_waits(record: Mapping[str, Any]) -> str:
     for one in several.each(record):
         suspect = likely.suspect(one)
         made = of_node(suspect.node, 1.0, one) if suspect is not None else None
-        found += [made.what] if made is not None else []
-    # of two nobody knows which
-    return found[0] if len(found) == 1 else ""
+        found += [(made, suspect)] if made is not None and suspect is not None else []
+    # of two nobody knows which; and every job has rows that `task_config` reads, which is nothing to suspect
+    return found[0][0].what if len(found) == 1 and not found[0][1].node.ours else ""

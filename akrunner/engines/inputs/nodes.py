@@ -195,7 +195,7 @@ def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
     made = of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
     if made is None:
         return []
-    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the time", saves=0.0)]
+    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the steps' time", saves=0.0)]
 
 
 def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
@@ -207,7 +207,7 @@ def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
         return []
     node = likely.as_blamed(called, record)
     made = _of_python_node(node, node.where, share, record)
-    what = f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the time, and steps as short as these may have to wait for their turn in Python"
+    what = f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short as these may have to wait for their turn in Python"
     return [replace(made, rule="lock", what=what, saves=0.0)]
 
 

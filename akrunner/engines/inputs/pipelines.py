@@ -8,7 +8,7 @@ from typing import Any, List, Mapping, Optional
 
 from akrunner.engines.inputs import blame, likely, unseen
 from akrunner.engines.inputs.blame import Blamed
-from akrunner.engines.inputs.measures import PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
+from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
 
 #: seconds, and share of main, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
@@ -127,6 +127,7 @@ def of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
             "shuffle", first / main, first / main * PROMISED,
             f"the first batch came after {first:.1f} s: `shuffle`{where} fills its buffer of {node['buffer']:,} elements first",
             "a smaller buffer; shuffle names of files, or the rows once (akrunner pack), to mix them well all the same",
+            of=MAIN,
         )
     ]  # fmt: skip
 
@@ -149,6 +150,7 @@ def of_decoding(record: Mapping[str, Any]) -> List[Advice]:
             Advice(
                 "decode", share, share * PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
                 "shuffle first, then decode: the buffer fills at once, and takes a tenth of the memory",
+                of=MAIN,
             )
         ]  # fmt: skip
     return []

@@ -6,7 +6,7 @@ import math
 from typing import Any, List, Mapping
 
 from akrunner.engines.inputs import blame, unseen
-from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, line_of_python, whole
+from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, whole
 from akrunner.engines.inputs.unseen import wait_share
 
 #: of the time, what another package than TensorFlow must have to be named
@@ -28,8 +28,9 @@ def of_saving(record: Mapping[str, Any]) -> List[Advice]:
                     what,
                     share,
                     share * PROMISED,
-                    f"{share:.0%} of the time is {of}",
+                    f"{share:.0%} {base(record)} is {of}",
                     _more_seldom(what, change, share, record),
+                    of=base(record),
                 )
             )
     return found
@@ -42,7 +43,7 @@ def of_lock(record: Mapping[str, Any]) -> List[Advice]:
     if line is None:
         return []
     share = min(1.0, float(line["share"]))
-    what = f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} of the time, and the steps may have to wait for their turn in Python"
+    what = f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} {LOOKS}, and the steps may have to wait for their turn in Python"
     return [
         Advice("lock", share, 0.0, what, "let it sleep between its turns, or have a process of its own do it (multiprocessing)")
     ]
@@ -78,7 +79,7 @@ def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]
     each = record["spent"][what] / times
     return (
         f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {suffice:,} steps takes "
-        f"{_LITTLE:.0%} of the time" + (", or less in each" if what == "summary" else "")
+        f"{_LITTLE:.0%} {base(record)}" + (", or less in each" if what == "summary" else "")
     )
 
 
@@ -94,8 +95,9 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
     if share >= WORTH_SAYING and (unseen.reads(record) or record.get("tensorflow", True)):
         found.append(
             Advice(
-                "pandas", share, share * PROMISED, f"{share:.0%} of the time is pandas at {blame.place(pandas[0]['at'])}",
+                "pandas", share, share * PROMISED, f"{share:.0%} {LOOKS} is pandas at {blame.place(pandas[0]['at'])}",
                 "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
+                of=LOOKS,
             )
         )  # fmt: skip
     between = _of_between(record)
@@ -104,7 +106,7 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
     if share >= _BESIDE and not between:
         found.append(
             Advice(
-                "beside", share, 0.0, f"{share:.0%} of the time Python is at {at}, not in TensorFlow",
+                "beside", share, 0.0, f"{share:.0%} {LOOKS}, Python is at {at}, not in TensorFlow",
                 "if that is no training (saving, writing, plotting), do it less often, or in a thread of its own",
             )
         )  # fmt: skip
@@ -163,7 +165,7 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
                 "beside",
                 share,
                 won,
-                f"{share:.0%} of the time is between the steps, in none of TensorFlow's functions; {told}",
+                f"{share:.0%} {STEPS} is between the steps, in none of TensorFlow's functions; {told}",
                 change,
             )
         ]
@@ -173,7 +175,7 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
         told = told.replace(
             " most often", " at lines that take rows one by one, most often" if alike > line["share"] else "", 1
         )
-        return [Advice("beside", alike, 0.0, f"{alike:.0%} of the time {told}", change)]
+        return [Advice("beside", alike, 0.0, f"{alike:.0%} {LOOKS}, {told}", change)]
     return []
 
 
@@ -195,7 +197,7 @@ def of_standing(record: Mapping[str, Any]) -> List[Advice]:
             waits = "is at {at}, where it waits (a network, a lock), or computes: other processes use the processor, too, and leave nothing of it idle"
     if share < _BESIDE:
         return []
-    return [Advice("beside", share, 0.0, f"{share:.0%} of the time Python {waits.format(at=at)}", _OTHERWISE[1])]
+    return [Advice("beside", share, 0.0, f"{share:.0%} {LOOKS}, Python {waits.format(at=at)}", _OTHERWISE[1])]
 
 
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
@@ -208,7 +210,7 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
     if unseen.waits_for_threads(record) >= 0.5 * share:
         return [
             Advice(
-                "thread", share, 0.0, f"{share:.0%} of the time is between the calls of TensorFlow's functions, where the script waits at {at} for another "
+                "thread", share, 0.0, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions, where the script waits at {at} for another "
                 "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
             )
         ]  # fmt: skip
@@ -219,19 +221,17 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
         told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
         won = min(share, float(line["share"])) * PROMISED
         return [
-            Advice(
-                "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
-            )
+            Advice("between", share, won, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; {told}", change)
         ]
     if record["by"] == "function":
         # a callback that waits: it draws by itself, so that is no reading
-        words = f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}"
+        words = f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}"
         return [Advice("between", share, min(share, at_line) * PROMISED, words, _OTHERWISE[1])]
     # at best the shorter side is done while the longer one is
     return [
         Advice(
             "between", share, min(share, 1 - share) * PROMISED,
-            f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}",
+            f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}",
             "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; rows come by "
             "task_config.dataset()",
         )

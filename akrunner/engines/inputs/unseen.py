@@ -310,8 +310,10 @@ def told(record: Mapping[str, Any]) -> List[str]:
     inside = in_tensorflow(record)
     other = f", {inside:.0%} in TensorFlow" if inside >= 0.05 else ""
     if record["by"] == "batches":
-        return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time{other}"]
-    return [f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time Python is at {at}{other}"]
+        return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time since the first step{other}"]
+    return [
+        f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time since the first step, Python is at {at}{other}"
+    ]
 
 
 def not_looked(record: Mapping[str, Any]) -> bool:

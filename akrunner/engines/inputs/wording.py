@@ -155,12 +155,14 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
         unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
     if not found and not unsure and unseen.late(record):
-        unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+        unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
         if not record["batches"]:
-            unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+            unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
     if record["asked"] and not found and not unsure and most_waiting(record) - share >= _SURELY_FINE:
         part = most_waiting(record) - share
-        unsure = [f"{unseen.UNSURE}: no steps of some of its functions, which take {part:.0%} of the time, could be looked at"]
+        unsure = [
+            f"{unseen.UNSURE}: no steps of some of its functions, which take {part:.0%} of the steps' time, could be looked at"
+        ]
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]
@@ -168,7 +170,7 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         unsure = [_not_looked(record)]
     found += unsure
     if record["busy"] is not None:
-        found.append(f"{_CARDS} {record['busy']:.0%} of the time")
+        found.append(f"{_CARDS} {record['busy']:.0%} of main's time")
     return found
 
 
@@ -220,7 +222,7 @@ def _not_looked(record: Mapping[str, Any]) -> str:
 def _saving(one: Advice) -> str:
     # nobody saves all of the time
     saves = min(one.saves, _MOST_SAVED)
-    return one.words + (f" (saves {saves:.0%} of the time or more)" if saves >= 0.02 and not one.likely else "")
+    return one.words + (f" (saves {saves:.0%} {one.of} or more)" if saves >= 0.02 and not one.likely else "")
 
 
 def _as_asked(words: str) -> str:

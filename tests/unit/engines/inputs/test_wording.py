@@ -89,7 +89,7 @@ def test_where_it_was_not_asked_for_one_thing_is_said_and_what_was_timed() -> No
     assert len(wording.verdict({"inputs": {"chief:0": twice}})) == 1
     assert len(wording.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, asked=5, wait=5.0, between=5.0, passes=6)}})) == 2
     saved = wording.verdict({"inputs": {"chief:0": {**twice, "spent": {"checkpoint": 1.7}}}})
-    assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the time is saving checkpoints" in saved[1]
+    assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the steps' time is saving checkpoints" in saved[1]
 
 
 def test_nobody_is_told_that_it_computes_and_that_it_waits() -> None:
@@ -104,7 +104,7 @@ def test_what_wins_most_is_said_first() -> None:
     saves = record({}, FILES, asked=0, idle=0.1, passes=8, wait=2.2, between=7.8, spent={"checkpoint": 4.5})
     told = wording.verdict({"inputs": {"chief:0": saves}})
     assert (
-        "45% of the time is saving checkpoints" in told[0]
+        "45% of the steps' time is saving checkpoints" in told[0]
         and "22% of the time of 100 steps is waiting" in told[1]
         and len(told) == 2
     )
@@ -261,7 +261,7 @@ def test_what_another_package_does_between_the_steps_is_named() -> None:
     line = {"main": True, "at": f"{SCRIPT}:9", "in": "numpy", "share": 0.7}
     saves = record({}, [], wait=0.1, between=9.9, lines=[line], asked=0)
     (said,) = wording.verdict({"inputs": {"chief:0": saves}})
-    assert "70% of the time Python is at train.py:9 (numpy), not in TensorFlow" in said
+    assert "70% of the time since the first step, Python is at train.py:9 (numpy), not in TensorFlow" in said
     assert bound({"chief:0": saves}, 0.0, 11.0) == "unknown"
     own = record({}, [], wait=0.1, between=9.9, lines=[{**line, "in": "tensorflow"}], asked=0)
     assert wording.verdict({"inputs": {"chief:0": own}}) == [] and bound({"chief:0": own}, 0.0, 11.0) == "compute"
@@ -422,7 +422,7 @@ def test_decoding_before_the_shuffle() -> None:
 @pytest.mark.parametrize("what", ["checkpoint", "report", "output"])
 def test_time_that_goes_elsewhere(what: str) -> None:
     found = first(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 4.0}))
-    assert found.rule == what and found.what.startswith("40% of the time")
+    assert found.rule == what and found.what.startswith("40% of the steps' time")
     # nobody says of a script that saves so much of the time that it computes
     for seconds, side in ((2.0, "compute"), (4.4, "unknown")):
         assert bound({"chief:0": record({}, CHAIN, wait=0.2, between=9.8, spent={what: seconds})}, 0.0, 11.0) == side
@@ -435,7 +435,7 @@ def test_pandas_in_the_loop() -> None:
         {"main": True, "at": f"{SCRIPT}:23", "in": "pandas", "share": 0.1},
     ]
     found = first(record({}, [], 0.0, 0.0, by="", lines=lines, pipelines=[]))
-    assert found.rule == "pandas" and found.what == "40% of the time is pandas at train.py:22"
+    assert found.rule == "pandas" and found.what == "40% of the time since the first step is pandas at train.py:22"
 
 
 def test_a_feed_dict() -> None:
@@ -571,7 +571,7 @@ def test_of_two_iterators_of_a_session_the_one_that_calls_python_is_what_it_wait
     told = within([node("Batch", 32), node("Map", 31, python=True), node("Range", 30)], 9.5)
     told["pipelines"].append(other)
     (one,) = advised(told)
-    assert "train.py:31" in one.what and "takes 95% of the time" in one.what
+    assert "train.py:31" in one.what and "takes 95% of the steps' time" in one.what
     # what both may call is not known to be either's
     told["pipelines"][1] = {"nodes": [node("Batch", 50), node("Generator", 50)], "passes": 9}
     assert advised(told) == []
@@ -612,7 +612,7 @@ def test_a_script_of_pai_is_told_of_what_it_has() -> None:
     told = wording._as_asked("`Generator` at a.py:3 runs Python for every element, one after another: use TensorFlow's operations, or give and take "
         "whole batches; rows come fastest by task_config.dataset(); read them by task_config.batches(); task_config's dataset at a.py:1")  # fmt: skip
     assert "task_config" not in told and "runs Python" not in told and "TableRecordDataset" in told
-    assert "(saves 90% of the time or more)" in wording._saving(Advice("map", 1.0, 1.6, "a", "b"))
+    assert "(saves 90% of the steps' time or more)" in wording._saving(Advice("map", 1.0, 1.6, "a", "b"))
 
 
 LINES = [
@@ -635,18 +635,18 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("", between=0.0), "unknown", ""),
         (other("", between=0.0, lines=[{**LINES[0], "in": "pandas"}], tensorflow=False), "unknown", ""),
         (other("", between=0.0, asked=5), "unknown", "it was not seen to read any"),
-        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time Python is at train.py:24 (numpy), 40% in TensorFlow"),
+        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time since the first step, Python is at train.py:24 (numpy), 40% in TensorFlow"),
         (other("batches"), "unknown", "between its batches Python is at train.py:24 (numpy) for 60% of the time"),
         (other("batches", lines=LINES[2:], between=9.0), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
-        (other("call", outside=6.0), "unknown", "60% of the time is between the calls of TensorFlow's functions; Python is most often at"),
+        (other("call", outside=6.0), "unknown", "60% of the steps' time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
         # a quarter of the time elsewhere is no computing, however it is known
         (other("call", outside=3.0, looks=3), "unknown", ""),
         (other("function", outside=3.0, looks=3), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
         (other("call", outside=6.0, looks=3), "unknown", ""),
-        (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
+        (other("function", outside=8.0), "unknown", "80% of the steps' time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
         (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
         (other("dataset", lines=LINES[2:]), "compute", ""),
@@ -698,7 +698,10 @@ def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
     ]
     told = other("dataset", lines=stands, used=0.2)
     (said,) = wording.verdict({"inputs": {"a": told}})
-    assert said.startswith("[a] 90% of the time Python waits at train.py:11, and hardly computes") and "saves" not in said
+    assert (
+        said.startswith("[a] 90% of the time since the first step, Python waits at train.py:11, and hardly computes")
+        and "saves" not in said
+    )
     assert bound({"a": told}, 0.0, 11.0) == "unknown"
     # also a sleep after functions of TensorFlow's, which are timed
     asleep = other("dataset", lines=[{**stands[0], "does": "sleeps"}], within={"calls": 100, "inside": 0.2})
@@ -798,7 +801,7 @@ def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
 def test_what_nobody_has_looked_at_is_not_fine() -> None:
     told = record({}, [], wait=0.1, between=9.9, by="function", unlooked=4.0)
     words = wording.verdict({"inputs": {"chief:0": told}})
-    assert len(words) == 1 and "which take 40% of the time" in words[0] and not wording.calls_for_change(words[0])
+    assert len(words) == 1 and "which take 40% of the steps' time" in words[0] and not wording.calls_for_change(words[0])
 
 
 def unlooked(chain: List[Dict[str, Any]], **more: Any) -> Dict[str, Any]:
@@ -876,7 +879,7 @@ def test_python_that_a_fit_calls_all_the_time_is_what_it_waits_for(wall: float, 
     chain = [node("Prefetch", 33)] * ahead + [node("Batch", 32), node("Map", 31, python=True), node("Range", 30)]
     found = advised(within(chain, wall))
     assert [one.rule for one in found] == ["python_waits"] * rules
-    assert all(f"and that takes {wall / 10:.0%} of the time" in one.what for one in found)
+    assert all(f"and that takes {wall / 10:.0%} of the steps' time" in one.what for one in found)
 
 
 def test_who_asked_in_a_cluster_is_told_why_nobody_looked() -> None:
@@ -980,7 +983,7 @@ def saves(what: str, seconds: float, times: int) -> str:
 
 def test_summaries_are_named() -> None:
     assert saves("summary", 4.0, 100) == (
-        "[chief:0] 40% of the time is writing summaries (tf.summary, TensorBoard): write them every 100 steps (saves 20% of the time or more)"
+        "[chief:0] 40% of the steps' time is writing summaries (tf.summary, TensorBoard): write them every 100 steps (saves 20% of the steps' time or more)"
     )
 
 
@@ -992,7 +995,7 @@ def test_what_is_timed_is_not_named_twice() -> None:
 
 def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None:
     """Ten checkpoints in a hundred steps take half of the time: one for 500 steps takes a fiftieth of it."""
-    assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the time" in saves(
+    assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the steps' time" in saves(
         "checkpoint", 5.0, 10
     )
     # what is done at each step is told the number that suffices, too
@@ -1039,7 +1042,7 @@ def test_python_between_the_steps_is_named_by_its_line(does: str, words: str, ch
     """Functions took three of ten seconds: what the others are is known."""
     found = between(line(9, 0.6, does), line(7, 0.3, package="tensorflow"))[0]
     assert found.rule == "beside" and abs(found.share - 0.68) < 0.01 and abs(found.saves - 0.3) < 0.01
-    assert found.what.startswith("68% of the time is between the steps, in none of TensorFlow's functions; ")
+    assert found.what.startswith("68% of the steps' time is between the steps, in none of TensorFlow's functions; ")
     assert words in found.what and change in found.change
 
 
@@ -1060,7 +1063,7 @@ def test_what_may_be_training_is_not_named() -> None:
     assert [one.rule for one in between(loop, frame)] == ["pandas"] and between(loop) == []
     # a line that says what it does is named even so, and nothing is promised
     (found,) = between(prints, calls=0)
-    assert found.saves == 0 and found.what == "60% of the time Python is at train.py:9, which prints"
+    assert found.saves == 0 and found.what == "60% of the time since the first step, Python is at train.py:9, which prints"
 
 
 def test_a_print_of_a_tensors_value_waits_for_no_card_where_there_is_none() -> None:
@@ -1089,7 +1092,7 @@ def test_a_loop_that_makes_records_at_one_line_and_writes_them_at_another_is_nam
     told = record({}, chain, wait=1.3, between=8.7, asked=0, lines=some, spent={"output": 0.1})
     said = wording.verdict({"inputs": {"a": told}})
     assert said[0].startswith(
-        "[a] 30% of the time Python is at lines that take rows one by one, most often at train.py:25, which takes records apart, or makes"
+        "[a] 30% of the time since the first step, Python is at lines that take rows one by one, most often at train.py:25, which takes records apart, or makes"
     )
     assert "output_writer.write_batch" in said[0] and "13% of the time of 100 steps is waiting" in said[1] and len(said) == 2
     # what takes less than the cache may win is no first thing to say
@@ -1176,6 +1179,33 @@ def test_who_does_as_advised_is_told_something_else() -> None:
     assert "saves" not in said
 
 
+def test_a_promise_is_of_the_same_time_as_the_share_beside_it() -> None:
+    saved = saves("summary", 4.0, 100)
+    assert "40% of the steps' time is writing" in saved and "(saves 20% of the steps' time or more)" in saved
+    late = record(
+        {}, [node("Shuffle", 27, buffer=40000), node("Range", 26)], wait=0.1, between=5.0, asked=0, first=3.0, main=10.0
+    )
+    assert "(saves 15% of main's time or more)" in wording.verdict({"inputs": {"a": late}})[0]
+    frames = {**late, "first": 0.1, "lines": [line(22, 0.4, package="pandas")]}
+    said = wording.verdict({"inputs": {"a": frames}})[0]
+    assert (
+        "40% of the time since the first step is pandas" in said
+        and "(saves 20% of the time since the first step or more)" in said
+    )
+
+
+def test_that_task_config_reads_the_rows_is_nothing_to_suspect_unseen() -> None:
+    ours = [node("ParallelMap", 25, ours=True, parses=True), node("TFRecord", 25, ours=True)]
+    told = other(
+        "function", known=False, asked=0, between=10.0, unlooked=10.0, outside=0.0, pipelines=[{"nodes": ours, "passes": 2}]
+    )
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert said.endswith("--profile-input (profile_input=20) tells")
+    mapped = [node("Map", 39, reads=True), *ours]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": mapped, "passes": 2}]}}})
+    assert "if it does, then most likely because `Map` at train.py:39" in said
+
+
 CALLS_PYTHON = [
     node("Prefetch", 33, ours=True),
     node("ParallelMap", 33, python=True, parses=True, stateful=True),
@@ -1189,7 +1219,10 @@ def test_python_that_computes_while_short_steps_do_keeps_them_waiting() -> None:
     more = {"asked": 0, "batches": 625, "tunes": True}
     told = record({}, CALLS_PYTHON, wait=0.6, between=9.4, python=python, **more)
     (said,) = wording.verdict({"inputs": {"a": told}})
-    assert said.startswith("[a] Python that `Map` at train.py:33 calls computes for 50% of the time") and "saves" not in said
+    assert (
+        said.startswith("[a] Python that `Map` at train.py:33 calls computes for 50% of the steps' time")
+        and "saves" not in said
+    )
     assert "numpy's on the whole batch" in said and bound({"a": told}, 0.0, 11.0) == "unknown"
     # a look says no more that there is little to win
     assert "computes for 49%" in wording.verdict({"inputs": {"a": {**told, "asked": 20, "wait": 0.8}}})[0]
