@@ -22,7 +22,7 @@ def of_saving(record: Mapping[str, Any]) -> List[Advice]:
     found, seconds = [], whole(record)
     for what, (of, change) in _SAVINGS.items():
         share = min(1.0, record["spent"].get(what, 0.0) / seconds) if seconds > 0 else 0.0
-        if share >= WORTH_SAYING:
+        if share >= WORTH_SAYING and not _only_began(what, record):
             found.append(
                 Advice(
                     what,
@@ -66,14 +66,24 @@ _OFTEN = {
 _FEW = 100
 
 
+def _only_began(what: str, record: Mapping[str, Any]) -> bool:
+    """Whether something is done seldom, and took little: most of that was its first time, when functions and files are made."""
+    seldom = what != "output" and 0 < record.get("times", {}).get(what, 0) <= _SELDOM * record["batches"]
+    return seldom and bool(record["spent"][what] < unseen.TOO_SHORT)
+
+
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
-    """What to change in how often something is saved: one for how many steps takes a fiftieth of the time. Of rows, what each takes is theirs, and not the call's."""
+    """What to change in how often something is saved: one for how many steps takes a fiftieth of the time."""
     times, batches = record.get("times", {}).get(what, 0), record["batches"]
-    if what == "output" or not times or not batches:
+    if not times or not batches:
         return change
     steps = max(1.0, batches / times) * share / (1 - min(share, 0.99)) / _LITTLE
     unit = 10 ** (len(str(int(steps))) - 1)
     suffice = math.ceil(steps / unit) * unit
+    if what == "output":
+        # what is written row by row is handed over many at a time already
+        whole_batches = 0.5 * batches <= times <= 2 * batches
+        return f"{change}; if there is one for a batch already, one for {suffice:,} batches" if whole_batches else change
     if times > _SELDOM * batches:
         return _OFTEN[what].format(steps=f"{max(_FEW, suffice):,}")
     each = record["spent"][what] / times

@@ -1002,6 +1002,14 @@ def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None
     assert "save every 100 steps or more" in saves("checkpoint", 5.0, 100)
     assert "write them every 500 steps" in saves("summary", 9.0, 200) and "report every 100 steps" in saves("report", 2.0, 100)
     assert "save every some hundred steps" in saves("checkpoint", 5.0, 0)
+    assert "(output_writer.write_batch); if there is one for a batch already, one for 20 batches" in saves("output", 2.5, 100)
+
+
+def test_what_was_done_a_few_times_in_a_short_job_is_not_too_often() -> None:
+    """The first of them takes far longer than those that follow."""
+    told = record({}, [], asked=0, wait=0.0, between=2.0, spent={"summary": 0.3}, times={"summary": 3})
+    assert wording.verdict({"inputs": {"a": told}}) == []
+    assert "summaries" in wording.verdict({"inputs": {"a": {**told, "between": 5.0, "spent": {"summary": 0.8}}}})[0]
 
 
 def line(
