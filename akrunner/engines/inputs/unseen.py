@@ -190,7 +190,7 @@ def saving(record: Mapping[str, Any]) -> float:
 def python_between(record: Mapping[str, Any]) -> float:
     """Of a loop over batches whose steps call TensorFlow's functions: the share of the time that is neither waiting, nor in one of these, nor timed
     otherwise: Python, or operations one by one. 0: nobody knows."""
-    within = record.get("within" if record["by"] == "dataset" else "calls", {})
+    within = _functions(record)
     steps = float(record["wait"] + record["between"])
     # a loop that calls none, or seldom, may train by operations one by one
     if (
@@ -201,6 +201,12 @@ def python_between(record: Mapping[str, Any]) -> float:
     ):
         return 0.0
     return max(0.0, float(record["between"]) - float(within["inside"]) - saving(record)) / steps
+
+
+def _functions(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Calls of TensorFlow's functions between the steps of a loop, and their seconds."""
+    found: Mapping[str, Any] = record.get("within" if record["by"] == "dataset" else "calls", {})
+    return found
 
 
 def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
@@ -216,7 +222,7 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
         return None
     # a line that makes tensors, or prints, may call the step, too, whose time is known: as far as that has no line of its own
     seconds = record.get("watched") or float(record["wait"] + record["between"])
-    inside = float(record.get("within", {}).get("inside", 0.0)) / max(seconds, 1e-9)
+    inside = float(_functions(record).get("inside", 0.0)) / max(seconds, 1e-9)
     steps = [line for line in lines if line["in"] in _TENSORFLOW and line not in own and line.get("does") != "loops"]
     inside = max(0.0, inside - sum(float(line["share"]) for line in steps))
     shares: Dict[str, float] = {}

@@ -672,6 +672,14 @@ def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known
     told = other("dataset", lines=[made, parsed], within={"calls": 100, "inside": 3.0})
     assert "train.py:9, which takes texts" in first(told).what and first(told).saves == pytest.approx(0.2)
     assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
+    # of rows of task_config.batches(), the functions' calls are told apart
+    handed = {
+        **told,
+        "by": "batches",
+        "within": {"calls": 0, "inside": 0.0},
+        "calls": {"calls": 100, "inside": 3.0, "outside": 7.0},
+    }
+    assert "train.py:9, which takes texts" in first(handed).what
 
 
 def test_a_callback_that_sleeps_reads_nothing() -> None:
