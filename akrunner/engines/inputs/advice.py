@@ -39,7 +39,7 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
         found = of_standing(record)
     if any(one.rule == "lock" for one in found):
         # what is slow for want of its turn has no other reason that follows from what it is made of
-        found = [one for one in found if not one.likely]
+        found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
     return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
 
 

@@ -96,5 +96,7 @@ def outermost(record: Mapping[str, Any]) -> List[str]:
 
 
 def is_ahead(record: Mapping[str, Any]) -> bool:
-    """Whether batches are made ahead by a prefetch at the end. It need not be drawn from in a look: its name is there all the same."""
-    return "Prefetch" in {*outermost(record), blame.outermost([blame.plain(node["node"]) for node in blame.chain_of(record)])}
+    """Whether batches are made ahead by a prefetch at the end. It need not be drawn from in a look: its name is there all the same; and what only takes some of its batches
+    stands above it."""
+    chain = [blame.plain(node["node"]) for node in blame.chain_of(record)]
+    return "Prefetch" in {*outermost(record), blame.outermost([kind for kind in chain if kind not in ("Take", "Skip")])}

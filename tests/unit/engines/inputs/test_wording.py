@@ -1222,6 +1222,13 @@ def test_that_task_config_reads_the_rows_is_nothing_to_suspect_unseen() -> None:
     assert "if it does, then most likely because `Map` at train.py:39" in said
 
 
+def test_who_takes_some_of_what_is_made_ahead_needs_no_other_prefetch() -> None:
+    chain = [node("Take", 31, count=1000), node("Prefetch", 31, ours=True), node("Map", 31, ours=True, parses=True)]
+    told = record({}, chain, wait=4.0, between=6.0, asked=0, tunes=False)
+    assert "prefetch" not in [one.rule for one in advised(told)]
+    assert "prefetch" in [one.rule for one in advised({**told, "pipelines": [{"nodes": chain[2:], "passes": 1}]})]
+
+
 CALLS_PYTHON = [
     node("Prefetch", 33, ours=True),
     node("ParallelMap", 33, python=True, parses=True, stateful=True),
@@ -1264,6 +1271,9 @@ def test_a_thread_of_the_scripts_that_computes_is_named_and_no_cache_is() -> Non
         in said
     )
     assert bound({"a": {**told, "wait": 0.1}}, 0.0, 11.0) == "unknown"
+    # nor is it a prefetch that is missing
+    twice = record({}, chain, wait=4.0, between=6.0, asked=0, tunes=False, lines=[spins])
+    assert "prefetch" not in str(wording.verdict({"inputs": {"a": twice}}))
     # it waits, or nobody knows what it does
     waits = {**told, "lines": [{**spins, "computes": 0.0}]}
     assert "does the same again in every pass" in wording.verdict({"inputs": {"a": waits}})[0]
