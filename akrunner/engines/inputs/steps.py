@@ -126,7 +126,7 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
         where = (f" at {blame.place(main['at'])}" if main else "") + line_of_python(record)
         found.append(
             Advice(
-                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes what is fed{where}",
+                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} {STEPS} is between session.run() and the next: Python makes what is fed{where}",
                 "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: fit(dataset), or workers=8 for a Sequence",
             )
         )  # fmt: skip
