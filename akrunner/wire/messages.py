@@ -139,6 +139,7 @@ _INPUT = {
 _INPUT_TOO = {
     **{name: _amounts for name in ("calls", "python", "times", "within")},
     "used": _maybe_amount,
+    "watched": _maybe_amount,
     "disk": _some,
     "version": _text,
 }

@@ -7,9 +7,9 @@ from typing import Any, List, Mapping
 
 from akrunner.engines.inputs import likely, several
 from akrunner.engines.inputs.measures import Advice
-from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes
-from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_prefetch, of_shuffle
-from akrunner.engines.inputs.steps import of_python, of_saving, of_standing
+from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes, of_python_beside
+from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_iterators, of_prefetch, of_shuffle
+from akrunner.engines.inputs.steps import of_lock, of_python, of_saving, of_standing
 
 #: names -> what they were before TensorFlow 2.4
 _BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
@@ -19,12 +19,27 @@ def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
     record = several.narrowed(record)
-    rules = (of_nodes, of_busy_python, of_prefetch, of_cache, of_shuffle, of_decoding, of_saving, of_python)
+    rules = (
+        of_nodes,
+        of_busy_python,
+        of_prefetch,
+        of_iterators,
+        of_cache,
+        of_shuffle,
+        of_decoding,
+        of_saving,
+        of_python,
+        of_python_beside,
+        of_lock,
+    )
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
     if not found and not record.get("elsewhere"):
         found = of_standing(record)
+    if any(one.rule == "lock" for one in found):
+        # what is slow for want of its turn has no other reason that follows from what it is made of
+        found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
     return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
 
 
@@ -43,6 +58,6 @@ def if_it_waits(record: Mapping[str, Any]) -> str:
     for one in several.each(record):
         suspect = likely.suspect(one)
         made = of_node(suspect.node, 1.0, one) if suspect is not None else None
-        found += [made.what] if made is not None else []
-    # of two nobody knows which
-    return found[0] if len(found) == 1 else ""
+        found += [(made, suspect)] if made is not None and suspect is not None else []
+    # of two nobody knows which; and every job has rows that `task_config` reads, which is nothing to suspect
+    return found[0][0].what if len(found) == 1 and not found[0][1].node.ours else ""

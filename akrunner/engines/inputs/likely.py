@@ -15,6 +15,8 @@ from akrunner.engines.inputs.blame import Blamed
 _MUCH = 0.5
 #: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
 _CALL = 50e-6
+#: of the time, what Python must take together to be called several times at once
+_SEVERAL = 1.5
 #: of the time, what runs beside the script must take to be what holds it up
 _ALL = 0.9
 #: of a core, what is used if something computes on it
@@ -44,23 +46,24 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     ours = [one for one in works if one.get("ours")]
     # `task_config` made all that works, or has waited for rows itself
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
-        return Suspect(_blamed(ours[0], record), False)
+        return Suspect(as_blamed(ours[0], record), False)
     called = next((one for one in works if blame.calls_python(one)), None)
     python = record.get("python", {})
     took, calls = python.get("steps", 0.0), python.get("calls", 0)
     if called is not None and took + calls * _CALL >= _MUCH * waited:
-        node = _blamed(called, record, source=_source(called, chain))
-        at_once = node.parallel or _within_parallel(called, chain)
+        node = as_blamed(called, record, source=_source(called, chain))
+        # together they took more time than there was
+        at_once = node.parallel or _within_parallel(called, chain) or took > _SEVERAL * (record["wait"] + record["between"])
         timed = not at_once and took >= _MUCH * waited
         return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
     works = _drawn_from(works, chain, record)
     for fits in (_reads, _alone, _cheap, _busy):
         found = [one for one in works if fits(one, record)]
         if found:
-            return Suspect(_blamed(max(found, key=_weight), record), False)
+            return Suspect(as_blamed(max(found, key=_weight), record), False)
     sources = [one for one in works if _kind(one) in FILES and _source(one, chain) and not _within_parallel(one, chain)]
     if sources and not any("ops" in one for one in works):
-        return Suspect(_blamed(sources[0], record, source=_source(sources[0], chain)), False)
+        return Suspect(as_blamed(sources[0], record, source=_source(sources[0], chain)), False)
     return None
 
 
@@ -73,7 +76,7 @@ def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
     """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
     chain = blame.chain_of(record)
     works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
-    return _blamed(works[0], record) if works else None
+    return as_blamed(works[0], record) if works else None
 
 
 def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
@@ -84,7 +87,7 @@ def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
     whole = float(record["wait"] + record["between"])
     if called is None or whole <= 0:
         return None
-    node = _blamed(called, record, source=_source(called, chain))
+    node = as_blamed(called, record, source=_source(called, chain))
     share = record.get("python", {}).get("steps", 0.0) / whole
     if node.parallel or _within_parallel(called, chain):
         return None
@@ -146,7 +149,7 @@ def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map is called for each row, and had little time for it."""
     if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node) or node.get("decodes"):
         return False
-    made = _blamed(node, record)
+    made = as_blamed(node, record)
     return made.call < CHEAP and made.calls >= MANY
 
 
@@ -165,17 +168,26 @@ def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:
 
 
 def _within_parallel(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> bool:
-    reader = _reader(node, chain)
-    return reader is not None and _parallel(reader)
+    """Whether several of what it is in are read at once, however many functions lie between: a generator is in a flat_map of its own."""
+    return any(_parallel(reader) for reader in readers(node, chain))
 
 
 def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Mapping[str, Any]]:
-    before = chain[: next(place for place, one in enumerate(chain) if one is node)]
-    depth = node.get("depth", 0)
-    return next((one for one in reversed(before) if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL), None)
+    return next(iter(readers(node, chain)), None)
 
 
-def _blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
+def readers(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> List[Mapping[str, Any]]:
+    """The interleaves and flat_maps that a node is in, the innermost first."""
+    before = chain[: next((place for place, one in enumerate(chain) if one is node or one == node), 0)]
+    depth, found = node.get("depth", 0), []
+    for one in reversed(before):
+        if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL:
+            depth = one.get("depth", 0)
+            found.append(one)
+    return found
+
+
+def as_blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
     """A node of the pipeline as if somebody had looked. A call takes no longer than the time there was for each row."""
     rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 1)
     there = float(record["wait"] + record["between"]) / max(1, record["batches"]) / rows

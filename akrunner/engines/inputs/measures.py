@@ -17,9 +17,13 @@ TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
 
+#: what a share is one of: the time of all steps but the first; that of the looks at Python's lines; that of `main`
+STEPS, LOOKS, MAIN = "of the steps' time", "of the time since the first step", "of main's time"
+
+
 @dataclass(frozen=True)
 class Advice:
-    """Attributes: rule: its name; share: of the steps' time that goes there; saves: of it, what the change wins at least (if it is likely, by which
+    """Attributes: rule: its name; share: of the time that goes there; of: which time that is; saves: of it, what the change wins at least (if it is likely, by which
     it is only ranked); what: goes wrong where; change:
     what to do; likely: nobody has looked, and it follows from what the pipeline is made of: what would tell for sure, else ""."""
 
@@ -29,6 +33,7 @@ class Advice:
     what: str
     change: str
     likely: str = ""
+    of: str = STEPS
 
     @property
     def words(self) -> str:
@@ -41,6 +46,11 @@ def whole(record: Mapping[str, Any]) -> float:
     """Seconds of the steps, or of `main` where no steps are known."""
     steps = float(record["wait"] + record["between"])
     return steps if record["known"] and record["by"] and steps > 0 else float(record["main"])
+
+
+def base(record: Mapping[str, Any]) -> str:
+    """In words, what `whole` is."""
+    return STEPS if record["known"] and record["by"] and record["wait"] + record["between"] > 0 else MAIN
 
 
 def for_it(record: Mapping[str, Any]) -> float:
@@ -86,5 +96,7 @@ def outermost(record: Mapping[str, Any]) -> List[str]:
 
 
 def is_ahead(record: Mapping[str, Any]) -> bool:
-    """Whether batches are made ahead by a prefetch at the end. It need not be drawn from in a look: its name is there all the same."""
-    return "Prefetch" in {*outermost(record), blame.outermost([blame.plain(node["node"]) for node in blame.chain_of(record)])}
+    """Whether batches are made ahead by a prefetch at the end. It need not be drawn from in a look: its name is there all the same; and what only takes some of its batches
+    stands above it."""
+    chain = [blame.plain(node["node"]) for node in blame.chain_of(record)]
+    return "Prefetch" in {*outermost(record), blame.outermost([kind for kind in chain if kind not in ("Take", "Skip")])}

@@ -24,11 +24,11 @@ from akrunner.engines.inputs.unseen import wait_share
 #: of the time it takes, what Python computes that does not only wait
 _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
-_THREADS = "options.threading.private_threadpool_size = 8"
+_THREADS = "options.threading.private_threadpool_size"
+#: of the time that several calls of it take together, what each of them computes at least if it waits for its turn only
+_NO_TURN = 0.03
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
-#: of a core, what has to be idle for that
-_IDLE = 0.5
 #: of the waiting, what a stream's waiting for its rows has to be
 _FOR_ROWS = 0.2
 #: seconds of waiting in one pass over the rows, below which it is the beginning of a pass that takes long
@@ -81,15 +81,21 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[A
     if node.kind == "Generator" or node.facts.get("python"):
         where = f"{node.where}{line_of_python(record)}"
         if _only_waits(record):
-            return _of_waiting(node, where, share, is_ahead(record))
+            return _of_waiting(node, where, share, record)
         return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
+        again, decodes = blame.passes(record), any(one.get("decodes") for one in blame.chain_of(record))
         # what else is made in each pass of what is read may take longer: a cache spares both
-        if blame.passes(record):
+        if again and decodes:
             won *= _BESIDE_A_CACHE
+        kept = (
+            ""
+            if not again or decodes or blame.cache_of(record) is not None
+            else "; or `.cache()` behind it, if it fits into memory"
+        )
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",
-            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}"),
+            "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}") + kept,
         )  # fmt: skip
     if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"
@@ -189,26 +195,44 @@ def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
     made = of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
     if made is None:
         return []
-    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the time", saves=0.0)]
+    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the steps' time", saves=0.0)]
+
+
+def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
+    """Python that the pipeline calls and that is ready in time: it computes while the steps do, and each of them that needs Python has to wait for its turn. Those that are
+    waited for have a rule of their own."""
+    share = unseen.python_beside(record)
+    called = next((one for one in blame.chain_of(record) if blame.calls_python(one)), None)
+    if called is None or not share or for_it(record) >= WORTH_SAYING:
+        return []
+    node = likely.as_blamed(called, record)
+    made = _of_python_node(node, node.where, share, record)
+    what = f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short as these may have to wait for their turn in Python"
+    return [replace(made, rule="lock", what=what, saves=0.0)]
 
 
 def _only_waits(record: Mapping[str, Any]) -> bool:
     """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
-    takes turns, so that each of them waits, too: together they compute all the time."""
+    takes turns, so that each of them waits, too: together they compute all the time, and each its part of that."""
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
     waited = record["wait"] if record["known"] else wall
-    idle = record["idle"]
-    most = _COMPUTES if idle is None or idle >= _IDLE else _COMPUTES_BESIDE_OTHERS
-    return bool(wall > 0 and computed < most * min(wall, max(waited, record["first"])))
+    most = _COMPUTES_BESIDE_OTHERS if unseen.shared(record) else _COMPUTES
+    return bool(wall > 0 and (computed < _NO_TURN * wall or computed < most * min(wall, max(waited, record["first"]))))
 
 
-def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
+def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
     at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
     if at_once:
+        there = [node.facts, *likely.readers(node.facts, blame.chain_of(record))]
+        # of a number of its own (AUTOTUNE) nobody knows how many it is
+        most = max([8, *(int(one.get(what, 0)) for one in there for what in ("parallel", "cycle"))])
+        number = f"num_parallel_calls={2 * most}"
+        if node.kind == "Generator":
+            number = f"cycle_length={2 * most}, {number} of the interleave"
         return Advice(
             "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
-            f"more of them at once: a larger num_parallel_calls=, and {_THREADS}, or fewer and larger answers",
+            f"more of them at once: {number}, and {_THREADS} = {2 * most}; or fewer and larger answers",
         )  # fmt: skip
     change = "num_parallel_calls=8"
     if node.kind == "Generator":
@@ -218,7 +242,7 @@ def _of_waiting(node: Blamed, where: str, share: float, ahead: bool) -> Advice:
         )
     return Advice(
         "python_waits", share, share * PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
-        f"{change}, with {_THREADS}, or threads of its own" + ("" if ahead else "; `.prefetch(2)` as the last"),
+        f"{change}, with {_THREADS} = 8, or threads of its own" + ("" if is_ahead(record) else "; `.prefetch(2)` as the last"),
     )  # fmt: skip
 
 

@@ -8,10 +8,12 @@ from typing import Any, List, Mapping, Optional
 
 from akrunner.engines.inputs import blame, likely, unseen
 from akrunner.engines.inputs.blame import Blamed
-from akrunner.engines.inputs.measures import PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
+from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
 
 #: seconds, and share of main, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
+#: iterators that are many; of the batches, for how many there is one
+_ITERATORS, _EACH = 8, 0.5
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 
@@ -36,8 +38,34 @@ def of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     ]  # fmt: skip
 
 
+def of_iterators(record: Mapping[str, Any]) -> List[Advice]:
+    """An iterator for each batch: `next(iter(dataset))`. Each of them begins the dataset anew."""
+    waiting, chain = for_it(record), blame.chain_of(record)
+    if waiting < WORTH_SAYING or not chain or not begins_anew(record):
+        return []
+    made = sum(one["passes"] for one in record["pipelines"])
+    at = next((node["at"] for node in chain if node["at"]), "")
+    shuffle = any(blame.plain(node["node"]) == "Shuffle" for node in chain)
+    return [
+        Advice(
+            "iterators", waiting, waiting * PROMISED,
+            f"of the dataset{' at ' + blame.place(at) if at else ''} an iterator is made for nearly every batch ({made:,} for {record['batches']:,}), "
+            f"and each begins it anew{', and fills the buffer of `shuffle`' if shuffle else ''}",
+            "one for all steps, before the loop: rows = iter(dataset), then next(rows); of a dataset that has one batch only, `.repeat(n)`",
+        )
+    ]  # fmt: skip
+
+
+def begins_anew(record: Mapping[str, Any]) -> bool:
+    """Whether the script makes an iterator for nearly every batch."""
+    made = sum(one["passes"] for one in record["pipelines"])
+    return record["by"] == "dataset" and bool(made >= max(_ITERATORS, _EACH * record["batches"]))
+
+
 def of_cache(record: Mapping[str, Any]) -> List[Advice]:
     waiting = for_it(record)
+    if begins_anew(record):
+        return []
     if waiting < WORTH_SAYING or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
         return []
     looked, serves = bool(record["nodes"]), blame.cache_of(record)
@@ -99,6 +127,7 @@ def of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
             "shuffle", first / main, first / main * PROMISED,
             f"the first batch came after {first:.1f} s: `shuffle`{where} fills its buffer of {node['buffer']:,} elements first",
             "a smaller buffer; shuffle names of files, or the rows once (akrunner pack), to mix them well all the same",
+            of=MAIN,
         )
     ]  # fmt: skip
 
@@ -121,6 +150,7 @@ def of_decoding(record: Mapping[str, Any]) -> List[Advice]:
             Advice(
                 "decode", share, share * PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
                 "shuffle first, then decode: the buffer fills at once, and takes a tenth of the memory",
+                of=MAIN,
             )
         ]  # fmt: skip
     return []

@@ -6,7 +6,7 @@ import math
 from typing import Any, List, Mapping
 
 from akrunner.engines.inputs import blame, unseen
-from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, line_of_python, whole
+from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, whole
 from akrunner.engines.inputs.unseen import wait_share
 
 #: of the time, what another package than TensorFlow must have to be named
@@ -22,40 +22,74 @@ def of_saving(record: Mapping[str, Any]) -> List[Advice]:
     found, seconds = [], whole(record)
     for what, (of, change) in _SAVINGS.items():
         share = min(1.0, record["spent"].get(what, 0.0) / seconds) if seconds > 0 else 0.0
-        if share >= WORTH_SAYING:
+        if share >= WORTH_SAYING and not _only_began(what, record):
             found.append(
                 Advice(
                     what,
                     share,
                     share * PROMISED,
-                    f"{share:.0%} of the time is {of}",
+                    f"{share:.0%} {base(record)} is {of}",
                     _more_seldom(what, change, share, record),
+                    of=base(record),
                 )
             )
     return found
 
 
-#: what is saved, in words -> what to change where it is done at each step, or nobody knows how often
+def of_lock(record: Mapping[str, Any]) -> List[Advice]:
+    """Python that computes beside the steps, whose own Python has to wait for its turn: in a thread that the script has started. What a thread does in C without the lock
+    nobody sees, so nothing is promised."""
+    line = unseen.own_thread(record)
+    if line is None:
+        return []
+    share = min(1.0, float(line["share"]))
+    what = f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} {LOOKS}, and the steps may have to wait for their turn in Python"
+    return [
+        Advice("lock", share, 0.0, what, "let it sleep between its turns, or have a process of its own do it (multiprocessing)")
+    ]
+
+
+#: what is saved, in words -> what to change where nobody knows how often it is done, or where it does not matter
 _SAVINGS = {
     "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
     "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
     "report": ("task_config.report()", "report every hundredth step"),
     "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
 }  # fmt: skip
+#: what is done at nearly each step -> the same with the number of steps that suffices
+_OFTEN = {
+    "checkpoint": "save every {steps} steps or more, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
+    "summary": "write them every {steps} steps",
+    "report": "report every {steps} steps",
+}
+#: steps between two, at least
+_FEW = 100
+
+
+def _only_began(what: str, record: Mapping[str, Any]) -> bool:
+    """Whether something is done seldom, and took little: most of that was its first time, when functions and files are made."""
+    seldom = what != "output" and 0 < record.get("times", {}).get(what, 0) <= _SELDOM * record["batches"]
+    return seldom and bool(record["spent"][what] < unseen.TOO_SHORT)
 
 
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
-    """What to change in how often something is saved: if it is seldom already, how much more seldom."""
+    """What to change in how often something is saved: one for how many steps takes a fiftieth of the time."""
     times, batches = record.get("times", {}).get(what, 0), record["batches"]
-    if what == "output" or not 0 < times <= _SELDOM * batches:
+    if not times or not batches:
         return change
-    # so that it takes a fiftieth of the time
-    steps = batches / times * share / (1 - min(share, 0.99)) / _LITTLE
-    each = record["spent"][what] / times
+    steps = max(1.0, batches / times) * share / (1 - min(share, 0.99)) / _LITTLE
     unit = 10 ** (len(str(int(steps))) - 1)
+    suffice = math.ceil(steps / unit) * unit
+    if what == "output":
+        # what is written row by row is handed over many at a time already
+        whole_batches = 0.5 * batches <= times <= 2 * batches
+        return f"{change}; if there is one for a batch already, one for {suffice:,} batches" if whole_batches else change
+    if times > _SELDOM * batches:
+        return _OFTEN[what].format(steps=f"{max(_FEW, suffice):,}")
+    each = record["spent"][what] / times
     return (
-        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {math.ceil(steps / unit) * unit:,} steps takes "
-        f"{_LITTLE:.0%} of the time" + (", or less in each" if what == "summary" else "")
+        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {suffice:,} steps takes "
+        f"{_LITTLE:.0%} {base(record)}" + (", or less in each" if what == "summary" else "")
     )
 
 
@@ -71,8 +105,9 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
     if share >= WORTH_SAYING and (unseen.reads(record) or record.get("tensorflow", True)):
         found.append(
             Advice(
-                "pandas", share, share * PROMISED, f"{share:.0%} of the time is pandas at {blame.place(pandas[0]['at'])}",
+                "pandas", share, share * PROMISED, f"{share:.0%} {LOOKS} is pandas at {blame.place(pandas[0]['at'])}",
                 "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
+                of=LOOKS,
             )
         )  # fmt: skip
     between = _of_between(record)
@@ -81,7 +116,7 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
     if share >= _BESIDE and not between:
         found.append(
             Advice(
-                "beside", share, 0.0, f"{share:.0%} of the time Python is at {at}, not in TensorFlow",
+                "beside", share, 0.0, f"{share:.0%} {LOOKS}, Python is at {at}, not in TensorFlow",
                 "if that is no training (saving, writing, plotting), do it less often, or in a thread of its own",
             )
         )  # fmt: skip
@@ -91,7 +126,7 @@ def of_python(record: Mapping[str, Any]) -> List[Advice]:
         where = (f" at {blame.place(main['at'])}" if main else "") + line_of_python(record)
         found.append(
             Advice(
-                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes what is fed{where}",
+                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} {STEPS} is between session.run() and the next: Python makes what is fed{where}",
                 "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: fit(dataset), or workers=8 for a Sequence",
             )
         )  # fmt: skip
@@ -125,6 +160,8 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
         return []
     share, does = unseen.python_between(record), str(line.get("does", ""))
     words, change = _BETWEEN.get(does, _OTHERWISE)
+    if does == "records" and "output" in record["spent"]:
+        change = f"{_SAVINGS['output'][1]}; what is read, {change}"
     place = (
         ("in the loop at " if does == "loops" else "at ")
         + blame.place(line["at"])
@@ -138,31 +175,39 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
                 "beside",
                 share,
                 won,
-                f"{share:.0%} of the time is between the steps, in none of TensorFlow's functions; {told}",
+                f"{share:.0%} {STEPS} is between the steps, in none of TensorFlow's functions; {told}",
                 change,
             )
         ]
-    if record["by"] in ("dataset", "batches") and not share and words and line["share"] >= _BESIDE:
-        return [
-            Advice(
-                "beside",
-                float(line["share"]),
-                0.0,
-                f"{line['share']:.0%} of the time {told.replace(' most often', '', 1)}",
-                change,
-            )
-        ]
+    # a loop over rows that makes a record at one line, and writes it at the next
+    alike = float(line["alike"])
+    if record["by"] in ("dataset", "batches") and not share and words and alike >= _BESIDE:
+        told = told.replace(
+            " most often", " at lines that take rows one by one, most often" if alike > line["share"] else "", 1
+        )
+        return [Advice("beside", alike, 0.0, f"{alike:.0%} {LOOKS}, {told}", change)]
     return []
 
 
 def of_standing(record: Mapping[str, Any]) -> List[Advice]:
     """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
     one by one has no clock that tells it from those, but the processor's."""
-    at, share = unseen.standing(record)
-    if record["by"] not in ("dataset", "batches") or share < _BESIDE or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
+    if record["by"] not in ("dataset", "batches") or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
         return []
-    what = f"{share:.0%} of the time Python waits at {at}, and hardly computes (a network, a lock, a sleep)"
-    return [Advice("beside", share, 0.0, what, _OTHERWISE[1])]
+    at, share = unseen.standing(record)
+    waits = "waits at {at}, and hardly computes (a network, a lock, a sleep)"
+    if unseen.shared(record) or unseen.computes_there(record, share):
+        sleeps = unseen.standing(record, asleep=True)
+        if sleeps[1] >= _BESIDE:
+            at, share = sleeps
+        elif record["by"] == "batches" or unseen.computes_there(record, share):
+            # of what stands between these, `unseen.told` says that it is not known
+            return []
+        else:
+            waits = "is at {at}, where it waits (a network, a lock), or computes: other processes use the processor, too, and leave nothing of it idle"
+    if share < _BESIDE:
+        return []
+    return [Advice("beside", share, 0.0, f"{share:.0%} {LOOKS}, Python {waits.format(at=at)}", _OTHERWISE[1])]
 
 
 def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
@@ -175,7 +220,7 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
     if unseen.waits_for_threads(record) >= 0.5 * share:
         return [
             Advice(
-                "thread", share, 0.0, f"{share:.0%} of the time is between the calls of TensorFlow's functions, where the script waits at {at} for another "
+                "thread", share, 0.0, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions, where the script waits at {at} for another "
                 "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
             )
         ]  # fmt: skip
@@ -186,19 +231,17 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
         told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
         won = min(share, float(line["share"])) * PROMISED
         return [
-            Advice(
-                "between", share, won, f"{share:.0%} of the time is between the calls of TensorFlow's functions; {told}", change
-            )
+            Advice("between", share, won, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; {told}", change)
         ]
     if record["by"] == "function":
         # a callback that waits: it draws by itself, so that is no reading
-        words = f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}"
+        words = f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}"
         return [Advice("between", share, min(share, at_line) * PROMISED, words, _OTHERWISE[1])]
     # at best the shorter side is done while the longer one is
     return [
         Advice(
             "between", share, min(share, 1 - share) * PROMISED,
-            f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}",
+            f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}",
             "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; rows come by "
             "task_config.dataset()",
         )

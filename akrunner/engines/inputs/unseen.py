@@ -28,6 +28,16 @@ _WAITS_FOR_VALUE = 0.25
 _LITTLE_USED, _BUSY = 0.3, 0.1
 #: of the looks at a line, what must find its thread computing for it to be no wait
 _WAITS_ONLY = 0.3
+#: of the looks, what a thread of the script's own must have to be said to compute all the time
+_ALL_THE_TIME = 0.6
+#: seconds of a step that waits for its turn in Python often: who computes in Python keeps its lock for 5 ms, and a step asks for it several times
+_SHORT = 0.05
+#: of the time, what Python beside the steps must compute to be told of; or take, where it waits for cores
+_HOLDS_UP, _HOLDS_LONG = 0.25, 0.5
+#: of a core, what has to be idle for others to have left one to the task
+IDLE = 0.5
+#: what lines do that are one for each row, if they take long
+_OF_ROWS = ("prints", "writes", "records", "texts", "tensors")
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
@@ -77,6 +87,12 @@ def _computes(record: Mapping[str, Any]) -> bool:
         return False
     if standing(record)[1] > _SAVES or _idles(record):
         return False
+    line = slow_line(record) if record["by"] in ("dataset", "batches") else None
+    if line is not None and not python_between(record) and line["alike"] > _SAVES:
+        return False
+    if python_beside(record) or own_thread(record) is not None:
+        # steps that wait for their turn in Python seem to compute
+        return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
     if record["by"] == "call":
@@ -108,22 +124,34 @@ def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
     return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
 
 
-def standing(record: Mapping[str, Any]) -> Tuple[str, float]:
+def standing(record: Mapping[str, Any], asleep: bool = False) -> Tuple[str, float]:
     """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
-    in which it stands at such lines; "": there is none."""
+    in which it stands at such lines; "": there is none. Args: asleep: of lines that say by their text that they sleep, and no others."""
     lines = [
         line
         for line in record["lines"]
         # the head of a loop waits for the input, or lets go of batches
         if line["main"] and line["in"] not in _TENSORFLOW and line.get("does") != "loops" and line.get("computes", 1.0) < 0.5
     ]
+    lines = [line for line in lines if not asleep or line.get("does") == "sleeps"]
     steps = float(record["wait"] + record["between"])
     if record["looks"] < ENOUGH or not lines or steps <= 0:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
     # what is written is timed, and has words of its own
-    share = sum(float(line["share"]) for line in lines) - saving(record) / steps
+    share = sum(float(line["share"]) for line in lines) - (0.0 if asleep else saving(record) / steps)
     return blame.place(most["at"]) + (f" ({most['in']})" if most["in"] else ""), max(0.0, min(1.0, share))
+
+
+def shared(record: Mapping[str, Any]) -> bool:
+    """Whether nothing of the machine was idle: what seems to wait for a network, a lock or a clock may wait for a core."""
+    return record["idle"] is not None and bool(record["idle"] < IDLE)
+
+
+def computes_there(record: Mapping[str, Any], share: float) -> bool:
+    """Whether a task used more of the processor than it can in the time in which it does not stand: threads of a library's compute while the one that was looked at waits for
+    them. Args: share: of the time, in which it stands."""
+    return bool(record.get("used") is not None and record["used"] >= (1 - share) * record["cores"] + _LITTLE_USED)
 
 
 def _idles(record: Mapping[str, Any]) -> bool:
@@ -162,7 +190,7 @@ def saving(record: Mapping[str, Any]) -> float:
 def python_between(record: Mapping[str, Any]) -> float:
     """Of a loop over batches whose steps call TensorFlow's functions: the share of the time that is neither waiting, nor in one of these, nor timed
     otherwise: Python, or operations one by one. 0: nobody knows."""
-    within = record.get("within" if record["by"] == "dataset" else "calls", {})
+    within = _functions(record)
     steps = float(record["wait"] + record["between"])
     # a loop that calls none, or seldom, may train by operations one by one
     if (
@@ -175,24 +203,35 @@ def python_between(record: Mapping[str, Any]) -> float:
     return max(0.0, float(record["between"]) - float(within["inside"]) - saving(record)) / steps
 
 
+def _functions(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Calls of TensorFlow's functions between the steps of a loop, and their seconds."""
+    found: Mapping[str, Any] = record.get("within" if record["by"] == "dataset" else "calls", {})
+    return found
+
+
 def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
-    looks at it. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
+    looks at it; alike: of all lines that by their text do what is done row by row. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
     lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
     waits = _waits_for_values(record)
     # where a loop begins anew, batches are let go of: what waits there is TensorFlow
     lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
-    if record["looks"] < ENOUGH or waits >= _WAITS_FOR_VALUE or not own:
+    own += [line for line in lines if _prints_values(line, record)]
+    if record["looks"] < ENOUGH or (waits >= _WAITS_FOR_VALUE and record.get("cards") is not False) or not own:
         return None
-    # a line that makes tensors may call the step, too, whose time is known
-    inside = float(record.get("within", {}).get("inside", 0.0)) / max(float(record["wait"] + record["between"]), 1e-9)
+    # a line that makes tensors, or prints, may call the step, too, whose time is known: as far as that has no line of its own
+    seconds = record.get("watched") or float(record["wait"] + record["between"])
+    inside = float(_functions(record).get("inside", 0.0)) / max(seconds, 1e-9)
+    steps = [line for line in lines if line["in"] in _TENSORFLOW and line not in own and line.get("does") != "loops"]
+    inside = max(0.0, inside - sum(float(line["share"]) for line in steps))
     shares: Dict[str, float] = {}
     for line in own:
         share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
         shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
     most = max(own, key=lambda line: (shares[line["at"]], line["share"]))
-    return {**most, "share": shares[most["at"]]}
+    rows = {line["at"] for line in own if line.get("does") in _OF_ROWS}
+    return {**most, "share": shares[most["at"]], "alike": sum(shares[at] for at in rows)}
 
 
 def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
@@ -203,6 +242,12 @@ def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
 def _by_rows(line: Mapping[str, Any]) -> bool:
     """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
     return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
+
+
+def _prints_values(line: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a line that is in TensorFlow prints what a tensor has: where there is a card, it may wait for the card's."""
+    names = ("tensorflow", "tensorflow_core")
+    return record.get("cards") is False and line.get("does") == "prints" and line["in"] in names
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:
@@ -221,6 +266,33 @@ def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
     at = max(shares, key=lambda one: shares[one])
     packages = [line["in"] for line in lines if line["at"] == at and line["in"] not in ("", *_TENSORFLOW)]
     return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
+
+
+def own_thread(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """The line at which a thread computes that the script has started itself, nearly all the time, None: there is none that is known. What it does in Python keeps the
+    steps from Python's lock."""
+    lines: List[Mapping[str, Any]] = [line for line in record["lines"] if not line["main"] and line.get("computes", 0.0) >= 0.5]
+    shares: Dict[str, float] = {}
+    for line in lines:
+        shares[line["at"]] = shares.get(line["at"], 0.0) + float(line["share"])
+    if record["by"] not in ("dataset", "batches") or record["looks"] < ENOUGH or sum(shares.values()) < _ALL_THE_TIME:
+        return None
+    return max(lines, key=lambda line: shares[line["at"]])
+
+
+def python_beside(record: Mapping[str, Any]) -> float:
+    """The share of the steps' time in which Python that the pipeline calls computes, where that is much, and steps are so short that they need Python's lock often; 0: nobody
+    knows, or it keeps nobody waiting."""
+    steps, python = float(record["wait"] + record["between"]), record.get("python", {})
+    if record["by"] != "dataset" or steps <= 0 or python.get("wall", 0.0) <= 0 or record.get("elsewhere"):
+        return 0.0
+    if steps / max(1, record["batches"]) > _SHORT:
+        return 0.0
+    took = min(1.0, python.get("steps", 0.0) / steps)
+    computed = float(min(1.0, took * python.get("computed", 0.0) / python["wall"]))
+    # where it has no core all the time, it keeps the lock while it waits for one
+    holds = computed >= _HOLDS_UP or (shared(record) and took >= _HOLDS_LONG and computed >= _HOLDS_UP / 2)
+    return computed if holds else 0.0
 
 
 def reads(record: Mapping[str, Any]) -> bool:
@@ -244,8 +316,10 @@ def told(record: Mapping[str, Any]) -> List[str]:
     inside = in_tensorflow(record)
     other = f", {inside:.0%} in TensorFlow" if inside >= 0.05 else ""
     if record["by"] == "batches":
-        return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time{other}"]
-    return [f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time Python is at {at}{other}"]
+        return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time since the first step{other}"]
+    return [
+        f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time since the first step, Python is at {at}{other}"
+    ]
 
 
 def not_looked(record: Mapping[str, Any]) -> bool:

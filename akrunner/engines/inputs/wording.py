@@ -27,7 +27,9 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     spent         checkpoint, summary, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
     tensorflow    it was imported; version: of it, "": it was not
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread; does: by the line's text: prints,
-                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread computed
+                  writes, records (takes apart or makes), texts (takes apart), tensors (makes), loops (begins one), sleeps, ""; computes: of its looks, after which the thread
+                  computed, or would have if it had had a core; of threads that are not the script's own, 0
+    watched       seconds in which these looks were
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
     disk          bytes that the task's own process had from disks, None: nobody knows
@@ -42,7 +44,7 @@ from typing import Any, Iterable, List, Mapping, Optional, Union
 from akrunner.engines.base import Stats
 from akrunner.engines.inputs import blame, several, unseen
 from akrunner.engines.inputs.advice import advised, if_it_waits
-from akrunner.engines.inputs.measures import WORTH_SAYING, Advice, first_pass
+from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, first_pass
 from akrunner.engines.inputs.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 
 #: of a task that was looked at closely, how many things to change are named; else one
@@ -140,25 +142,27 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = told[:_MOST]
     else:
         # what was timed is no guess
-        changes = [*[one for one in told if one.rule not in SAVING][:1], *[one for one in told if one.rule in SAVING]]
+        changes = [*_one_of([one for one in told if one.rule not in SAVING]), *[one for one in told if one.rule in SAVING]]
     ranked = []
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
         node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
         changes = [one for one in changes if one is not node]
-        ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
-    ranked += [(one.saves, _saving(one)) for one in changes]
+        ranked.append((_wins(node) if node is not None else 0.0, _waiting(record, share, node)))
+    ranked += [(_wins(one), _saving(one)) for one in changes]
     # two nodes of one dataset may be told alike
     found = list(dict.fromkeys(words for _, words in sorted(ranked, key=lambda one: -one[0])))
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
         unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
     if not found and not unsure and unseen.late(record):
-        unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+        unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
         if not record["batches"]:
-            unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+            unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
     if record["asked"] and not found and not unsure and most_waiting(record) - share >= _SURELY_FINE:
         part = most_waiting(record) - share
-        unsure = [f"{unseen.UNSURE}: no steps of some of its functions, which take {part:.0%} of the time, could be looked at"]
+        unsure = [
+            f"{unseen.UNSURE}: no steps of some of its functions, which take {part:.0%} of the steps' time, could be looked at"
+        ]
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]
@@ -166,8 +170,24 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         unsure = [_not_looked(record)]
     found += unsure
     if record["busy"] is not None:
-        found.append(f"{_CARDS} {record['busy']:.0%} of the time")
+        found.append(f"{_CARDS} {record['busy']:.0%} of main's time")
     return found
+
+
+def _one_of(changes: List[Advice]) -> List[Advice]:
+    """Of what is no saving, what wins most, if nobody asked. If that is only likely, what has been seen outside of the pipeline comes before it, where it takes longer."""
+    first = changes[:1]
+    seen = [
+        one
+        for one in changes[1:]
+        if first[0].likely and not one.likely and one.rule in _NO_INPUT and one.share > first[0].share
+    ]
+    return [*seen[:1], *first]
+
+
+def _wins(one: Advice) -> float:
+    """What a change wins, to put several in order: what was seen outside of the pipeline wins something, also where no clock tells how much to promise."""
+    return one.saves or (one.share * PROMISED if one.rule in ("beside", "between") else 0.0)
 
 
 def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:
@@ -182,9 +202,15 @@ def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) ->
     if node is not None:
         return f"{words}; {_saving(node)}"
     each = record["wait"] / max(1, record["batches"])
-    if each < _NEXT and record["by"] == "dataset":
+    if each < _NEXT and record["by"] in ("dataset", "batches"):
         return f"{words}, {1000 * each:.2g} ms each, which is about what next() itself takes: fewer and larger batches"
-    return words if record["nodes"] or not record["pipelines"] else f"{words}; for what, {unseen.look(record)} tells"
+    if record["by"] == "batches":
+        # no profiler looks at these
+        return f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those that are needed, larger batches, or a thread that reads ahead"
+    if record["asked"] and not record.get("served"):
+        return f"{words}; for what, the steps that were looked at do not tell"
+    rest = " (for the rest it computes)" if unseen.bound({"": record}, 0.0, record["main"]) == unseen.COMPUTE else ""
+    return f"{words}{rest}; for what, {unseen.look(record)} tells"
 
 
 def _not_looked(record: Mapping[str, Any]) -> str:
@@ -196,7 +222,7 @@ def _not_looked(record: Mapping[str, Any]) -> str:
 def _saving(one: Advice) -> str:
     # nobody saves all of the time
     saves = min(one.saves, _MOST_SAVED)
-    return one.words + (f" (saves {saves:.0%} of the time or more)" if saves >= 0.02 and not one.likely else "")
+    return one.words + (f" (saves {saves:.0%} {one.of} or more)" if saves >= 0.02 and not one.likely else "")
 
 
 def _as_asked(words: str) -> str:

@@ -24,6 +24,8 @@ _SELDOM, _OFTEN = 0.2, 0.005
 _MOMENT, _SOON = 0.0004, 0.00005
 #: seconds for which the main thread's clock is watched after a look; looks that are enough to weigh them
 _WINDOW, _ENOUGH = 0.0002, 20
+#: seconds between two looks at the clocks of the script's other threads, at least, as these go by hundredths; of how many
+_CLOCKS, _THREADS = 0.1, 4
 _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
@@ -64,8 +66,13 @@ class Lines(object):
         self.seen: Dict[Tuple[bool, str, str], int] = {}
         self.busy: List[float] = []
         self._main = threading.main_thread().ident
-        #: of the main thread's looks, those after which it went on computing
+        #: of the main thread's looks, those after which it went on computing; those after which it had no core, but was ready to
         self._computing: Dict[Tuple[bool, str, str], int] = {}
+        self._ready: Dict[Tuple[bool, str, str], int] = {}
+        #: where other threads are that the script has started, [looks at their clocks, those that found them computing]; id -> when, seconds that it had computed
+        self._others: Dict[Tuple[bool, str, str], List[int]] = {}
+        self._clocks: Dict[int, Tuple[float, float]] = {}
+        self._read = 0.0
         self._clock = _clock_of(self._main)
         self._began = (time.perf_counter(), self._cpu())
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
@@ -90,22 +97,27 @@ class Lines(object):
                     self.also()
                 with _switching(_SOON):
                     self._stopped.wait(_MOMENT * distances.uniform(0.5, 1.5))
-                    at = self._look_around()
+                    at, others = self._look_around()
                 self._weigh(at)
+                self._weigh_others(others)
             except Exception:
                 # a module, or a directory, went away meanwhile: the next look may be better
                 continue
             if cards is not None and self.looks % 20 == 0:
                 self.busy += cards.busy()
 
-    def _look_around(self) -> Optional[Tuple[bool, str, str]]:
-        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look. Returns: where the main thread is."""
-        own, at = threading.get_ident(), None
+    def _look_around(self) -> Tuple[Optional[Tuple[bool, str, str]], Dict[int, Tuple[bool, str, str]]]:
+        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look. Returns: where the main thread is;
+        id -> where another one is."""
+        own, at, others = threading.get_ident(), None, {}
         for thread, frame in sys._current_frames().items():
             if thread != own:
                 key = self._look(thread == self._main, frame)
-                at = key if thread == self._main else at
-        return at
+                if thread == self._main:
+                    at = key
+                elif key is not None:
+                    others[thread] = key
+        return at, others
 
     def _weigh(self, at: Optional[Tuple[bool, str, str]]) -> None:
         """See whether the main thread computes where it was seen. A look needs Python's lock, which comes free where a thread waits: so what waits is met far
@@ -116,6 +128,27 @@ class Lines(object):
         self._stopped.wait(_WINDOW)
         if self._cpu() - cpu >= 0.5 * (time.perf_counter() - began):
             self._computing[at] = self._computing.get(at, 0) + 1
+        elif state(os.getpid())[0] == "R":
+            # other processes have the cores; where it waits for a network, a lock or a clock, it sleeps
+            self._ready[at] = self._ready.get(at, 0) + 1
+
+    def _weigh_others(self, others: Dict[int, Tuple[bool, str, str]]) -> None:
+        """See which of the threads that the script has started itself compute. TensorFlow's, which call the Python of a pipeline, are timed (`python`)."""
+        now = time.perf_counter()
+        if now - self._read < _CLOCKS:
+            return
+        self._read = now
+        for thread, key in list(others.items())[:_THREADS]:
+            started = threading._active.get(thread)  # type: ignore[attr-defined]
+            # Python 3.7 does not know it; one that Python has not started has no name of its own
+            tid = None if isinstance(started, threading._DummyThread) else getattr(started, "native_id", None)
+            how, seconds = state(tid) if tid else ("", 0.0)
+            at, before = self._clocks.get(thread, (now, seconds))
+            self._clocks[thread] = now, seconds
+            if how and at < now:
+                sums = self._others.setdefault(key, [0, 0])
+                sums[0] += 1
+                sums[1] += how == "R" or seconds - before >= 0.5 * (now - at)
 
     def _cpu(self) -> float:
         """Seconds of the processor that the main thread has used."""
@@ -123,7 +156,7 @@ class Lines(object):
 
     def again(self) -> None:
         """Forget what has been seen: the first step is done, and what prepared it is no part of the steps."""
-        self.seen, self.looks, self._computing = {}, 0, {}
+        self.seen, self.looks, self._computing, self._ready, self._others = {}, 0, {}, {}, {}
         self._began = (time.perf_counter(), self._cpu())
 
     def _look(self, main: bool, frame: Optional[FrameType]) -> Optional[Tuple[bool, str, str]]:
@@ -159,16 +192,26 @@ class Lines(object):
         return found
 
     def record(self) -> List[Dict[str, Any]]:
-        """[{"main", "at", "in", "share", "does", "computes"}], the most frequent first: does: by its text, computes: of its looks, after which the main
-        thread went on computing."""
+        """[{"main", "at", "in", "share", "does", "computes"}], the most frequent first: does: by its text, computes: of its looks, after which the
+        thread went on computing, or would have if it had had a core."""
         often = sorted(self._weighed().items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
             {
                 "main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks), "does": does(at),
-                "computes": float(self._computing.get((main, at, name), 0)) / max(1, self.seen.get((main, at, name), 1)),
+                "computes": self._computes((main, at, name)),
             }
             for (main, at, name), count in often
         ]  # fmt: skip
+
+    def watched(self) -> float:
+        """Seconds since what `record` tells of began."""
+        return time.perf_counter() - self._began[0]
+
+    def _computes(self, key: Tuple[bool, str, str]) -> float:
+        looks, some = self._others.get(key, (0, 0))
+        if key[0]:
+            looks, some = self.seen.get(key, 0), self._computing.get(key, 0) + self._ready.get(key, 0)
+        return float(some) / max(1, looks)
 
 
 def does(at: str) -> str:
@@ -219,6 +262,17 @@ def _clock_of(thread: Optional[int]) -> Optional[int]:
     """The clock of a thread's processor time, None: this system has none."""
     find = getattr(time, "pthread_getcpuclockid", None)
     return int(find(thread)) if find is not None and thread is not None else None
+
+
+def state(tid: int) -> Tuple[str, float]:
+    """How a thread of this process is (R: it computes, or would if it had a core; S, D: it waits), and seconds that it has computed; "": this system does not say, or it has
+    gone. Args: tid: of the system's, that of the main thread is the process's."""
+    try:
+        with open("/proc/self/task/%d/stat" % tid) as f:
+            told = f.read().rpartition(")")[2].split()
+        return told[0], (int(told[11]) + int(told[12])) / float(os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError):
+        return "", 0.0
 
 
 class Cards(object):

@@ -233,6 +233,7 @@ class Meter(object):
             "main": (clock() - self._began) * seconds,
             "lines": self.lines.record(),
             "looks": max(0, self.lines.looks),
+            "watched": self.lines.watched(),
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
             "cards": cards(),

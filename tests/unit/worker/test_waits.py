@@ -843,6 +843,50 @@ def test_what_computes_is_weighed_by_the_processors_clock(monkeypatch: pytest.Mo
     assert looking._weighed() == {key: float(count) for key, count in looking.seen.items()}
 
 
+def test_what_has_no_core_is_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thread that does not compute, the system says whether it would."""
+    looking, there = lines.Lines(True), (True, "a.py:1", "")
+    looking._clock, looking.seen = 0, {there: 2}
+    monkeypatch.setattr(looking, "_cpu", lambda: 0.0)
+    monkeypatch.setattr(lines, "state", lambda tid: ("S", 0.0))
+    looking._weigh(there)
+    assert looking.record()[0]["computes"] == 0.0
+    monkeypatch.setattr(lines, "state", lambda tid: ("R", 0.0))
+    looking._weigh(there)
+    assert looking.record()[0]["computes"] == 0.5
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or sys.version_info < (3, 8), reason="nobody says how a thread is")
+def test_threads_of_the_script_that_compute_are_told_from_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = threading.Event()
+
+    def spin() -> None:
+        while not stop.is_set():
+            sum(range(1000))
+
+    spins, waits = threading.Thread(target=spin), threading.Thread(target=stop.wait)
+    monkeypatch.setattr(lines, "_CLOCKS", 0.0)
+    looking = lines.Lines(True)
+    keys = {(False, "a.py:1", ""): spins, (False, "a.py:2", ""): waits}
+    for thread in (spins, waits):
+        thread.start()
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            looking._weigh_others({thread.ident or 0: key for key, thread in keys.items()})
+            looks, computed = looking._others.get((False, "a.py:1", ""), [0, 0])
+            if looks >= 5 and computed >= 1:
+                break
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        spins.join()
+        waits.join()
+    assert looks >= 5 and computed >= 1 and looking._others[False, "a.py:2", ""][1] == 0
+    # it has gone
+    assert lines.state(2**22 + 1) == ("", 0.0)
+
+
 def test_summaries_are_timed_apart_and_autograph_leaves_them_alone(
     clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

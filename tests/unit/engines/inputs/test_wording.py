@@ -10,7 +10,7 @@ import pytest
 from akrunner.engines.inputs import blame, several, wording
 from akrunner.engines.inputs.advice import advised
 from akrunner.engines.inputs.measures import Advice
-from akrunner.engines.inputs.unseen import bound, wait_share
+from akrunner.engines.inputs.unseen import UNSURE, bound, wait_share
 from akrunner.wire import frames, messages
 
 SCRIPT = "/home/me/train.py"
@@ -89,7 +89,7 @@ def test_where_it_was_not_asked_for_one_thing_is_said_and_what_was_timed() -> No
     assert len(wording.verdict({"inputs": {"chief:0": twice}})) == 1
     assert len(wording.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, asked=5, wait=5.0, between=5.0, passes=6)}})) == 2
     saved = wording.verdict({"inputs": {"chief:0": {**twice, "spent": {"checkpoint": 1.7}}}})
-    assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the time is saving checkpoints" in saved[1]
+    assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the steps' time is saving checkpoints" in saved[1]
 
 
 def test_nobody_is_told_that_it_computes_and_that_it_waits() -> None:
@@ -104,7 +104,7 @@ def test_what_wins_most_is_said_first() -> None:
     saves = record({}, FILES, asked=0, idle=0.1, passes=8, wait=2.2, between=7.8, spent={"checkpoint": 4.5})
     told = wording.verdict({"inputs": {"chief:0": saves}})
     assert (
-        "45% of the time is saving checkpoints" in told[0]
+        "45% of the steps' time is saving checkpoints" in told[0]
         and "22% of the time of 100 steps is waiting" in told[1]
         and len(told) == 2
     )
@@ -261,7 +261,7 @@ def test_what_another_package_does_between_the_steps_is_named() -> None:
     line = {"main": True, "at": f"{SCRIPT}:9", "in": "numpy", "share": 0.7}
     saves = record({}, [], wait=0.1, between=9.9, lines=[line], asked=0)
     (said,) = wording.verdict({"inputs": {"chief:0": saves}})
-    assert "70% of the time Python is at train.py:9 (numpy), not in TensorFlow" in said
+    assert "70% of the time since the first step, Python is at train.py:9 (numpy), not in TensorFlow" in said
     assert bound({"chief:0": saves}, 0.0, 11.0) == "unknown"
     own = record({}, [], wait=0.1, between=9.9, lines=[{**line, "in": "tensorflow"}], asked=0)
     assert wording.verdict({"inputs": {"chief:0": own}}) == [] and bound({"chief:0": own}, 0.0, 11.0) == "compute"
@@ -345,7 +345,9 @@ def test_the_pass_that_fills_a_cache_is_told_from_the_others() -> None:
     assert "opens a file" not in words and "`.cache()`" not in words
     told["pipelines"][0].update(filled=0.0)
     words = wording.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
-    assert words.endswith("20% of the time of 100 steps is waiting for input")
+    assert words.endswith(
+        "20% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+    )
 
 
 def test_no_cache_for_what_is_another_each_time_or_is_in_memory() -> None:
@@ -420,7 +422,7 @@ def test_decoding_before_the_shuffle() -> None:
 @pytest.mark.parametrize("what", ["checkpoint", "report", "output"])
 def test_time_that_goes_elsewhere(what: str) -> None:
     found = first(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 4.0}))
-    assert found.rule == what and found.what.startswith("40% of the time")
+    assert found.rule == what and found.what.startswith("40% of the steps' time")
     # nobody says of a script that saves so much of the time that it computes
     for seconds, side in ((2.0, "compute"), (4.4, "unknown")):
         assert bound({"chief:0": record({}, CHAIN, wait=0.2, between=9.8, spent={what: seconds})}, 0.0, 11.0) == side
@@ -433,7 +435,7 @@ def test_pandas_in_the_loop() -> None:
         {"main": True, "at": f"{SCRIPT}:23", "in": "pandas", "share": 0.1},
     ]
     found = first(record({}, [], 0.0, 0.0, by="", lines=lines, pipelines=[]))
-    assert found.rule == "pandas" and found.what == "40% of the time is pandas at train.py:22"
+    assert found.rule == "pandas" and found.what == "40% of the time since the first step is pandas at train.py:22"
 
 
 def test_a_feed_dict() -> None:
@@ -517,7 +519,9 @@ def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
     assert first(told).rule == "map"
     told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
     assert advised(told) == []
-    assert wording.verdict({"inputs": {"a": told}}) == ["[a] 80% of the time of 100 steps is waiting for input"]
+    assert wording.verdict({"inputs": {"a": told}}) == [
+        "[a] 80% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+    ]
     # but the look was at steps that drew from it
     nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
     told["nodes"] = [{"path": p, "own": own, "calls": calls, "of": 1} for p, (own, calls) in nodes.items()]
@@ -567,7 +571,7 @@ def test_of_two_iterators_of_a_session_the_one_that_calls_python_is_what_it_wait
     told = within([node("Batch", 32), node("Map", 31, python=True), node("Range", 30)], 9.5)
     told["pipelines"].append(other)
     (one,) = advised(told)
-    assert "train.py:31" in one.what and "takes 95% of the time" in one.what
+    assert "train.py:31" in one.what and "takes 95% of the steps' time" in one.what
     # what both may call is not known to be either's
     told["pipelines"][1] = {"nodes": [node("Batch", 50), node("Generator", 50)], "passes": 9}
     assert advised(told) == []
@@ -608,7 +612,7 @@ def test_a_script_of_pai_is_told_of_what_it_has() -> None:
     told = wording._as_asked("`Generator` at a.py:3 runs Python for every element, one after another: use TensorFlow's operations, or give and take "
         "whole batches; rows come fastest by task_config.dataset(); read them by task_config.batches(); task_config's dataset at a.py:1")  # fmt: skip
     assert "task_config" not in told and "runs Python" not in told and "TableRecordDataset" in told
-    assert "(saves 90% of the time or more)" in wording._saving(Advice("map", 1.0, 1.6, "a", "b"))
+    assert "(saves 90% of the steps' time or more)" in wording._saving(Advice("map", 1.0, 1.6, "a", "b"))
 
 
 LINES = [
@@ -631,18 +635,18 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("", between=0.0), "unknown", ""),
         (other("", between=0.0, lines=[{**LINES[0], "in": "pandas"}], tensorflow=False), "unknown", ""),
         (other("", between=0.0, asked=5), "unknown", "it was not seen to read any"),
-        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time Python is at train.py:24 (numpy), 40% in TensorFlow"),
+        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time since the first step, Python is at train.py:24 (numpy), 40% in TensorFlow"),
         (other("batches"), "unknown", "between its batches Python is at train.py:24 (numpy) for 60% of the time"),
         (other("batches", lines=LINES[2:], between=9.0), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
-        (other("call", outside=6.0), "unknown", "60% of the time is between the calls of TensorFlow's functions; Python is most often at"),
+        (other("call", outside=6.0), "unknown", "60% of the steps' time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
         # a quarter of the time elsewhere is no computing, however it is known
         (other("call", outside=3.0, looks=3), "unknown", ""),
         (other("function", outside=3.0, looks=3), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
         (other("call", outside=6.0, looks=3), "unknown", ""),
-        (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
+        (other("function", outside=8.0), "unknown", "80% of the steps' time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
         (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
         (other("dataset", lines=LINES[2:]), "compute", ""),
@@ -668,6 +672,14 @@ def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known
     told = other("dataset", lines=[made, parsed], within={"calls": 100, "inside": 3.0})
     assert "train.py:9, which takes texts" in first(told).what and first(told).saves == pytest.approx(0.2)
     assert "train.py:10, which makes tensors" in first({**told, "within": {"calls": 100, "inside": 0.1}}).what
+    # of rows of task_config.batches(), the functions' calls are told apart
+    handed = {
+        **told,
+        "by": "batches",
+        "within": {"calls": 0, "inside": 0.0},
+        "calls": {"calls": 100, "inside": 3.0, "outside": 7.0},
+    }
+    assert "train.py:9, which takes texts" in first(handed).what
 
 
 def test_a_callback_that_sleeps_reads_nothing() -> None:
@@ -694,12 +706,34 @@ def test_a_loop_that_stands_at_a_network_does_not_compute() -> None:
     ]
     told = other("dataset", lines=stands, used=0.2)
     (said,) = wording.verdict({"inputs": {"a": told}})
-    assert said.startswith("[a] 90% of the time Python waits at train.py:11, and hardly computes") and "saves" not in said
+    assert (
+        said.startswith("[a] 90% of the time since the first step, Python waits at train.py:11, and hardly computes")
+        and "saves" not in said
+    )
     assert bound({"a": told}, 0.0, 11.0) == "unknown"
     # also a sleep after functions of TensorFlow's, which are timed
     asleep = other("dataset", lines=[{**stands[0], "does": "sleeps"}], within={"calls": 100, "inside": 0.2})
     assert "waits at train.py:11" in wording.verdict({"inputs": {"a": asleep}})[0]
     assert bound({"a": {**told, "lines": [{**stands[1], "share": 1.0}], "used": 1.0}}, 0.0, 11.0) == "compute"
+
+
+def test_what_computes_in_threads_of_a_librarys_does_not_wait() -> None:
+    """numpy multiplies in several threads: the one that was looked at computed in 42% of the looks, and the process used half of a core, of a machine that had none left."""
+    there = {"main": True, "at": f"{SCRIPT}:27", "in": "", "share": 0.96, "does": "", "computes": 0.42}
+    told = other("batches", lines=[there], used=0.52, idle=0.003, cores=2)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert said.startswith(f"[a] {UNSURE}") and "at train.py:27 for 96% of the time" in said and "waits (" not in said
+    # also where there are cores left, it used more than it could have beside what stands there
+    assert "waits at" not in wording.verdict({"inputs": {"a": {**told, "idle": 3.0}}})[0]
+    assert bound({"a": told}, 0.0, 11.0) == "unknown"
+    # it computed in one thread, and had a fifth of a core: it may wait for a network, too
+    shared = other("dataset", lines=[there], used=0.22, idle=0.0, cores=2)
+    (said,) = wording.verdict({"inputs": {"a": shared}})
+    assert "where it waits (a network, a lock), or computes: other processes use the processor, too" in said
+    assert "Python waits at train.py:27, and hardly computes" in wording.verdict({"inputs": {"a": {**shared, "idle": 1.5}}})[0]
+    # what sleeps by its text does so on any machine
+    asleep = {**shared, "lines": [{**there, "does": "sleeps", "computes": 0.0}]}
+    assert "Python waits at train.py:27, and hardly computes" in wording.verdict({"inputs": {"a": asleep}})[0]
 
 
 @pytest.mark.parametrize(
@@ -718,8 +752,8 @@ WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
     [
         ("Generator", WAITED, "python_waits", "interleave("),
         ("Map", WAITED, "python_waits", "num_parallel_calls=8"),
-        ("ParallelMap", WAITED, "python_waits", "a larger num_parallel_calls="),
-        ("ParallelInterleaveV4[2]::Generator", WAITED, "python_waits", "a larger num_parallel_calls="),
+        ("ParallelMap", WAITED, "python_waits", "num_parallel_calls=16"),
+        ("ParallelInterleaveV4[2]::Generator", WAITED, "python_waits", "num_parallel_calls=16"),
         ("Generator", {**WAITED, "computed": 6.0}, "python", "whole batches"),
         # eight threads that take turns with Python's lock
         ("ParallelMap", {"calls": 300, "wall": 60.0, "computed": 7.0}, "python", "whole batches"),
@@ -775,7 +809,7 @@ def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
 def test_what_nobody_has_looked_at_is_not_fine() -> None:
     told = record({}, [], wait=0.1, between=9.9, by="function", unlooked=4.0)
     words = wording.verdict({"inputs": {"chief:0": told}})
-    assert len(words) == 1 and "which take 40% of the time" in words[0] and not wording.calls_for_change(words[0])
+    assert len(words) == 1 and "which take 40% of the steps' time" in words[0] and not wording.calls_for_change(words[0])
 
 
 def unlooked(chain: List[Dict[str, Any]], **more: Any) -> Dict[str, Any]:
@@ -853,7 +887,7 @@ def test_python_that_a_fit_calls_all_the_time_is_what_it_waits_for(wall: float, 
     chain = [node("Prefetch", 33)] * ahead + [node("Batch", 32), node("Map", 31, python=True), node("Range", 30)]
     found = advised(within(chain, wall))
     assert [one.rule for one in found] == ["python_waits"] * rules
-    assert all(f"and that takes {wall / 10:.0%} of the time" in one.what for one in found)
+    assert all(f"and that takes {wall / 10:.0%} of the steps' time" in one.what for one in found)
 
 
 def test_who_asked_in_a_cluster_is_told_why_nobody_looked() -> None:
@@ -957,7 +991,7 @@ def saves(what: str, seconds: float, times: int) -> str:
 
 def test_summaries_are_named() -> None:
     assert saves("summary", 4.0, 100) == (
-        "[chief:0] 40% of the time is writing summaries (tf.summary, TensorBoard): write them every hundredth step (saves 20% of the time or more)"
+        "[chief:0] 40% of the steps' time is writing summaries (tf.summary, TensorBoard): write them every 100 steps (saves 20% of the steps' time or more)"
     )
 
 
@@ -969,10 +1003,21 @@ def test_what_is_timed_is_not_named_twice() -> None:
 
 def test_what_is_done_seldom_already_is_to_be_done_so_much_more_seldom() -> None:
     """Ten checkpoints in a hundred steps take half of the time: one for 500 steps takes a fiftieth of it."""
-    assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the time" in saves(
+    assert "one takes 0.5 s, and there is one for 10 steps: one for 500 steps takes 2% of the steps' time" in saves(
         "checkpoint", 5.0, 10
     )
-    assert "save every some hundred steps" in saves("checkpoint", 5.0, 100)
+    # what is done at each step is told the number that suffices, too
+    assert "save every 100 steps or more" in saves("checkpoint", 5.0, 100)
+    assert "write them every 500 steps" in saves("summary", 9.0, 200) and "report every 100 steps" in saves("report", 2.0, 100)
+    assert "save every some hundred steps" in saves("checkpoint", 5.0, 0)
+    assert "(output_writer.write_batch); if there is one for a batch already, one for 20 batches" in saves("output", 2.5, 100)
+
+
+def test_what_was_done_a_few_times_in_a_short_job_is_not_too_often() -> None:
+    """The first of them takes far longer than those that follow."""
+    told = record({}, [], asked=0, wait=0.0, between=2.0, spent={"summary": 0.3}, times={"summary": 3})
+    assert wording.verdict({"inputs": {"a": told}}) == []
+    assert "summaries" in wording.verdict({"inputs": {"a": {**told, "between": 5.0, "spent": {"summary": 0.8}}}})[0]
 
 
 def line(
@@ -1013,7 +1058,7 @@ def test_python_between_the_steps_is_named_by_its_line(does: str, words: str, ch
     """Functions took three of ten seconds: what the others are is known."""
     found = between(line(9, 0.6, does), line(7, 0.3, package="tensorflow"))[0]
     assert found.rule == "beside" and abs(found.share - 0.68) < 0.01 and abs(found.saves - 0.3) < 0.01
-    assert found.what.startswith("68% of the time is between the steps, in none of TensorFlow's functions; ")
+    assert found.what.startswith("68% of the steps' time is between the steps, in none of TensorFlow's functions; ")
     assert words in found.what and change in found.change
 
 
@@ -1034,7 +1079,205 @@ def test_what_may_be_training_is_not_named() -> None:
     assert [one.rule for one in between(loop, frame)] == ["pandas"] and between(loop) == []
     # a line that says what it does is named even so, and nothing is promised
     (found,) = between(prints, calls=0)
-    assert found.saves == 0 and found.what == "60% of the time Python is at train.py:9, which prints"
+    assert found.saves == 0 and found.what == "60% of the time since the first step, Python is at train.py:9, which prints"
+
+
+def test_a_print_of_a_tensors_value_waits_for_no_card_where_there_is_none() -> None:
+    """`print(loss.numpy())` is in TensorFlow as the step is: what the step's own line has is the step's."""
+    prints = line(27, 0.33, "prints", package="tensorflow")
+    step, loop = line(24, 0.4, package="tensorflow", computes=0.1), line(23, 0.2, "loops", computes=0.0)
+    (found,) = between(prints, step, loop, cards=False)
+    assert "train.py:27, which prints: print every hundredth step" in found.words and found.saves > 0.1
+    assert between(prints, step, loop, cards=True) == [] == between(prints, step, loop)
+    # the same line calls the step, which takes three seconds of ten; of the looks, half were when the steps were over
+    assert between({**prints, "share": 0.35}, loop, cards=False) == []
+    assert between({**prints, "share": 0.35}, loop, cards=False, watched=20.0)[0].rule == "beside"
+    # what is saved is timed, and what TensorFlow writes otherwise is not known
+    assert between({**prints, "does": "writes"}, step, cards=False) == []
+
+
+def test_a_loop_that_makes_records_at_one_line_and_writes_them_at_another_is_named_before_a_cache() -> None:
+    """Nothing is called by which it would be timed, and a cache would save the twelfth part of twelve at most."""
+    chain = [node("Map", 26, ours=True, parses=True), node("Repeat", 26, ours=True, count=12), node("TFRecord", 26, ours=True)]
+    some = [
+        line(25, 0.2, "records"),
+        line(32, 0.1, "writes"),
+        line(26, 0.3, "loops", package="tensorflow", computes=0.9),
+        line(27, 0.3, package="tensorflow"),
+    ]
+    told = record({}, chain, wait=1.3, between=8.7, asked=0, lines=some, spent={"output": 0.1})
+    said = wording.verdict({"inputs": {"a": told}})
+    assert said[0].startswith(
+        "[a] 30% of the time since the first step, Python is at lines that take rows one by one, most often at train.py:25, which takes records apart, or makes"
+    )
+    assert "output_writer.write_batch" in said[0] and "13% of the time of 100 steps is waiting" in said[1] and len(said) == 2
+    # what takes less than the cache may win is no first thing to say
+    few = wording.verdict({"inputs": {"a": {**told, "wait": 5.0, "between": 5.0}}})
+    assert len(few) == 1 and "does the same again in every pass" in few[0]
+
+
+def test_an_iterator_for_each_step_is_no_pass_over_the_rows() -> None:
+    chain = [
+        node("Map", 23, ours=True, parses=True),
+        node("Shuffle", 23, ours=True, buffer=5000),
+        node("TFRecord", 23, ours=True),
+    ]
+    told = record({}, chain, wait=4.8, between=5.2, asked=0, passes=60)
+    told["batches"] = 60
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "of the dataset at train.py:23 an iterator is made for nearly every batch (60 for 60)" in said
+        and "buffer of `shuffle`" in said
+    )
+    assert "rows = iter(dataset)" in said and "cache" not in said
+    assert "does the same again in every pass" in wording.verdict({"inputs": {"a": {**told, "batches": 600}}})[0]
+
+
+def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
+    chain = [
+        node("Prefetch", 29),
+        node("Batch", 29, rows=64),
+        node("Map", 29, reads=True, splits=True),
+        node("Repeat", 28, count=4),
+    ]
+    told = record({}, chain, asked=0, tunes=True)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert "`Map` at train.py:29 opens a file for every element: pack them" in said and "or `.cache()` behind it" in said
+    once = record({}, [*chain[:3], node("TensorSlice", 28)], asked=0, tunes=True)
+    assert "cache" not in wording.verdict({"inputs": {"a": once}})[0]
+
+
+def test_every_wait_ends_in_a_cause_or_in_what_tells_it() -> None:
+    """Rows of task_config.batches() have no pipeline that a look would show."""
+    told = other("batches", wait=1.3, between=8.7, asked=0, lines=[])
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "13% of the time of 100 steps is waiting for input: task_config.batches() reads the rows" in said
+        and "larger batches" in said
+    )
+    (said,) = wording.verdict({"inputs": {"a": {**told, "batches": 20000}}})
+    assert said.endswith("0.065 ms each, which is about what next() itself takes: fewer and larger batches")
+    nobody = record({}, [], asked=0, wait=1.3, between=8.7)
+    (said,) = wording.verdict({"inputs": {"a": nobody}})
+    assert said.endswith("is waiting for input (for the rest it computes); for what, --profile-input (profile_input=20) tells")
+    assert bound({"a": nobody}, 0.0, 11.0) == "compute"
+
+
+def test_who_does_as_advised_is_told_something_else() -> None:
+    """A generator in an interleave is in a flat_map of its own; what sleeps in eight calls at once computes a hundredth of their time, and none waits for its turn."""
+    chain = [
+        node("Prefetch", 42), node("Batch", 42, rows=2), node("ParallelInterleave", 40, parallel=8, cycle=8),
+        {**node("FlatMap", 40), "depth": 1}, {"node": "Generator", "at": "", "depth": 2}, node("Range", 40),
+    ]  # fmt: skip
+    python = {"calls": 200, "wall": 60.0, "steps": 60.0, "computed": 1.2}
+    told = record({}, chain, wait=3.0, between=7.0, asked=0, tunes=True, python=python, idle=0.0)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "most likely because `Generator` waits (a network, a lock, a sleep), several calls at once" in said
+        and "saves" not in said
+    )
+    assert (
+        "cycle_length=16, num_parallel_calls=16 of the interleave, and options.threading.private_threadpool_size = 16" in said
+    )
+    mapped = [node("Prefetch", 30), node("Batch", 30, rows=16), node("ParallelMap", 29, parallel=8, python=True)]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": mapped, "passes": 1}]}}})
+    assert (
+        "waits (a network, a lock, a sleep), several calls at once" in said
+        and "more of them at once: num_parallel_calls=16, and" in said
+    )
+    # those that take turns at computing have an eighth of the time each
+    turns = {**told, "python": {**python, "computed": 6.0}}
+    (said,) = wording.verdict({"inputs": {"a": {**turns, "pipelines": [{"nodes": mapped, "passes": 1}]}}})
+    assert "several calls at once, of which one computes at a time" in said
+    # a map that does not say that it runs several at once, and took more time than there was
+    plain = [node("Prefetch", 30), node("Batch", 30, rows=16), node("Map", 29, python=True)]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": plain, "passes": 1}]}}})
+    assert "saves" not in said
+
+
+def test_a_promise_is_of_the_same_time_as_the_share_beside_it() -> None:
+    saved = saves("summary", 4.0, 100)
+    assert "40% of the steps' time is writing" in saved and "(saves 20% of the steps' time or more)" in saved
+    late = record(
+        {}, [node("Shuffle", 27, buffer=40000), node("Range", 26)], wait=0.1, between=5.0, asked=0, first=3.0, main=10.0
+    )
+    assert "(saves 15% of main's time or more)" in wording.verdict({"inputs": {"a": late}})[0]
+    frames = {**late, "first": 0.1, "lines": [line(22, 0.4, package="pandas")]}
+    said = wording.verdict({"inputs": {"a": frames}})[0]
+    assert (
+        "40% of the time since the first step is pandas" in said
+        and "(saves 20% of the time since the first step or more)" in said
+    )
+
+
+def test_that_task_config_reads_the_rows_is_nothing_to_suspect_unseen() -> None:
+    ours = [node("ParallelMap", 25, ours=True, parses=True), node("TFRecord", 25, ours=True)]
+    told = other(
+        "function", known=False, asked=0, between=10.0, unlooked=10.0, outside=0.0, pipelines=[{"nodes": ours, "passes": 2}]
+    )
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert said.endswith("--profile-input (profile_input=20) tells")
+    mapped = [node("Map", 39, reads=True), *ours]
+    (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": mapped, "passes": 2}]}}})
+    assert "if it does, then most likely because `Map` at train.py:39" in said
+
+
+def test_who_takes_some_of_what_is_made_ahead_needs_no_other_prefetch() -> None:
+    chain = [node("Take", 31, count=1000), node("Prefetch", 31, ours=True), node("Map", 31, ours=True, parses=True)]
+    told = record({}, chain, wait=4.0, between=6.0, asked=0, tunes=False)
+    assert "prefetch" not in [one.rule for one in advised(told)]
+    assert "prefetch" in [one.rule for one in advised({**told, "pipelines": [{"nodes": chain[2:], "passes": 1}]})]
+
+
+CALLS_PYTHON = [
+    node("Prefetch", 33, ours=True),
+    node("ParallelMap", 33, python=True, parses=True, stateful=True),
+    node("Batch", 33, ours=True, rows=32),
+]
+
+
+def test_python_that_computes_while_short_steps_do_keeps_them_waiting() -> None:
+    """Batches are there in time, and each step waits for its turn in Python: half of the time is that of a map."""
+    python = {"calls": 625, "wall": 6.0, "steps": 6.0, "computed": 5.0}
+    more = {"asked": 0, "batches": 625, "tunes": True}
+    told = record({}, CALLS_PYTHON, wait=0.6, between=9.4, python=python, **more)
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        said.startswith("[a] Python that `Map` at train.py:33 calls computes for 50% of the steps' time")
+        and "saves" not in said
+    )
+    assert "numpy's on the whole batch" in said and bound({"a": told}, 0.0, 11.0) == "unknown"
+    # a look says no more that there is little to win
+    assert "computes for 49%" in wording.verdict({"inputs": {"a": {**told, "asked": 20, "wait": 0.8}}})[0]
+    # steps of a card's take long, and it only waits, or has little to do
+    for fine in ({"batches": 20}, {"python": {**python, "computed": 0.1}}, {"python": {**python, "steps": 1.0}}):
+        assert (
+            wording.verdict({"inputs": {"a": {**told, **fine}}}) == []
+            and bound({"a": {**told, **fine}}, 0.0, 11.0) == "compute"
+        )
+    # with a core now and then, it keeps the lock while it waits for one
+    busy = {"python": {**python, "computed": 2.4}}
+    assert wording.verdict({"inputs": {"a": {**told, **busy}}}) == []
+    assert "computes for 24%" in wording.verdict({"inputs": {"a": {**told, **busy, "idle": 0.0}}})[0]
+
+
+def test_a_thread_of_the_scripts_that_computes_is_named_and_no_cache_is() -> None:
+    spins = line(27, 1.0, "loops", main=False)
+    chain = [node("Map", 31, ours=True, parses=True), node("Repeat", 31, ours=True, count=3), node("TFRecord", 31, ours=True)]
+    told = record({}, chain, wait=1.7, between=8.3, asked=0, lines=[spins])
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert (
+        "17% of the time of 100 steps is waiting for input; a thread that the script has started computes at train.py:27"
+        in said
+    )
+    assert bound({"a": {**told, "wait": 0.1}}, 0.0, 11.0) == "unknown"
+    # nor is it a prefetch that is missing
+    twice = record({}, chain, wait=4.0, between=6.0, asked=0, tunes=False, lines=[spins])
+    assert "prefetch" not in str(wording.verdict({"inputs": {"a": twice}}))
+    # it waits, or nobody knows what it does
+    waits = {**told, "lines": [{**spins, "computes": 0.0}]}
+    assert "does the same again in every pass" in wording.verdict({"inputs": {"a": waits}})[0]
+    assert bound({"a": {**waits, "wait": 0.1}}, 0.0, 11.0) == "compute"
 
 
 def test_records_that_are_taken_apart_between_calls_are_named() -> None:
