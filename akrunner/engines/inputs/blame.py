@@ -93,6 +93,13 @@ def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
     return list(pipelines[0]["nodes"]) if len(pipelines) == 1 else []
 
 
+def tuned(record: Mapping[str, Any]) -> bool:
+    """Whether TensorFlow may run this pipeline's maps in parallel, and make batches ahead, by itself: not behind `task_config.dataset()`, which does
+    without the tuner, and makes its own batches ahead."""
+    ours = any(one.get("ours") and plain(one["node"]) == "Prefetch" for one in chain_of(record))
+    return bool(record.get("tunes", True)) and not ours
+
+
 def reader_of(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The interleave or flat_map that reads a node's dataset, {}: there is none, or nobody knows which."""
     return next((one for one in chain_of(record) if one["at"] == node.source and plain(one["node"]) in SEVERAL), {})

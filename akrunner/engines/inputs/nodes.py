@@ -58,7 +58,13 @@ def of_nodes(record: Mapping[str, Any]) -> List[Advice]:
 def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
     """Whether TensorFlow may have made a map parallel that was not told to be: fused with its batch, it has the same name then as before."""
     fused = blame.kinds(node.path)[-1][0] == "MapAndBatch"
-    return fused and bool(record.get("tunes")) and not node.facts.get("stateful") and node.facts.get("parallel") != 1
+    return (
+        fused
+        and bool(record.get("tunes"))
+        and blame.tuned(record)
+        and not node.facts.get("stateful")
+        and node.facts.get("parallel") != 1
+    )
 
 
 def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:

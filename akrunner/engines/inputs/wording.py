@@ -100,7 +100,9 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
     some = dict(inputs) if isinstance(inputs, Mapping) else {}
     for task, record in some.items():
         try:
-            told = _idle(record, some.values()) or _sentences(record)
+            # parameter servers and evaluators get none, and are there for something else
+            works = str(task).partition(":")[0] not in ("ps", "evaluator")
+            told = (_idle(record, some.values()) if works else []) or _sentences(record)
             found.append((_weight(record), str(task), told))
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             # kept by JSON, it may have been damaged, or be of another version: nothing is said of that task

@@ -1362,5 +1362,18 @@ def test_a_task_without_rows_is_told_so() -> None:
         "[worker:0] it was given no rows: the job has 7 in all, for 2 tasks: fewer workers, or more rows, give each something to do"
     ]
     assert wording.calls_for_change(told[0])
+    assert not any(
+        "given" in words for words in wording.verdict({"inputs": {"chief:0": works, "ps:0": idle, "evaluator:0": idle}})
+    )
     # nobody was given any: the scripts read something else
     assert not any("given" in words for words in wording.verdict({"inputs": {"worker:0": idle}}))
+
+
+def test_behind_a_dataset_of_ours_tensorflow_makes_nothing_ahead_by_itself() -> None:
+    own = [node("Map", 40, decodes=False), *OURS]
+    told = record({}, own, asked=0, wait=4.0, between=6.0, tunes=True)
+    assert "no batch is made while the script computes: `.prefetch(2)` as the last" in str(
+        wording.verdict({"inputs": {"a": told}})
+    )
+    ahead = record({}, [node("Prefetch", 41), *own], asked=0, wait=4.0, between=6.0, tunes=True)
+    assert "no batch is made" not in str(wording.verdict({"inputs": {"a": ahead}}))
