@@ -42,6 +42,8 @@ CASES = (
     Case("feed_dict", "feed_dict", "feed_dict, made in Python"),
     Case("pandas_loop", "pandas", "pandas in the loop", None),
     Case("shuffle_fill", "shuffle", "a shuffle buffer as large as the data"),
+    Case("iterators", "iterators", "an iterator for every step"),
+    Case("lock", "lock", "Python in a map beside short steps", None),
     Case("fine_loop", "", "fine: the card is busy"),
     Case("fine_fit", "", "fine: Keras on the processor"),
 )

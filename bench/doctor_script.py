@@ -202,6 +202,37 @@ def shuffle_fill(config, mended):
     train(dataset.batch(16).prefetch(4), 0.016)
 
 
+def iterators(config, mended):
+    dataset = config.dataset(64, shuffle=5000, repeat=100)
+    iterator = iter(dataset)
+    start()
+    for _ in range(60):
+        next(iterator if mended else iter(dataset))
+        time.sleep(0.01)
+
+
+def lock(config, mended):
+    # steps of TensorFlow's that Python calls, while Python makes the batches in another thread: one of the two has the interpreter
+    def summed(values):
+        return np.array([sum(i * 0.5 for i in range(2000)) + value for value in values], "float32")
+
+    def many(columns):
+        return columns["a"] + 1.0 if mended else tf.numpy_function(summed, [columns["a"]], tf.float32)
+
+    weights = tf.random.normal((300, 300)) * 0.05
+
+    @tf.function
+    def step(values):
+        product = weights
+        for _ in tf.range(8):
+            product = tf.tanh(product @ weights)
+        return tf.reduce_sum(product) + tf.reduce_sum(values)
+
+    start()
+    for values in config.dataset(32, map=many).take(400):
+        step(values)
+
+
 def fine_loop(config, mended):
     dataset = tf.data.Dataset.from_tensor_slices(jpegs(200, 64)).map(decode, num_parallel_calls=AUTO)
     train(dataset.batch(2).prefetch(8), 0.03)
