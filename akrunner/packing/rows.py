@@ -67,7 +67,7 @@ class RowPacker:
         for split in plan["splits"]:
             shards = [shard for shard in plan["shards"] if shard["split"] == split]
             # shards are done in their order, so those that are not stand at the end
-            left = next((i for i, shard in enumerate(shards) if state.result(self._part, shard) is None), len(shards))
+            left = next((i for i, shard in enumerate(shards) if not state.is_done(self._part, shard)), len(shards))
             queues.append(shards[left:])
             starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
         self._meter.goes_on(sum(starts))
@@ -126,6 +126,7 @@ class RowPacker:
 
     def done(self, shard: Dict[str, Any], file: ShardFile) -> None:
         tally = Tally(rows=file.rows, bytes=file.commit(self._state.shard_path(self._part, shard)))
+        tally.sum = str(file.sum)
         self._state.finished(self._part, shard, vars(tally))
 
     def count(self, rows: int) -> None:

@@ -5,7 +5,7 @@
     OUT/.pack/lock                   held while somebody packs
     OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole: the plan has its checksum
                    index.arrow       the files, in the order they are written
-                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it
+                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it, with its checksum
     OUT/dataset.json                 lists the parts that count; those it does not list are not finished
     OUT/.pack/dataset.json           the same, for the day on which that is gone or damaged
 
@@ -218,6 +218,14 @@ class State:
         if found["rows"] and (not places or os.path.getsize(places[0]) != found["bytes"]):
             return None
         return found
+
+    def is_done(self, part: int, shard: Dict[str, Any]) -> bool:
+        """Whether a run before this one has finished a shard, and every byte of it is as it was written."""
+        found = self.result(part, shard)
+        if not found or not found["rows"]:
+            return found is not None
+        path = self.shard_path(part, shard)
+        return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
 
     def shard_path(self, part: int, shard: Dict[str, Any]) -> str:
         return os.path.join(self.folder(part), shard["file"].replace("/", "-"))

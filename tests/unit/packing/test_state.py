@@ -1,0 +1,86 @@
+"""What a run relies on that an earlier one has left in `OUT/.pack`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pytest
+
+from akrunner import pack
+from akrunner.packing.state import State
+
+FORMS = ["tfrecord", "parquet", "arrow"]
+
+
+class Stopped(Exception):
+    pass
+
+
+def files(folder: Path, count: int = 40) -> Path:
+    folder.mkdir()
+    for i in range(count):
+        (folder / f"{i}.bin").write_bytes(bytes([i]) * 4000)
+    return folder
+
+
+def table(folder: Path) -> Path:
+    folder.mkdir()
+    pc_csv.write_csv(pa.table({"a": range(5000), "b": ["x" * 60] * 5000}), folder / "a.csv")
+    return folder
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, source: Path, out: Path, **options: Any) -> Path:
+    """A run that ends before anything is moved into its place. Returns: the directory of its part."""
+
+    def stops(*_: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(State, "publish", stops)
+        pack(source, out, **options)
+    return out / ".pack" / "0001"
+
+
+def flipped(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(data)
+
+
+def packed(out: Path) -> List[Tuple[str, bytes]]:
+    return [(str(path.relative_to(out)), path.read_bytes()) for path in sorted(out.glob("all/*"))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("make", [files, table])
+def test_a_shard_of_which_a_bit_has_changed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, make: Any
+) -> None:
+    source = make(tmp_path / "in")
+    options: Dict[str, Any] = {"format": form, "shard_size": 64 << 10, "kind": "files" if make is files else None}
+    pack(source, tmp_path / "right", **options)
+    part = stopped(monkeypatch, source, tmp_path / "out", **options)
+    shards = sorted(path for path in part.iterdir() if path.name.startswith("all-") and path.suffix != ".json")
+    assert len(shards) > 1
+    for path in shards[:2]:
+        flipped(path, path.stat().st_size // 2)
+    pack(source, tmp_path / "out", **options)
+    assert packed(tmp_path / "out") == packed(tmp_path / "right") != []
+
+
+def test_rows_of_which_a_bit_has_changed_before_they_are_written_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = table(tmp_path / "in")
+    pack(source, tmp_path / "right", format="arrow")
+    part = stopped(monkeypatch, source, tmp_path / "out", format="arrow")
+    (shard,) = part.glob("all-*.arrow")
+    shard.unlink()
+    for path in part.glob("buckets/*"):
+        flipped(path, path.stat().st_size // 2)
+    next(part.glob("buckets/*")).unlink()
+    pack(source, tmp_path / "out", format="arrow")
+    assert packed(tmp_path / "out") == packed(tmp_path / "right") != []
