@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+import PIL.Image
 import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pytest
 
-from akrunner import pack
+from akrunner import ReadError, pack
 from akrunner.packing.state import State
 
 FORMS = ["tfrecord", "parquet", "arrow"]
@@ -84,3 +85,25 @@ def test_rows_of_which_a_bit_has_changed_before_they_are_written_are_read_again(
     next(part.glob("buckets/*")).unlink()
     pack(source, tmp_path / "out", format="arrow")
     assert packed(tmp_path / "out") == packed(tmp_path / "right") != []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("how", ["skip", "a directory"])
+def test_a_part_without_a_good_file_is_told_as_where_nothing_was_begun(tmp_path: Path, how: str, overwrite: bool) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    if overwrite:
+        PIL.Image.new("RGB", (4, 4)).save(source / "good.png")
+        pack(source, out)
+        (source / "good.png").unlink()
+    (source / "x.jpg").touch()
+    bad = how if how == "skip" else str(tmp_path / "bad")
+    for options in ({}, {"bad_rows": bad}, {"bad_rows": bad}):
+        with pytest.raises(ReadError, match=r"the only image is broken|1 broken image"):
+            pack(source, out, overwrite=overwrite, **options)
+    # what comes then is packed, also by the run that goes on
+    with pytest.raises(ReadError):
+        pack(source, out, overwrite=overwrite)
+    PIL.Image.new("RGB", (4, 4)).save(source / "y.png")
+    done = pack(source, out, overwrite=overwrite, bad_rows=bad)
+    assert (done.rows, done.skipped_rows, done.total_rows) == (1, 1, 1)
