@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pytest
 
-from akrunner import ReadError, pack
+from akrunner import ReadError, SinkError, WriteError, pack
 from akrunner.packing.state import State
 
 FORMS = ["tfrecord", "parquet", "arrow"]
@@ -107,3 +109,21 @@ def test_a_part_without_a_good_file_is_told_as_where_nothing_was_begun(tmp_path:
     PIL.Image.new("RGB", (4, 4)).save(source / "y.png")
     done = pack(source, out, overwrite=overwrite, bad_rows=bad)
     assert (done.rows, done.skipped_rows, done.total_rows) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("what", ["result", "index", "plan", "clear", "_numbers", "finished", "publish", "_harm"])
+def test_whatever_fails_of_the_output_is_told_as_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, number: int
+) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files")
+    (source / "new.bin").write_bytes(b"x")
+
+    def fails(*_: Any) -> None:
+        # as `read` and `close` do, which name no file
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(State, what, fails)
+    with pytest.raises((WriteError, SinkError), match=f"output: cannot .*{out}.*: the disk"):
+        pack(source, out, kind="files")
