@@ -37,6 +37,8 @@ _PART = re.compile(r"[0-9]{4,}")
 _SAID = {"kind", "settings", "shards", "rows"}
 #: in a plan: the checksum of the index beside it
 _SUM = "index"
+#: in a plan: the number of its part
+_NUMBER = "part"
 #: what a run relies on of `dataset.json`, among other things
 _TOLD = {"kind", "format", "columns", "labels", "splits", "formats", "settings", "parts", "dealt"}
 _ANEW = "bring it back, or pack everything anew with overwrite=True (--overwrite)"
@@ -111,7 +113,7 @@ class State:
 
     def _counted_once(self) -> bool:
         """Whether a part has shards in their places of which nothing is kept besides: `dataset.json` had listed them."""
-        for number in self._numbers() if os.path.isdir(self._state) else ():
+        for number in self._numbers():
             for shard in self.plan(number).get("shards", ()):
                 kept = os.path.lexists(self.shard_path(number, shard) + ".json")
                 if not kept and os.path.lexists(os.path.join(self.path, shard["file"])):
@@ -161,7 +163,8 @@ class State:
         return os.path.join(self._state, f"{part:04d}")
 
     def _numbers(self) -> List[int]:
-        return sorted(int(name) for name in os.listdir(self._state) if _PART.fullmatch(name))
+        names = os.listdir(self._state) if os.path.isdir(self._state) else ()
+        return sorted(int(name) for name in names if _PART.fullmatch(name))
 
     def unfinished(self) -> Optional[int]:
         """The part that was begun and does not count yet. What was begun before its plan was written is removed, what of it was
@@ -237,6 +240,7 @@ class State:
     def save(self, part: int, plan: Dict[str, Any]) -> None:
         """A part's plan, with the checksum of the index, if there is one."""
         index = os.path.join(self.folder(part), INDEX)
+        plan = {**plan, _NUMBER: part}
         sealed.write(self.folder(part), PLAN, {**plan, _SUM: sealed.sum_of(index) if os.path.exists(index) else None})
 
     def note(self, part: int, plan: Dict[str, Any]) -> None:
@@ -280,6 +284,16 @@ class State:
         for part in self.parts():
             if harm := self._harm(part):
                 raise SinkError(f"output: {harm}; {_ANEW}")
+        for part in self._numbers():
+            if part not in self.parts() and self._is_copy(part):
+                raise SinkError(
+                    f"output: {self.folder(part)} is a copy of another directory of {STATE}, whose rows would be packed twice; remove it: nothing counts that is in it"
+                )
+
+    def _is_copy(self, part: int) -> bool:
+        """Whether a part that does not count was made by somebody else, of one that does, or that was begun."""
+        plan, listed = self.plan(part), self.listed()
+        return plan.get(_NUMBER, part) != part or any(shard["file"] in listed for shard in plan.get("shards", ()))
 
     def _harm(self, part: int) -> str:
         """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
@@ -290,6 +304,8 @@ class State:
                 return f"{path} has no checksum, as an earlier akrunner has written it"
         if plan is None or not _SAID <= plan.keys():
             return f"{path} {'is damaged' if os.path.lexists(path) else 'is gone'}"
+        if plan.get(_NUMBER, part) != part:
+            return f"{path} is that of another part"
         if not os.path.lexists(index):
             # tables that are not read from files have none
             return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -13,6 +14,7 @@ import pyarrow.csv as pc_csv
 import pytest
 
 from akrunner import ReadError, SinkError, WriteError, pack
+from akrunner.packing import sealed
 from akrunner.packing.state import State
 
 FORMS = ["tfrecord", "parquet", "arrow"]
@@ -127,3 +129,22 @@ def test_whatever_fails_of_the_output_is_told_as_its_own(
     monkeypatch.setattr(State, what, fails)
     with pytest.raises((WriteError, SinkError), match=f"output: cannot .*{out}.*: the disk"):
         pack(source, out, kind="files")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_copy_of_a_part_is_refused(tmp_path: Path, form: str) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files", format=form)
+    shutil.copytree(out / ".pack" / "0001", out / ".pack" / "0002")
+    for dry_run in (True, False):
+        with pytest.raises(SinkError, match=r"0002 is a copy of another directory of \.pack, .* remove it"):
+            pack(source, out, kind="files", format=form, dry_run=dry_run)
+    shutil.rmtree(out / ".pack" / "0002")
+    assert pack(source, out, kind="files", format=form).total_rows == 3
+    # of a plan that does not say its number, by the names of its files
+    shutil.copytree(out / ".pack" / "0001", out / ".pack" / "0002")
+    plan = sealed.read(str(out / ".pack" / "0002" / "plan.json")) or {}
+    sealed.write(str(out / ".pack" / "0002"), "plan.json", {name: value for name, value in plan.items() if name != "part"})
+    with pytest.raises(SinkError, match="0002 is a copy"):
+        pack(source, out, kind="files", format=form)
+    assert pack(source, out, kind="files", format=form, overwrite=True).total_rows == 3
