@@ -25,10 +25,9 @@ from akrunner.packing.progress import Meter
 from akrunner.packing.sealed import Sum
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import Sink
-from akrunner.packing.state import INDEX, State
+from akrunner.packing.state import BUCKETS, INDEX, State
 
 RANK, SPLIT = "\x1frank", "\x1fsplit"
-BUCKETS = "buckets"
 BITS = 6
 #: bytes gathered for a bucket before they are written
 _GATHERED = 256 << 10

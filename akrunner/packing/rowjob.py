@@ -16,7 +16,7 @@ from akrunner.errors import ReadError, SourceError
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
 from akrunner.packing import sealed
-from akrunner.packing.dealing import BUCKETS, Before, deal, path_of, schema_of
+from akrunner.packing.dealing import Before, deal, path_of, schema_of
 from akrunner.packing.described import check_as_before, described, schema_in
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
@@ -25,7 +25,7 @@ from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
-from akrunner.packing.state import State
+from akrunner.packing.state import BUCKETS, State
 
 #: new files whose beginnings are read before anything is begun
 _LOOKED = 16

@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 from akrunner import leftovers
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
-from akrunner.packing.dealing import BITS, BUCKETS, RANK, SPLIT, Buckets, labelled, path_of
+from akrunner.packing.dealing import BITS, RANK, SPLIT, Buckets, labelled, path_of
 from akrunner.packing.described import schema_in
 from akrunner.packing.files import Tally
 from akrunner.packing.index import numbers
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings
 from akrunner.packing.shards import ShardFile
-from akrunner.packing.state import State
+from akrunner.packing.state import BUCKETS, State
 
 #: rows and bytes of a batch that is written
 _BATCH_ROWS, _BATCH_BYTES = 4096, 8 << 20

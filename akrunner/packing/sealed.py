@@ -44,7 +44,7 @@ def read(path: str) -> Optional[Dict[str, Any]]:
         if whole != f"{text}{_SEAL}{_sum(text)}{_BEHIND}":
             return None
         found = json.loads(text + "\n}")
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

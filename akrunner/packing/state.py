@@ -31,7 +31,9 @@ from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
 from akrunner.packing import dataset, sealed
 from akrunner.packing.shards import PARTIAL
 
-PLAN, INDEX = "plan.json", "index.arrow"
+PLAN, INDEX, LOCK = "plan.json", "index.arrow", "lock"
+#: the directory of a part that holds rows until they are written
+BUCKETS = "buckets"
 _PART = re.compile(r"[0-9]{4,}")
 #: what every plan says, among other things
 _SAID = {"kind", "settings", "shards", "rows"}
@@ -70,6 +72,8 @@ class State:
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {self.path}")
         there = os.path.isdir(self._state)
+        if there:
+            self._check_own()
         held = [name for name in os.listdir(self.path) if name != STATE]
         found, about = self._described()
         if not there and found is None and held:
@@ -92,6 +96,19 @@ class State:
         if about.get("version") != VERSION:
             raise SinkError(f"output: {self.path} was packed by another version of akrunner; name another directory")
         return about
+
+    def _check_own(self) -> None:
+        """Raises: SinkError: a directory has the place of a file that is written again if it is gone."""
+        for folder, name in (
+            (self.path, DESCRIPTION),
+            (self.path, dataset.LABELS),
+            (self._state, DESCRIPTION),
+            (self._state, LOCK),
+        ):
+            if os.path.isdir(path := os.path.join(folder, name)):
+                raise SinkError(
+                    f"output: {path} is damaged: it is a directory; bring the file back, or remove this: pack writes it again"
+                )
 
     def _described(self) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
         """(what `dataset.json` has, {}: nothing that can be read, None: there is none; what counts, by it or, if it is gone or damaged, by its copy, None: by
@@ -134,7 +151,7 @@ class State:
             # names of files, which may be URLs with secrets in them, are the owner's
             os.makedirs(self._state, mode=0o700, exist_ok=True)
             os.chmod(self._state, 0o700)
-            lock = open(os.open(os.path.join(self._state, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+            lock = open(os.open(os.path.join(self._state, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
             os.fchmod(lock.fileno(), 0o600)
         with lock:
             try:
@@ -149,7 +166,7 @@ class State:
     def leave(self) -> None:
         """Remove what was made, if nothing is in it."""
         with contextlib.suppress(OSError):
-            if os.listdir(self._state) == ["lock"] and os.listdir(self.path) == [STATE]:
+            if os.listdir(self._state) == [LOCK] and os.listdir(self.path) == [STATE]:
                 shutil.rmtree(self._state)
                 os.rmdir(self.path)
 
@@ -249,12 +266,16 @@ class State:
             sealed.write(self.folder(part), PLAN, plan)
 
     def clear(self, part: int) -> None:
-        """Remove what a run that was killed had begun to write."""
+        """Remove what a run that was killed had begun to write, and what is no file where one is to be."""
         folder = self.folder(part)
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name.endswith(PARTIAL):
+            path = os.path.join(folder, name)
+            if name.endswith(PARTIAL) and not os.path.isdir(path):
                 with contextlib.suppress(OSError):
-                    os.remove(os.path.join(self.folder(part), name))
+                    os.remove(path)
+            elif name != BUCKETS and os.path.isdir(path):
+                # it has the place of a shard, or of its record
+                shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def _read(path: str) -> Any:
@@ -262,7 +283,7 @@ class State:
         try:
             with open(path, encoding="utf-8") as stream:
                 return json.load(stream)
-        except (FileNotFoundError, ValueError, RecursionError):
+        except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
             return None
 
     # -- what counts

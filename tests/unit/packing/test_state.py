@@ -148,3 +148,33 @@ def test_a_copy_of_a_part_is_refused(tmp_path: Path, form: str) -> None:
     with pytest.raises(SinkError, match="0002 is a copy"):
         pack(source, out, kind="files", format=form)
     assert pack(source, out, kind="files", format=form, overwrite=True).total_rows == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dataset.json", "labels.json", ".pack/dataset.json", ".pack/lock", ".pack/0001/plan.json", ".pack/0001/index.arrow"],
+)
+def test_a_directory_in_a_files_place_is_damage(tmp_path: Path, name: str) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files")
+    (out / name).unlink()
+    (out / name).mkdir()
+    for dry_run in (True, False):
+        with pytest.raises(SinkError, match=rf"{name} is damaged.*bring"):
+            pack(source, out, kind="files", dry_run=dry_run)
+    if "0001" in name:
+        assert pack(source, out, kind="files", overwrite=True).total_rows == 3
+        return
+    (out / name).rmdir()
+    assert pack(source, out, kind="files").total_rows == 3
+
+
+@pytest.mark.parametrize("make", [files, table])
+@pytest.mark.parametrize("name", ["all-00000.arrow", "all-00000.arrow.json", "plan.json", "index.arrow"])
+def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, make: Any) -> None:
+    source, out = make(tmp_path / "in"), tmp_path / "out"
+    options: Dict[str, Any] = {"format": "arrow", "kind": "files" if make is files else None}
+    part = stopped(monkeypatch, source, out, **options)
+    (part / name).unlink()
+    (part / name).mkdir()
+    assert pack(source, out, **options).rows == (40 if make is files else 5000)
