@@ -39,6 +39,11 @@ def run_pack(asked: PackArguments) -> Packed:
     overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress
     check_flag("overwrite", overwrite)
     check_flag("dry_run", dry_run)
+    check_flag("verify", asked.verify)
+    if asked.verify and overwrite:
+        raise ConfigError(
+            "verify= (--verify) compares what is packed, and overwrite= (--overwrite) packs it anew; give one of them"
+        )
     if progress is not None and not callable(progress):
         raise ConfigError("progress must be a function that takes a PackProgress")
     state = State(local_path(check_path("output", asked.output, SinkError), "output", "name one, and copy it afterwards"))
@@ -52,7 +57,7 @@ def run_pack(asked: PackArguments) -> Packed:
     meter.starts("listing")
     with _of_output(state, SinkError):
         if not overwrite:
-            state.check_files()
+            state.check_files(asked.verify)
         earlier = _earlier(state) if not overwrite else None
     given = given_of(asked, settings, earlier)
     _check(asked, given, settings, state)

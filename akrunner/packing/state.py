@@ -293,14 +293,21 @@ class State:
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
 
-    def check_files(self) -> None:
-        """Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
+    def check_files(self, verify: bool) -> None:
+        """Args: verify: by all of its bytes, and not by its size alone. Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
         for split in (self.about or {}).get("splits", {}).values():
             for one in split["files"]:
                 path = os.path.join(self.path, one["name"])
                 size = os.path.getsize(path) if os.path.isfile(path) else None
                 if size != one["bytes"]:
                     what = "is gone" if size is None else f"has {size:,} bytes, and {one['bytes']:,} were written"
+                    raise SinkError(f"output: {path} {what}; {_ANEW}")
+                if verify and not sealed.is_of(path, one.get("checksum")):
+                    what = (
+                        "is damaged: its bytes are not those that were written"
+                        if "checksum" in one
+                        else "has no checksum, as an earlier akrunner has written it"
+                    )
                     raise SinkError(f"output: {path} {what}; {_ANEW}")
         for part in self.parts():
             if harm := self._harm(part):

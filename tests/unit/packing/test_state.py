@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pytest
 
-from akrunner import ReadError, SinkError, WriteError, pack
+from akrunner import ConfigError, ReadError, SinkError, WriteError, pack
 from akrunner.packing import sealed
 from akrunner.packing.state import State
 
@@ -178,3 +178,21 @@ def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: py
     (part / name).unlink()
     (part / name).mkdir()
     assert pack(source, out, **options).rows == (40 if make is files else 5000)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_verify_finds_a_bit_of_what_is_packed(tmp_path: Path, form: str) -> None:
+    source, out = files(tmp_path / "in"), tmp_path / "out"
+    options: Dict[str, Any] = {"kind": "files", "format": form, "shard_size": 64 << 10}
+    pack(source, out, **options)
+    assert pack(source, out, verify=True, **options).total_rows == 40
+    path = sorted(out.glob("all/*"))[-1]
+    flipped(path, path.stat().st_size // 2)
+    assert pack(source, out, **options).total_rows == 40
+    for dry_run in (True, False):
+        with pytest.raises(
+            SinkError, match=f"{path.name} is damaged: its bytes are not those that were written; bring it back"
+        ):
+            pack(source, out, verify=True, dry_run=dry_run, **options)
+    with pytest.raises(ConfigError, match="give one of them"):
+        pack(source, out, verify=True, overwrite=True, **options)
