@@ -178,15 +178,22 @@ def in_words(error: BaseException, at: Optional[str] = None) -> str:
 def disk_full(path: Optional[str], number: Optional[int] = errno.ENOSPC) -> str:
     """Half a sentence: which disk is full, and what is free on it."""
     what = "the disk quota is used up" if number == errno.EDQUOT else "the disk is full"
+    no_inodes = False
     try:
         where = os.path.realpath(path or "")
         while path and not os.path.exists(where):
             where = os.path.dirname(where)
         free = shutil.disk_usage(where).free if path else None
+        if path and number == errno.ENOSPC:
+            found = os.statvfs(where)
+            # file systems that do not count inodes have none in all
+            no_inodes = bool(found.f_files and not found.f_favail and free)
         while path and not os.path.ismount(where):
             where = os.path.dirname(where)
     except (OSError, ValueError):
         free = None
+    if no_inodes:
+        return f"no more files fit on the disk: it has no inodes left, and {free:,} bytes free, on {where}; remove files that nobody needs"
     return f"{what}: {free:,} bytes free on {where}" if free is not None else what
 
 

@@ -111,9 +111,10 @@ def _failed(error: BaseException, as_json: bool) -> int:
         return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
+    untold = isinstance(error, Untold)
     done = f"; {error.done}" if isinstance(error, Untold) else ""
     error = (error.__cause__ or error) if isinstance(error, Untold) else error
-    lost = _of_stdout(error)
+    lost = _of_stdout(error) if untold or _in_printing(error) else None
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
@@ -156,8 +157,21 @@ def _in_engine(error: BaseException) -> bool:
     return any(frame.f_globals.get("__name__", "").startswith("akrunner.engines.") for frame, _ in places)
 
 
+#: packages whose code writes to stdout
+_PRINTING = ("akrunner.cli", "akrunner.__main__", "click", "typer", "rich")
+
+
+def _in_printing(error: BaseException) -> bool:
+    """Whether it, or what it comes from, was raised where a command prints: a write that fails, of the many a job does elsewhere, is none of stdout's."""
+    for one in _chain(error):
+        places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(one.__traceback__)]
+        if isinstance(one, OSError) and places and f"{places[-1]}.".startswith(tuple(f"{name}." for name in _PRINTING)):
+            return True
+    return False
+
+
 def _of_stdout(error: BaseException) -> Optional[str]:
-    """Half a sentence if the error says that stdout cannot be written, None if it says something else. Silences stdout then."""
+    """Half a sentence if an error of printing says that stdout cannot be written, None if it says something else. Silences stdout then."""
     # Rich makes a SystemExit of it
     lost = next((one for one in _chain(error) if isinstance(one, BrokenPipeError)), None)
     if isinstance(error, akrunner.AkrunnerError) or not (lost or isinstance(error, OSError)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from functools import cache, lru_cache
-from typing import Iterable, List, Sequence, Tuple, Union, cast
+from typing import Any, Iterable, List, Sequence, Tuple, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,15 @@ def crc_of(data: bytes) -> int:
         length = np.array([len(data)])
         return int(_crc_by_words(np.frombuffer(data, np.uint8), length, length, -(-len(data) // 8) * 8)[0]) if data else 0
     return cast(int, google_crc32c.value(data))
+
+
+def extended(crc: int, data: Any) -> int:
+    """CRC-32C of bytes, of the CRC-32C of all but the last of them. For long ones where it is `IN_C`. Args: data: the last, bytes or another buffer."""
+    if google_crc32c is None:
+        data = bytes(data)
+        return int(joined(np.array([crc], np.uint32), np.array([crc_of(data)], np.uint32), np.array([len(data)]))[0])
+    # the C library takes no memoryview
+    return cast(int, google_crc32c.extend(crc, data if isinstance(data, bytes) else np.frombuffer(data, np.uint8)))
 
 
 def crcs_of(values: Sequence[bytes]) -> U32:

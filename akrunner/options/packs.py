@@ -139,4 +139,13 @@ OPTIONS = (
         verbs=_PACK,
         help="Bytes for the shuffling of tables.",
     ),
+    Option(
+        "verify",
+        "bool",
+        TROUBLE,
+        "read every file that is packed already, and compare its checksum with that of what was written, before anything is packed.",
+        False,
+        verbs=_PACK,
+        help="Read every file that is packed already, and compare its checksum with that of what was written.",
+    ),
 )

@@ -135,6 +135,8 @@ def read(folder: str) -> Optional[Dict[str, Any]]:
             found = json.load(stream)
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        return {}
     return found if isinstance(found, dict) else {}
 
 

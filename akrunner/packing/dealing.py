@@ -22,11 +22,12 @@ from akrunner.packing import ranks
 from akrunner.packing.described import check_values, words_of
 from akrunner.packing.index import NAME, numbered, plain_text
 from akrunner.packing.progress import Meter
+from akrunner.packing.sealed import Sum
 from akrunner.packing.settings import Settings, ending
-from akrunner.packing.state import INDEX, State
+from akrunner.packing.shards import Sink
+from akrunner.packing.state import BUCKETS, INDEX, State
 
 RANK, SPLIT = "\x1frank", "\x1fsplit"
-BUCKETS = "buckets"
 BITS = 6
 #: bytes gathered for a bucket before they are written
 _GATHERED = 256 << 10
@@ -43,6 +44,9 @@ class Buckets:
         self._sizes: Dict[int, int] = {}
         #: bucket -> bytes of its rows
         self.bytes: Dict[int, int] = {}
+        #: bucket -> the checksum of its file
+        self.sums: Dict[int, Sum] = {}
+        self._files: List[Any] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         rank = np.frombuffer(batch.column(RANK).buffers()[1], np.uint64, batch.num_rows, batch.column(RANK).offset * 8)
@@ -69,7 +73,9 @@ class Buckets:
         self._sizes[number] = 0
         if held:
             if number not in self._writers:
-                self._writers[number] = pa.ipc.new_stream(pa.OSFile(path_of(self._folder, number), "wb"), self._schema)
+                self.sums[number] = Sum()
+                self._files.append(pa.OSFile(path_of(self._folder, number), "wb"))
+                self._writers[number] = pa.ipc.new_stream(Sink(self._files[-1], self.sums[number]), self._schema)
             self._writers[number].write_table(pa.Table.from_batches(held).combine_chunks())
 
     def close(self) -> None:
@@ -77,6 +83,8 @@ class Buckets:
             self._flush(number)
         for writer in self._writers.values():
             writer.close()
+        for file in self._files:
+            file.close()
 
 
 def path_of(folder: str, number: int) -> str:
@@ -161,6 +169,7 @@ class Dealing:
             "counts": self._classes.counts[:, order].tolist(),
             "buckets": self._rows.tolist(),
             "bucket_bytes": {str(number): size for number, size in self._buckets.bytes.items()},
+            "bucket_sums": {str(number): str(one) for number, one in self._buckets.sums.items()},
         }
 
 

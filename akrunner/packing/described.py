@@ -165,7 +165,9 @@ def described(
     for shard, result in zip(plan["shards"], results):
         split = splits[shard["split"]]
         if result["rows"]:
-            split["files"].append({"name": shard["file"], "rows": result["rows"], "bytes": result["bytes"]})
+            split["files"].append(
+                {"name": shard["file"], "rows": result["rows"], "bytes": result["bytes"], "checksum": result["sum"]}
+            )
         split["rows"] += result["rows"]
         split["bytes"] += result["bytes"]
         for number, more in result["labels"].items():

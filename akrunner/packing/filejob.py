@@ -87,13 +87,20 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     bad.asked = {one.name for one in broken if one.again}
     if part is not None:
         # what a run that failed tried again, this one tells
-        asked = set(state.index(part).column(NAME).to_pylist()) if broken else set()
+        begun = set(state.index(part).column(NAME).to_pylist())
         try:
             rows += _finish(given, settings, state, part, meter, bad, earlier)
+            overwrite = False
+            broken = [one for one in broken if one.name not in begun]
         except ReadError as e:
-            raise _with_the_rest(e, earlier, given, settings, state, part, meter, overwrite) from None
-        overwrite = False
-        broken = [one for one in broken if one.name not in asked]
+            if state.has_index(part):
+                raise _with_the_rest(e, earlier, given, settings, state, part, meter, overwrite) from None
+            if len(begun) == len(given.index):
+                raise
+            # none of its files was any good, so it was dropped: it begins again with those that came since
+            part, asks, asked = None, True, bad.asked
+            bad = Bad()
+            bad.asked = asked
     new, told = _new(given.index, state, overwrite, asks)
     warnings += told
     if len(new):

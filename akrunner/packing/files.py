@@ -239,11 +239,12 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
 
 @dataclass
 class Tally:
-    """What was found in a shard, as its record has it. Attributes: bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again:
+    """What was found in a shard, as its record has it. Attributes: sum: its checksum; bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again:
     their names, as hex; kept: of both, with a directory for broken files, as its table has them."""
 
     rows: int = 0
     bytes: int = 0
+    sum: str = ""
     formats: Dict[str, int] = field(default_factory=dict)
     labels: Dict[str, int] = field(default_factory=dict)
     bad: List[Tuple[str, str]] = field(default_factory=list)
@@ -285,7 +286,7 @@ class FilePacker:
     def _run(self) -> None:
         state = self._state
         state.clear(self._part)
-        open_ = [shard for shard in self._plan["shards"] if state.result(self._part, shard) is None]
+        open_ = [shard for shard in self._plan["shards"] if not state.is_done(self._part, shard)]
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)
@@ -369,6 +370,7 @@ class FilePacker:
                 tally.rows = file.rows
                 if file.rows:
                     tally.bytes = file.commit(self._state.shard_path(self._part, shard))
+                    tally.sum = str(file.sum)
                 else:
                     file.drop()
             except BaseException:

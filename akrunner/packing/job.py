@@ -11,12 +11,12 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Iterator, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence, Type
 
 import pyarrow as pa
 
-from akrunner.checks import check_flag, check_path
-from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
+from akrunner.checks import check_flag, check_path, is_within
+from akrunner.errors import AkrunnerError, ConfigError, JobError, ReadError, SinkError, WriteError
 from akrunner.foreign import in_words, no_files, ours, shortage
 from akrunner.io.paths import local_path
 from akrunner.options import called
@@ -39,6 +39,11 @@ def run_pack(asked: PackArguments) -> Packed:
     overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress
     check_flag("overwrite", overwrite)
     check_flag("dry_run", dry_run)
+    check_flag("verify", asked.verify)
+    if asked.verify and overwrite:
+        raise ConfigError(
+            "verify= (--verify) compares what is packed, and overwrite= (--overwrite) packs it anew; give one of them"
+        )
     if progress is not None and not callable(progress):
         raise ConfigError("progress must be a function that takes a PackProgress")
     state = State(local_path(check_path("output", asked.output, SinkError), "output", "name one, and copy it afterwards"))
@@ -50,15 +55,32 @@ def run_pack(asked: PackArguments) -> Packed:
 
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
-    if not overwrite:
-        state.check_files()
-    earlier = _earlier(state) if not overwrite else None
+    with _of_output(state, SinkError):
+        if not overwrite:
+            state.check_files(asked.verify)
+        earlier = _earlier(state) if not overwrite else None
     given = given_of(asked, settings, earlier)
     _check(asked, given, settings, state)
     whole = _dry if dry_run else _packed
-    with _short():
+    with _short(), _of_output(state, WriteError):
         found = whole(given, settings, state, overwrite, meter)
     return dataclasses.replace(found, seconds=time.monotonic() - began, dry_run=dry_run)
+
+
+@contextlib.contextmanager
+def _of_output(state: State, kind: Type[AkrunnerError]) -> Iterator[None]:
+    """What files raise of which nobody has said what they are: those of the output, unless it names another."""
+    try:
+        yield
+    except OSError as e:
+        place = os.fsdecode(e.filename) if isinstance(e.filename, (str, bytes)) else state.path
+        mine = is_within(os.path.realpath(place), state.path)
+        with ours(
+            kind if mine else ReadError,
+            f"{'output: cannot read or write' if mine else 'source: cannot read'} {place}",
+            at=place,
+        ):
+            raise
 
 
 @contextlib.contextmanager

@@ -39,6 +39,8 @@ def fault(data: bytes) -> Optional[str]:
             return why or png.fault(data)
         with _opened(data, why) as image, _turns.of(image):
             image.load()
+            if image.format == "GIF" and (odd := _colour_fault(image, data)):
+                return odd
             # Pillow shows all it can where the end is missing. Some programs write something behind the end
             if image.format == "GIF":
                 return _gif_fault(data)
@@ -81,6 +83,20 @@ class _Turns:
 
 
 _turns = _Turns()
+
+
+def _colour_fault(image: Any, data: bytes) -> Optional[str]:
+    """Whether the first picture of a GIF has a colour that its table lacks, which TensorFlow refuses. Args: image: it is loaded, and has the numbers of colours."""
+    at = 13 + images.colour_bytes(data[10])
+    while at < len(data) and data[at] == _EXTENSION:
+        at = _behind_blocks(data, at + 2)
+    if image.mode not in ("P", "L") or at >= len(data) or data[at] != _PICTURE:
+        return None
+    left, top, width, height, flags = struct.unpack_from("<4HB", data, at + 1)
+    colours = (images.colour_bytes(flags) or images.colour_bytes(data[10])) // 3
+    # around a picture that is smaller than the whole Pillow has what is in no file
+    _, highest = image.crop((left, top, min(left + width, image.width), min(top + height, image.height))).getextrema()
+    return f"a damaged GIF: colour {highest} of {colours}" if colours and highest >= colours else None
 
 
 def _gif_fault(data: bytes) -> Optional[str]:

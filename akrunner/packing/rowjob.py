@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -14,7 +15,8 @@ from akrunner.arrays import array_of, octets_of
 from akrunner.errors import ReadError, SourceError
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
-from akrunner.packing.dealing import Before, deal, schema_of
+from akrunner.packing import sealed
+from akrunner.packing.dealing import Before, deal, path_of, schema_of
 from akrunner.packing.described import check_as_before, described, schema_in
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
@@ -23,7 +25,7 @@ from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
-from akrunner.packing.state import State
+from akrunner.packing.state import BUCKETS, State
 
 #: new files whose beginnings are read before anything is begun
 _LOOKED = 16
@@ -153,7 +155,16 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
         return False
     index = state.index(part)
     found = difference(given.files, index, octets_of([], pa.large_binary()))
-    return not (found.changed or found.gone) and not found.new.all()
+    return not (found.changed or found.gone) and not found.new.all() and _has_its_rows(state, part, plan)
+
+
+def _has_its_rows(state: State, part: int, plan: Dict[str, Any]) -> bool:
+    """Whether the buckets are as they were written; if not, the tables are read again."""
+    folder = os.path.join(state.folder(part), BUCKETS)
+    sums = plan.get("bucket_sums") or {}
+    return sums.keys() == plan["bucket_bytes"].keys() and all(
+        sealed.is_of(path_of(folder, int(number)), told) for number, told in sums.items()
+    )
 
 
 def _finish(settings: Settings, state: State, part: int, meter: Meter) -> int:

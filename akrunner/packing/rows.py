@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 from akrunner import leftovers
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
-from akrunner.packing.dealing import BITS, BUCKETS, RANK, SPLIT, Buckets, labelled, path_of
+from akrunner.packing.dealing import BITS, RANK, SPLIT, Buckets, labelled, path_of
 from akrunner.packing.described import schema_in
 from akrunner.packing.files import Tally
 from akrunner.packing.index import numbers
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings
 from akrunner.packing.shards import ShardFile
-from akrunner.packing.state import State
+from akrunner.packing.state import BUCKETS, State
 
 #: rows and bytes of a batch that is written
 _BATCH_ROWS, _BATCH_BYTES = 4096, 8 << 20
@@ -67,7 +67,7 @@ class RowPacker:
         for split in plan["splits"]:
             shards = [shard for shard in plan["shards"] if shard["split"] == split]
             # shards are done in their order, so those that are not stand at the end
-            left = next((i for i, shard in enumerate(shards) if state.result(self._part, shard) is None), len(shards))
+            left = next((i for i, shard in enumerate(shards) if not state.is_done(self._part, shard)), len(shards))
             queues.append(shards[left:])
             starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
         self._meter.goes_on(sum(starts))
@@ -126,6 +126,7 @@ class RowPacker:
 
     def done(self, shard: Dict[str, Any], file: ShardFile) -> None:
         tally = Tally(rows=file.rows, bytes=file.commit(self._state.shard_path(self._part, shard)))
+        tally.sum = str(file.sum)
         self._state.finished(self._part, shard, vars(tally))
 
     def count(self, rows: int) -> None:

@@ -3,6 +3,7 @@
 ::
 
     {...} -> JSON, and as its last key the checksum of all that stands before it
+    bytes, as they are written -> Sum -> in such a JSON: what another file beside it has to be
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import zlib
 from typing import Any, Dict, Optional
 
+from akrunner.codec import crc32c
 from akrunner.leftovers.private import private_file
 
 _CHUNK = 4 << 20
@@ -42,13 +44,39 @@ def read(path: str) -> Optional[Dict[str, Any]]:
         if whole != f"{text}{_SEAL}{_sum(text)}{_BEHIND}":
             return None
         found = json.loads(text + "\n}")
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 def _sum(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
+
+
+class Sum:
+    """The checksum of bytes that come piece by piece. Its text names how it was made: a machine without the C library of one has the other."""
+
+    def __init__(self) -> None:
+        self._found = 0
+
+    def add(self, data: Any) -> None:
+        """Args: data: a buffer of bytes."""
+        self._found = crc32c.extended(self._found, data) if crc32c.IN_C else zlib.crc32(data, self._found)
+
+    def __str__(self) -> str:
+        return f"{'crc32c' if crc32c.IN_C else 'crc32'}:{self._found:08x}"
+
+
+def is_of(path: str, told: Any) -> bool:
+    """Whether a file has the bytes of which a `Sum` was made. Args: told: its text. Returns: False also if the file cannot be read."""
+    found = Sum()
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            while chunk := stream.read(_CHUNK):
+                found.add(chunk)
+    except OSError:
+        return False
+    return bool(str(found) == told)
 
 
 def sum_of(path: str) -> str:

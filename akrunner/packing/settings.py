@@ -88,6 +88,7 @@ class PackArguments:
     max_file_size: Union[int, str] = "256MB"
     threads: Optional[int] = None
     memory: Union[int, str] = "512MB"
+    verify: bool = False
     dry_run: bool = False
     progress: Optional[Callable[[PackProgress], None]] = None
     # end of what scripts/gen-options writes

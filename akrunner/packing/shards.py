@@ -4,6 +4,8 @@
 
     rows of files:  [what stands before the bytes | the bytes, as they were read | checksum] x rows -> writev; nothing is copied
     rows of tables: a batch at a time
+
+The checksum of the whole file is computed on the way, of what is in memory anyway.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from akrunner.codec.encode import HEAD, record_fronts
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.rename import sync
+from akrunner.packing.sealed import Sum
 
 #: buffers one call of writev takes
 _MOST_BUFFERS = 1020
@@ -52,7 +55,7 @@ class Writer(Protocol):
 
 
 class ShardFile:
-    """A file until it is whole. Attributes: rows: written so far. Args: writer: the thread that writes records, while the next are made; None: whoever
+    """A file until it is whole. Attributes: rows: written so far; sum: the checksum of the bytes written so far. Args: writer: the thread that writes records, while the next are made; None: whoever
     calls."""
 
     def __init__(self, folder: str, form: str, schema: pa.Schema, writer: Optional[ThreadPoolExecutor] = None) -> None:
@@ -60,8 +63,11 @@ class ShardFile:
         leftovers.register(self._partial)
         self._stream = open(self._partial, "xb", buffering=0)
         self.rows = 0
+        self.sum = Sum()
         self._writer: Writer = (
-            _Records(self._stream, writer) if formats.named(form).examples else _Columns(form, self._stream, schema)
+            _Records(self._stream, self.sum, writer)
+            if formats.named(form).examples
+            else _Columns(form, self._stream, self.sum, schema)
         )
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
@@ -95,12 +101,12 @@ class ShardFile:
 
 
 class _Records:
-    def __init__(self, stream: Any, writer: Optional[ThreadPoolExecutor]) -> None:
-        self._stream, self._executor = stream, writer
+    def __init__(self, stream: Any, sum_: Sum, writer: Optional[ThreadPoolExecutor]) -> None:
+        self._stream, self._sum, self._executor = stream, sum_, writer
         self._written: "Optional[Future[None]]" = None
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        _write_all(self._stream.fileno(), [encode_records(batch).data])
+        self._put([encode_records(batch).data])
 
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
         sizes = np.fromiter(map(len, datas), np.int64, len(datas))
@@ -117,9 +123,14 @@ class _Records:
         buffers[2::3] = [tails[i : i + 4] for i in range(0, len(tails), 4)]
         self.settle()
         if self._executor is None:
-            _write_all(self._stream.fileno(), buffers)
+            self._put(buffers)
         else:
-            self._written = self._executor.submit(_write_all, self._stream.fileno(), buffers)
+            self._written = self._executor.submit(self._put, buffers)
+
+    def _put(self, buffers: List[Any]) -> None:
+        for one in buffers:
+            self._sum.add(one)
+        _write_all(self._stream.fileno(), buffers)
 
     def settle(self) -> None:
         written, self._written = self._written, None
@@ -137,9 +148,9 @@ class _Records:
 class _Columns:
     """Parquet or Arrow: a row group, or a batch, of each batch."""
 
-    def __init__(self, form: str, stream: Any, schema: pa.Schema) -> None:
+    def __init__(self, form: str, stream: Any, sum_: Sum, schema: pa.Schema) -> None:
         self._schema = schema
-        self._sink = _Sink(stream)
+        self._sink = Sink(stream, sum_)
         self._writer = writer_of(form, self._sink, schema)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
@@ -163,12 +174,12 @@ class _Columns:
             self._writer.close()
 
 
-class _Sink(io.RawIOBase):
-    """A stream that takes everything once nothing is to be written any longer. Attributes: over: it is so far."""
+class Sink(io.RawIOBase):
+    """A stream for Arrow that takes everything once nothing is to be written any longer. Attributes: over: it is so far. Args: sum_: of what is written."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, sum_: Sum) -> None:
         super().__init__()
-        self._stream = stream
+        self._stream, self._sum = stream, sum_
         self.over = False
 
     def writable(self) -> bool:
@@ -177,6 +188,7 @@ class _Sink(io.RawIOBase):
     def write(self, data: Any) -> int:
         rest = memoryview(data).cast("B")
         size = len(rest)
+        self._sum.add(rest)
         while len(rest) and not self.over:
             rest = rest[self._stream.write(rest) :]
         return size

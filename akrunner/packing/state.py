@@ -5,7 +5,7 @@
     OUT/.pack/lock                   held while somebody packs
     OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole: the plan has its checksum
                    index.arrow       the files, in the order they are written
-                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it
+                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it, with its checksum
     OUT/dataset.json                 lists the parts that count; those it does not list are not finished
     OUT/.pack/dataset.json           the same, for the day on which that is gone or damaged
 
@@ -31,12 +31,16 @@ from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
 from akrunner.packing import dataset, sealed
 from akrunner.packing.shards import PARTIAL
 
-PLAN, INDEX = "plan.json", "index.arrow"
+PLAN, INDEX, LOCK = "plan.json", "index.arrow", "lock"
+#: the directory of a part that holds rows until they are written
+BUCKETS = "buckets"
 _PART = re.compile(r"[0-9]{4,}")
 #: what every plan says, among other things
 _SAID = {"kind", "settings", "shards", "rows"}
 #: in a plan: the checksum of the index beside it
 _SUM = "index"
+#: in a plan: the number of its part
+_NUMBER = "part"
 #: what a run relies on of `dataset.json`, among other things
 _TOLD = {"kind", "format", "columns", "labels", "splits", "formats", "settings", "parts", "dealt"}
 _ANEW = "bring it back, or pack everything anew with overwrite=True (--overwrite)"
@@ -68,6 +72,8 @@ class State:
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {self.path}")
         there = os.path.isdir(self._state)
+        if there:
+            self._check_own()
         held = [name for name in os.listdir(self.path) if name != STATE]
         found, about = self._described()
         if not there and found is None and held:
@@ -91,6 +97,19 @@ class State:
             raise SinkError(f"output: {self.path} was packed by another version of akrunner; name another directory")
         return about
 
+    def _check_own(self) -> None:
+        """Raises: SinkError: a directory has the place of a file that is written again if it is gone."""
+        for folder, name in (
+            (self.path, DESCRIPTION),
+            (self.path, dataset.LABELS),
+            (self._state, DESCRIPTION),
+            (self._state, LOCK),
+        ):
+            if os.path.isdir(path := os.path.join(folder, name)):
+                raise SinkError(
+                    f"output: {path} is damaged: it is a directory; bring the file back, or remove this: pack writes it again"
+                )
+
     def _described(self) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
         """(what `dataset.json` has, {}: nothing that can be read, None: there is none; what counts, by it or, if it is gone or damaged, by its copy, None: by
         neither)."""
@@ -111,7 +130,7 @@ class State:
 
     def _counted_once(self) -> bool:
         """Whether a part has shards in their places of which nothing is kept besides: `dataset.json` had listed them."""
-        for number in self._numbers() if os.path.isdir(self._state) else ():
+        for number in self._numbers():
             for shard in self.plan(number).get("shards", ()):
                 kept = os.path.lexists(self.shard_path(number, shard) + ".json")
                 if not kept and os.path.lexists(os.path.join(self.path, shard["file"])):
@@ -132,7 +151,7 @@ class State:
             # names of files, which may be URLs with secrets in them, are the owner's
             os.makedirs(self._state, mode=0o700, exist_ok=True)
             os.chmod(self._state, 0o700)
-            lock = open(os.open(os.path.join(self._state, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+            lock = open(os.open(os.path.join(self._state, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
             os.fchmod(lock.fileno(), 0o600)
         with lock:
             try:
@@ -147,7 +166,7 @@ class State:
     def leave(self) -> None:
         """Remove what was made, if nothing is in it."""
         with contextlib.suppress(OSError):
-            if os.listdir(self._state) == ["lock"] and os.listdir(self.path) == [STATE]:
+            if os.listdir(self._state) == [LOCK] and os.listdir(self.path) == [STATE]:
                 shutil.rmtree(self._state)
                 os.rmdir(self.path)
 
@@ -161,7 +180,8 @@ class State:
         return os.path.join(self._state, f"{part:04d}")
 
     def _numbers(self) -> List[int]:
-        return sorted(int(name) for name in os.listdir(self._state) if _PART.fullmatch(name))
+        names = os.listdir(self._state) if os.path.isdir(self._state) else ()
+        return sorted(int(name) for name in names if _PART.fullmatch(name))
 
     def unfinished(self) -> Optional[int]:
         """The part that was begun and does not count yet. What was begun before its plan was written is removed, what of it was
@@ -219,6 +239,14 @@ class State:
             return None
         return found
 
+    def is_done(self, part: int, shard: Dict[str, Any]) -> bool:
+        """Whether a run before this one has finished a shard, and every byte of it is as it was written."""
+        found = self.result(part, shard)
+        if not found or not found["rows"]:
+            return found is not None
+        path = self.shard_path(part, shard)
+        return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
+
     def shard_path(self, part: int, shard: Dict[str, Any]) -> str:
         return os.path.join(self.folder(part), shard["file"].replace("/", "-"))
 
@@ -229,6 +257,7 @@ class State:
     def save(self, part: int, plan: Dict[str, Any]) -> None:
         """A part's plan, with the checksum of the index, if there is one."""
         index = os.path.join(self.folder(part), INDEX)
+        plan = {**plan, _NUMBER: part}
         sealed.write(self.folder(part), PLAN, {**plan, _SUM: sealed.sum_of(index) if os.path.exists(index) else None})
 
     def note(self, part: int, plan: Dict[str, Any]) -> None:
@@ -237,12 +266,16 @@ class State:
             sealed.write(self.folder(part), PLAN, plan)
 
     def clear(self, part: int) -> None:
-        """Remove what a run that was killed had begun to write."""
+        """Remove what a run that was killed had begun to write, and what is no file where one is to be."""
         folder = self.folder(part)
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name.endswith(PARTIAL):
+            path = os.path.join(folder, name)
+            if name.endswith(PARTIAL) and not os.path.isdir(path):
                 with contextlib.suppress(OSError):
-                    os.remove(os.path.join(self.folder(part), name))
+                    os.remove(path)
+            elif name != BUCKETS and os.path.isdir(path):
+                # it has the place of a shard, or of its record
+                shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def _read(path: str) -> Any:
@@ -250,7 +283,7 @@ class State:
         try:
             with open(path, encoding="utf-8") as stream:
                 return json.load(stream)
-        except (FileNotFoundError, ValueError, RecursionError):
+        except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
             return None
 
     # -- what counts
@@ -260,8 +293,8 @@ class State:
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
 
-    def check_files(self) -> None:
-        """Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
+    def check_files(self, verify: bool) -> None:
+        """Args: verify: by all of its bytes, and not by its size alone. Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
         for split in (self.about or {}).get("splits", {}).values():
             for one in split["files"]:
                 path = os.path.join(self.path, one["name"])
@@ -269,9 +302,26 @@ class State:
                 if size != one["bytes"]:
                     what = "is gone" if size is None else f"has {size:,} bytes, and {one['bytes']:,} were written"
                     raise SinkError(f"output: {path} {what}; {_ANEW}")
+                if verify and not sealed.is_of(path, one.get("checksum")):
+                    what = (
+                        "is damaged: its bytes are not those that were written"
+                        if "checksum" in one
+                        else "has no checksum, as an earlier akrunner has written it"
+                    )
+                    raise SinkError(f"output: {path} {what}; {_ANEW}")
         for part in self.parts():
             if harm := self._harm(part):
                 raise SinkError(f"output: {harm}; {_ANEW}")
+        for part in self._numbers():
+            if part not in self.parts() and self._is_copy(part):
+                raise SinkError(
+                    f"output: {self.folder(part)} is a copy of another directory of {STATE}, whose rows would be packed twice; remove it: nothing counts that is in it"
+                )
+
+    def _is_copy(self, part: int) -> bool:
+        """Whether a part that does not count was made by somebody else, of one that does, or that was begun."""
+        plan, listed = self.plan(part), self.listed()
+        return plan.get(_NUMBER, part) != part or any(shard["file"] in listed for shard in plan.get("shards", ()))
 
     def _harm(self, part: int) -> str:
         """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
@@ -282,6 +332,8 @@ class State:
                 return f"{path} has no checksum, as an earlier akrunner has written it"
         if plan is None or not _SAID <= plan.keys():
             return f"{path} {'is damaged' if os.path.lexists(path) else 'is gone'}"
+        if plan.get(_NUMBER, part) != part:
+            return f"{path} is that of another part"
         if not os.path.lexists(index):
             # tables that are not read from files have none
             return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"

@@ -40,6 +40,7 @@ def pack(
     max_file_size: Union[int, str] = "256MB",
     threads: Optional[int] = None,
     memory: Union[int, str] = "512MB",
+    verify: bool = False,
     dry_run: bool = False,
     progress: Optional[Callable[[PackProgress], None]] = None,
 ) -> Packed:
@@ -73,6 +74,8 @@ def pack(
         max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
         threads: threads that read files. None: 16.
         memory: bytes for the shuffling of tables: 512MB, 1GiB.
+        verify: read every file that is packed already, and compare its checksum with that of what was written, before anything is
+            packed.
         dry_run: look, plan, and write nothing.
         progress: called now and then with how far it is.
     Returns:
@@ -107,6 +110,7 @@ def pack(
             max_file_size=max_file_size,
             threads=threads,
             memory=memory,
+            verify=verify,
             dry_run=dry_run,
             progress=progress,
         ),

@@ -105,6 +105,26 @@ def test_a_full_disk_says_what_is_free_and_where(tmp_path: Any) -> None:
     assert in_words(OSError(errno.EDQUOT, "Disk quota exceeded"), str(tmp_path)).startswith("the disk quota is used up: ")
 
 
+@pytest.mark.parametrize("files", [1000, 0])
+def test_a_disk_without_inodes_is_not_full_of_bytes(tmp_path: Any, monkeypatch: Any, files: int) -> None:
+    found = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda path: _Found(found, f_files=files, f_favail=0))
+    for number, told in ((errno.ENOSPC, bool(files)), (errno.EDQUOT, False)):
+        words = in_words(OSError(number, os.strerror(number)), str(tmp_path))
+        assert ("has no inodes left, and " in words) == told and " bytes free" in words
+
+
+class _Found:
+    """What `statvfs` gives, but for some of it."""
+
+    def __init__(self, found: os.statvfs_result, **but: int) -> None:
+        self._found = found
+        self.__dict__.update(but)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
+
+
 def test_ours_pass_and_what_is_no_exception() -> None:
     for error in (errors.DataError("a row"), KeyboardInterrupt(), SystemExit(3)):
         with pytest.raises(type(error)) as caught, ours(errors.SinkError, "output"):

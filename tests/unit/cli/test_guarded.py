@@ -181,14 +181,26 @@ def test_the_option_may_stand_before_the_command(capsys: pytest.CaptureFixture[s
     assert "Did you mean 'run'" in json.loads(capsys.readouterr().out)["message"]
 
 
-@pytest.mark.parametrize("error", [BrokenPipeError(32, "x"), SystemExit(1)])
+@pytest.mark.parametrize("raised", ["BrokenPipeError(32, 'x')", "SystemExit(1)"])
+@pytest.mark.parametrize("module", ["rich.console", "akrunner.cli.show"])
 def test_of_help_a_reader_takes_what_it_wants(
-    error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    module: str, raised: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(guarded, "silence_stdout", lambda: None)
-
-    def run() -> None:
-        raise error from BrokenPipeError(32, "x")
-
+    code = f"def run():\n    try:\n        raise BrokenPipeError(32, 'x')\n    except OSError:\n        raise {raised}\n"
+    scope = {"__name__": module}
+    exec(code, scope)
+    run: Any = scope["run"]
     assert guarded.ended(run, False, is_help=True) == 0 and not capsys.readouterr().err
     assert guarded.ended(run, False) == 4
+
+
+@pytest.mark.parametrize("number", [5, 28, 32])
+@pytest.mark.parametrize("module", ["akrunner.packing.state", "clicking"])
+def test_what_is_written_elsewhere_is_none_of_stdouts(module: str, number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    scope = {"__name__": module}
+    exec(f"import os\ndef run():\n    raise OSError({number}, os.strerror({number}))\n", scope)
+    run: Any = scope["run"]
+    assert ended(run, True) == 70
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"] == "InternalError" and "stdout" not in json.loads(out)["message"] and "Traceback" in err

@@ -54,3 +54,13 @@ def test_the_checksum_of_both_is_made_of_those_of_each() -> None:
     joined = crc32c.joined(crc32c.crcs_of(firsts), crc32c.crcs_of(seconds), lengths)
     assert joined.tolist() == [crc32c.crc_of(first + second) for first, second in zip(firsts, seconds)]
     assert crc32c.joined(crc32c.crcs_of([]), crc32c.crcs_of([]), lengths[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+def test_a_crc_goes_on_over_more_bytes_of_any_buffer(monkeypatch: pytest.MonkeyPatch, in_c: bool) -> None:
+    if not in_c:
+        monkeypatch.setattr(crc32c, "google_crc32c", None)
+    found = 0
+    for piece in (b"123", memoryview(bytearray(b"456")), b"", memoryview(b"789")):
+        found = crc32c.extended(found, piece)
+    assert found == 0xE3069283

@@ -107,3 +107,19 @@ def test_too_little_memory_is_no_fault_of_the_image(monkeypatch: pytest.MonkeyPa
         pictures.fault(whole)
     with pytest.raises(MemoryError):
         pictures.resized(whole, (2, 2))
+
+
+@pytest.mark.parametrize("transparent", [False, True])
+def test_a_gif_whose_first_picture_has_a_colour_that_its_table_lacks_is_broken(transparent: bool) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    made = Image.new("P", (6, 4))
+    made.putpalette([value for i in range(8) for value in (i * 20, 9, 255 - i)])
+    made.putdata([i % 8 for i in range(24)])
+    out = io.BytesIO()
+    made.save(out, "GIF", optimize=False, **({"transparency": 3} if transparent else {}))
+    whole = out.getvalue()
+    size = 3 << (whole[10] & 7) + 1
+    assert pictures.fault(whole) is None and size >= 24
+    # four colours in its table, and the numbers of eight in its pixels
+    less = whole[:10] + bytes([whole[10] & 0xF8 | 1]) + whole[11:25] + whole[13 + size :]
+    assert pictures.fault(less) == "a damaged GIF: colour 7 of 4"

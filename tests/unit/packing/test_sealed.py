@@ -30,3 +30,17 @@ def test_what_is_not_there_or_was_not_written_so_is_none(tmp_path: Path) -> None
 def test_the_sum_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"123456789")
     assert sealed.sum_of(str(tmp_path / "x")) == "cbf43926 of 9 bytes"
+
+
+def test_a_sum_of_pieces_is_that_of_the_file_and_tells_every_bit(tmp_path: Path) -> None:
+    found = sealed.Sum()
+    for piece in (b"123", memoryview(b"456"), b"", b"789"):
+        found.add(piece)
+    path = tmp_path / "x"
+    path.write_bytes(b"123456789")
+    assert str(found) in ("crc32c:e3069283", "crc32:cbf43926") and sealed.is_of(str(path), str(found))
+    for bit in range(72):
+        path.write_bytes((int.from_bytes(b"123456789", "big") ^ 1 << bit).to_bytes(9, "big"))
+        assert not sealed.is_of(str(path), str(found)), bit
+    path.unlink()
+    assert not sealed.is_of(str(path), str(found)) and not sealed.is_of(str(tmp_path), str(found))

@@ -31,15 +31,15 @@ def test_one_that_is_dropped_leaves_nothing_and_complains_to_nobody(tmp_path: Pa
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_one_that_a_full_disk_ends_is_closed(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = shards._Sink.write
+    write = shards.Sink.write
 
-    def full(sink: shards._Sink, data: Any) -> int:
+    def full(sink: shards.Sink, data: Any) -> int:
         if sink.over:
             return write(sink, data)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = ShardFile(str(tmp_path), form, BATCH.schema)
-    monkeypatch.setattr(shards._Sink, "write", full)
+    monkeypatch.setattr(shards.Sink, "write", full)
     with pytest.raises(OSError):
         file.write_rows(BATCH)
         file.commit(str(tmp_path / "x"))
