@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
-from akrunner.io.values import typed
+from akrunner.io.values import of_numpy, typed
 from akrunner.schema import repeated
 
 _FETCHED = 8192
@@ -63,7 +63,7 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     if type(values.dtype).__name__ == "SparseDtype":
         values = np.asarray(values)
     with ours(SourceError, f"source: column {name!r} of the frame cannot become one of Arrow"):
-        array = typed(list(values), True) if values.dtype == object else pa.array(values, from_pandas=True)
+        array = typed(list(values), True) if values.dtype == object else of_numpy(values, True)
     array = pa.chunked_array([array]) if isinstance(array, pa.Array) else array
     kind = array.type
     if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
@@ -133,7 +133,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
     """A structured array. Raises: SourceError: one without names."""
     if array.dtype.names is None:
         raise SourceError("source: a numpy array has no names for its columns; give a dict: {'x': array}, or columns of it")
-    return from_dict({name: np.ascontiguousarray(array[name]) for name in array.dtype.names})
+    return from_dict({name: array[name].copy() for name in array.dtype.names})
 
 
 def _array(values: Any) -> Any:
@@ -146,8 +146,8 @@ def _array(values: Any) -> Any:
         if str(getattr(values, "dtype", "")) == "object" and not isinstance(values, np.ma.MaskedArray):
             # NaN is a null in pandas
             return typed(list(values), not isinstance(values, np.ndarray))
-        return pa.array(values)
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return of_numpy(values) if hasattr(values, "dtype") else pa.array(values)
+    flat = of_numpy(values.reshape(-1))
     width = int(np.prod(values.shape[1:]))
     listed = pa.FixedSizeListArray.from_arrays(flat, width)
     if values.ndim == 2:

@@ -23,6 +23,8 @@ from akrunner.schema import is_list, is_text, to_array
 #: values of which pyarrow makes what they are, whichever of them are together
 _PLAIN = {int, float, str, bytes, bool, NoneType}
 _NULLS = ("NaTType", "NAType")
+#: characters of numpy's texts that are looked at together
+_LOOKED_AT = 1 << 22
 _TIMES = {"dates", "datetimes", "times of day", "timedeltas", "values of numpy.datetime64"}
 
 
@@ -32,6 +34,30 @@ class Unfit(ValueError):
     def __init__(self, row: int, what: str) -> None:
         super().__init__(f"row {row}: {what}")
         self.row, self.what = row, what
+
+
+def of_numpy(values: Any, nulls: bool = False) -> Any:
+    """An array of numpy's, or a series of pandas' over one, of one dimension; texts and byte strings are what numpy's own items are: Arrow by itself ends
+    each at its first NUL. Args: nulls: as of `typed`. Raises: as `typed`."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "SU":
+        plain = np.asarray(values)
+        if _has_inner_nul(plain):
+            values = (values if isinstance(values, np.ma.MaskedArray) else plain).astype(object)
+    return pa.array(values, from_pandas=nulls)
+
+
+def _has_inner_nul(values: "np.ndarray[Any, Any]") -> bool:
+    """Whether a NUL stands in a text before something else; those at the end are what numpy fills it up with."""
+    unit = np.dtype(np.uint8 if values.dtype.kind == "S" else np.uint32)
+    width = values.dtype.itemsize // unit.itemsize
+    if width < 2:
+        return False
+    rows = max(1, _LOOKED_AT // width)
+    for start in range(0, len(values), rows):
+        empty = np.ascontiguousarray(values[start : start + rows]).view(unit).reshape(-1, width) == 0
+        if (empty[:, :-1] & ~empty[:, 1:]).any():
+            return True
+    return False
 
 
 def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:

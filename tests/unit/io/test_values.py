@@ -155,3 +155,34 @@ def test_inside_lists_and_dicts() -> None:
     ):
         with pytest.raises((pa.ArrowException, TypeError, ValueError)):
             typed(values)
+
+
+BYTES = np.array([b"x", b"y\x00z", b"t\x00"])
+TEXTS = np.array(["x", "y\x00z", "t\x00"])
+
+
+@pytest.mark.parametrize("given", [BYTES, TEXTS, TEXTS.astype(">U3"), np.repeat(BYTES, 2)[::2]], ids=str)
+def test_a_nul_inside_ends_no_text_of_numpy(given: Any) -> None:
+    want = given.tolist()
+    fields = np.zeros(3, [("d", given.dtype), ("m", given.dtype, (2,))])
+    fields["d"], fields["m"] = given, given[:, None]
+    for source in (
+        {"d": given},
+        {"d": pd.Series(given)},
+        pd.DataFrame({"d": pd.Series(given)}),
+        pd.Series(given, name="d"),
+        fields,
+        fields.view(np.recarray),
+    ):
+        table = open_source(source, read_examples=read_examples)
+        rows = pa.Table.from_batches(list(table.batches()), table.schema)
+        assert rows["d"].to_pylist() == want
+        assert "m" not in rows.column_names or rows["m"].to_pylist() == [[one, one] for one in want]
+    masked = read({"v": np.ma.masked_array(given, [True, False, False])})
+    assert masked.to_pylist() == [None, *want[1:]]
+    assert read({"v": np.array([given, given])}).to_pylist() == [want, want]
+
+
+def test_what_a_structured_array_masks_is_null() -> None:
+    given = np.ma.array([(1, b"a"), (2, b"c")], mask=[(1, 0), (0, 1)], dtype=[("v", "i4"), ("s", "S4")])
+    assert read(given).to_pylist() == [None, 2]
