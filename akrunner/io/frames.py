@@ -71,28 +71,6 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     return array
 
 
-def from_frames(first: Any, frames: Iterator[Any]) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """(schema, batches) of an iterable of pandas frames, of which `first` was drawn (`pandas.read_csv(chunksize=...)`).
-
-    Raises, when a later one comes: SourceError: it has other columns, or a type that cannot become the first's.
-    """
-    table = from_pandas(first)
-    schema = table.schema
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from table.to_batches()
-        for number, frame in enumerate(frames, 1):
-            more = from_pandas(frame)
-            if more.schema != schema:
-                with ours(
-                    SourceError, f"source: frame {number} of the iterable is not as the first ({columns_in_words(schema)})"
-                ):
-                    more = more.cast(schema)
-            yield from more.to_batches()
-
-    return schema, batches()
-
-
 def to_pandas(table: pa.Table) -> Any:
     """As a pandas frame, as Arrow makes it, but that no number changes: where integers have nulls Arrow makes doubles of them, so that 2**53 + 1
     becomes another. Such columns with numbers beyond 2**53 have pandas' nullable integers.

@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded
 from akrunner.column_types import TIMES, Family, family_of
-from akrunner.io import exact
-from akrunner.schema import is_list, is_text, to_array
+from akrunner.io.casts import kept, unchanged
+from akrunner.schema import is_list, to_array
 
 #: values of which pyarrow makes what they are, whichever of them are together
 _PLAIN = {int, float, str, bytes, bool, NoneType}
@@ -75,8 +74,14 @@ def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
     return array if kind == array.type else as_type(values, kind)
 
 
-def as_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The values as an array of this type. Raises: as `typed`: one does not fit, or would lose a part of itself."""
+def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> pa.Array:
+    """The values as an array of this type. Args: rounding: doubles may become floats that are narrower.
+
+    Raises: as `typed`: one does not fit, or would lose a part of itself.
+    """
+    if not rounding and _has_narrow_floats(kind) and not _are_narrow(values):
+        natural = typed(values)
+        return natural if natural.type == kind else unchanged(natural, kind)
     if is_list(kind) or pa.types.is_struct(kind):
         array = to_array(values, kind)
         (_check_struct if pa.types.is_struct(kind) else _check_list)(values, kind, array)
@@ -98,23 +103,17 @@ def as_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values).cast(kind)
 
 
-def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
-    """What was cast. Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
-    result = cast
-    while is_list(given.type) and is_list(cast.type):
-        given, cast = pc.list_flatten(given), pc.list_flatten(cast)
-    row = None
-    if pa.types.is_signed_integer(cast.type) and is_text(given.type):
-        row = exact.first_wrapped(decoded(given), cast)
-    elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
-        row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
-    elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
-        row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
-    if row is not None and row >= 0:
-        raise pa.ArrowInvalid(
-            f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
-        )
-    return result
+def _has_narrow_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_narrow_floats(field.type) for field in kind)
+    return _has_narrow_floats(kind.value_type) if is_list(kind) else pa.types.is_float32(kind) or pa.types.is_float16(kind)
+
+
+def _are_narrow(values: Sequence[Any]) -> bool:
+    """Whether they are numpy's floats of single precision, or arrays of these, as those of a column often are."""
+    if set(map(type, values)) <= {np.float32, NoneType}:
+        return True
+    return all(value is None or (isinstance(value, np.ndarray) and value.dtype == np.float32) for value in values)
 
 
 def zoned(values: Sequence[Any], kind: pa.DataType) -> Optional[bool]:

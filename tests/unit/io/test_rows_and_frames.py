@@ -70,7 +70,11 @@ def raising(rows: int) -> Iterator[Any]:
         (lambda: pd.DataFrame({"a": [1, "x"]}), {}, "column 'a' of the frame"),
         (lambda: pd.DataFrame([[1]], index=pd.MultiIndex.from_tuples([(1, 2)])), {}, "level without a name"),
         (lambda: pd.Series([1]), {}, r"give series.to_frame\('x'\)"),
-        (lambda: pd.read_csv(io.StringIO("a\n1\n2\n1.5\n"), chunksize=2), {}, "frame 1 of the iterable is not as the first"),
+        (
+            lambda: pd.read_csv(io.StringIO("a\n1\n2\n1.5\n"), chunksize=2),
+            {},
+            "column 'a' of frame 1 of the iterable is double, and cannot become int64, as in the first.*input_schema=",
+        ),
         (lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), {}, "type Object"),
         (lambda: cursor("SELECT a, a FROM t"), {}, "two columns of the query"),
         (lambda: cursor("INSERT INTO t VALUES (1, 'x')"), {}, "execute a SELECT"),
@@ -158,3 +162,56 @@ def test_no_integer_of_a_frame_changes() -> None:
     assert frame["large"].to_list() == [2**53 + 1, pd.NA, -(2**63)] and frame["u"].to_list() == [2**64 - 1, pd.NA, 0]
     assert Result(pa.table(columns), None, (), cast(Any, None), None).to_pandas().dtypes.equals(frame.dtypes)
     assert frames.from_pandas(frame)["u"].to_pylist() == [2**64 - 1, None, 0]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (np.float32(1), 0.1),
+        (np.float32(1), np.float64(0.1)),
+        ([np.float32(1)], [0.1]),
+        (np.float32([1]), np.array([0.1])),
+        ({"y": np.float32(1)}, {"y": 0.1}),
+    ],
+    ids=str,
+)
+def test_a_double_loses_no_digits_to_rows_of_floats(first: Any, later: Any) -> None:
+    rows = [{"x": first}] * 20_000
+    with pytest.raises(
+        SourceError, match="row 20000 does not fit .*0.1 would be 0.10000000149|row 20000 .* a value in it would be"
+    ):
+        read([*rows, {"x": later}])
+    assert len(read([*rows, {"x": None}])) == len(rows) + 1
+    if not isinstance(first, dict):
+        kind = "array<float>" if isinstance(first, (list, np.ndarray)) else "float"
+        assert len(read([*rows, {"x": later}], input_schema=Schema.parse(f"x {kind}"))) == len(rows) + 1
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.record_batch], ids=["frames", "batches"])
+def test_a_double_loses_no_digits_to_tables_of_floats(make: Callable[[Any], Any]) -> None:
+    source = [make({"x": np.float32([1])}), make({"x": np.array([0.1])})]
+    words = "column 'x' of (frame|batch) 1 of the iterable is double, and cannot become float, as in the first: 0.1 would be 0.10000000149"
+    with pytest.raises(SourceError, match=words):
+        read(source)
+    for seconds in (None, 1.0):
+        wide = read(source, input_schema=Schema.parse("x double"), flush_seconds=seconds)
+        assert wide.to_pylist() == [{"x": 1}, {"x": 0.1}]
+
+
+@pytest.mark.parametrize("seconds", [None, 1.0])
+def test_columns_of_later_tables_go_by_name(seconds: Any) -> None:
+    assert read(
+        [pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [4], "a": [3]})], flush_seconds=seconds
+    ).to_pylist() == [
+        {"a": 1, "b": 2},
+        {"a": 3, "b": 4},
+    ]
+    with pytest.raises(SourceError, match="batch 1 of the iterable has other columns .*input_schema= says which to take"):
+        read([pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [1]})], flush_seconds=seconds)
+    more = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1], "a": [2]})]
+    assert read(more, input_schema=Schema.parse("a bigint"), flush_seconds=seconds).to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_a_cursor_rounds_what_it_was_asked_to() -> None:
+    made = sqlite3.connect(":memory:").execute("SELECT 0.1 AS x, 0.1 AS y")
+    assert read(made, input_schema=Schema.parse("x float, y double")).to_pylist() == [{"x": 0.10000000149011612, "y": 0.1}]
