@@ -1,7 +1,8 @@
-"""Rows of an iterable (dicts, tuples), or RecordBatches or frames of one -> batches of one schema."""
+"""Rows of an iterable (dicts and whatever else names its values, or tuples), or RecordBatches or frames of one -> batches of one schema."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
@@ -14,10 +15,12 @@ from akrunner.io.casts import asked, unchanged
 from akrunner.io.frames import INFER_ROWS, columns_in_words
 from akrunner.io.table import TableSource
 from akrunner.io.values import Unfit, as_type, zoned
-from akrunner.schema import Schema
+from akrunner.schema import Schema, repeated
 
 _CHUNK = 8192
 _NAME = "the iterable"
+#: columns of a row that an error names
+_SHOWN = 20
 #: what pyarrow raises at values that do not fit
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
 
@@ -36,7 +39,7 @@ def from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Opti
         arrow = schema.arrow
     elif not head:
         raise SourceError("source: the iterable is empty, so its columns are not known; give input_schema=")
-    elif not isinstance(head[0], Mapping):
+    elif _names_of(head[0]) is None:
         raise SourceError(f"source: rows of {type(head[0]).__name__} do not name their columns; give input_schema=, or dicts")
     else:
         if flush_seconds is None:
@@ -56,17 +59,57 @@ def from_cursor(cursor: Any, schema: Optional[Schema]) -> TableSource:
     if schema is not None:
         types = {field.name: field.type for field in schema}
         guessed = pa.schema([(field.name, types.get(field.name, field.type)) for field in guessed])
-    declared = schema.names if schema is not None else ()
+    declared = schema.names if schema is not None else []
     return TableSource(guessed, lambda: map(_RowBatcher(guessed, False, declared), _cut(rows)), "the cursor")
 
 
 def _guessed(head: List[Any]) -> pa.Schema:
     """The columns of the first rows: those of all of them, in the order they come up."""
-    names = list(dict.fromkeys(itertools.chain.from_iterable(row for row in head if isinstance(row, Mapping))))
+    try:
+        dicts = [row for row in _as_dicts(head) if isinstance(row, Mapping)]
+    except ValueError as e:
+        raise SourceError(f"source: {e}") from None
+    names = list(dict.fromkeys(itertools.chain.from_iterable(dicts)))
     odd = next((name for name in names if not isinstance(name, str)), None)
     if odd is not None:
         raise SourceError(f"source: the key {odd!r} of a row is no text, so it names no column")
-    return frames.schema_of_rows(names, [[row.get(name) for name in names] for row in head if isinstance(row, Mapping)])
+    return frames.schema_of_rows(names, [[row.get(name) for name in names] for row in dicts])
+
+
+def _names_of(row: Any) -> Optional[List[Any]]:
+    """What a row calls its values: a dict, a named tuple, an instance of a dataclass, a row of SQLite. None: it names none."""
+    if isinstance(row, Mapping):
+        return list(row)
+    if isinstance(row, tuple):
+        return list(row._fields) if hasattr(row, "_fields") else None
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return [field.name for field in dataclasses.fields(row)]
+    return list(row.keys()) if _is_row_of_sqlite(row) else None
+
+
+def _is_row_of_sqlite(row: Any) -> bool:
+    return type(row).__name__ == "Row" and type(row).__module__ == "sqlite3"
+
+
+def _as_dicts(rows: List[Any]) -> List[Any]:
+    """The rows, those that name their values as dicts. Raises: ValueError: two values of one have one name."""
+    if not any(
+        issubclass(kind, tuple) or dataclasses.is_dataclass(kind) or kind.__name__ == "Row" for kind in set(map(type, rows))
+    ):
+        return rows
+    return list(map(_as_dict, rows))
+
+
+def _as_dict(row: Any) -> Any:
+    names = None if isinstance(row, Mapping) else _names_of(row)
+    if names is None:
+        return row
+    twice = repeated(names)
+    if twice is not None:
+        raise ValueError(f"two columns of a row are called {twice!r}; name them apart (SELECT ... AS ...)")
+    if isinstance(row, tuple) or _is_row_of_sqlite(row):
+        return dict(zip(names, row))
+    return {name: getattr(row, name) for name in names}
 
 
 def _batched(rows: Iterator[Any], schema: pa.Schema, asked_for: bool) -> Iterator[pa.RecordBatch]:
@@ -156,11 +199,14 @@ class _RowBatcher:
         self._at = 0
         self._unseen: Set[str] = set(schema.names) if asked_for else set()
         self._zones: Dict[str, bool] = {}
+        self._first: List[Any] = []
 
     def __call__(self, rows: List[Any]) -> pa.RecordBatch:
-        kinds = set(map(type, rows))
-        named = {issubclass(kind, Mapping) for kind in kinds}
         try:
+            if self._declared is None:
+                rows = _as_dicts(rows)
+            kinds = set(map(type, rows))
+            named = {issubclass(kind, Mapping) for kind in kinds}
             if len(named) > 1 or any(issubclass(kind, (str, bytes, set, frozenset)) for kind in kinds):
                 raise TypeError("rows are all dicts, or all tuples")
             batch = self._of_dicts(rows) if named == {True} else self._of_tuples(rows)
@@ -172,6 +218,7 @@ class _RowBatcher:
     def _of_dicts(self, rows: List[Any]) -> pa.RecordBatch:
         if self._unseen or not self._asked:
             keys = set().union(*rows)
+            self._first = self._first or list(rows[0])
             self._unseen -= keys
             unknown = keys.difference(self._schema.names) if not self._asked else None
             if unknown:
@@ -209,7 +256,8 @@ class _RowBatcher:
     def end(self) -> None:
         """Raises: SourceError: no row had a column that was asked for: it would be null everywhere, without a word."""
         if self._unseen and self._at:
-            raise SourceError(f"input_schema: no row of {_NAME} has a column {min(self._unseen)!r}")
+            first = ", ".join(map(str, self._first[:_SHOWN])) + (", ..." if len(self._first) > _SHOWN else "")
+            raise SourceError(f"input_schema: no row of {_NAME} has a column {min(self._unseen)!r} (the first has {first})")
 
     def _error(self, rows: List[Any], error: BaseException) -> SourceError:
         """Which of the rows it is."""

@@ -41,7 +41,7 @@ def open_source(
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table, RecordBatch, RecordBatchReader or
             Dataset, a pandas or polars frame, a DuckDB relation, anything with `__arrow_c_stream__`, a dict of arrays, an
-            iterable of rows (dicts, or tuples with `input_schema`) or of RecordBatches.
+            iterable of rows (dicts, named tuples, dataclasses, or tuples with `input_schema`) or of RecordBatches.
         read_examples: how a TFRecord stream becomes batches.
         input_schema: columns to take and their types; needed for TFRecord and rows that are tuples.
         input_format: of files whose names do not tell.

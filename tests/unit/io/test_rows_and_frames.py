@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import io
 import sqlite3
-from typing import Any, Callable, Iterator, cast
+from typing import Any, Callable, Iterator, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -210,6 +211,54 @@ def test_columns_of_later_tables_go_by_name(seconds: Any) -> None:
         read([pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [1]})], flush_seconds=seconds)
     more = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1], "a": [2]})]
     assert read(more, input_schema=Schema.parse("a bigint"), flush_seconds=seconds).to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+@dataclasses.dataclass
+class Place:
+    lat: float
+    lon: float
+
+
+class Named(NamedTuple):
+    lat: float
+    lon: float
+
+
+def of_sqlite() -> Any:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    return connection.execute("SELECT 1.0 AS lat, 3.0 AS lon UNION ALL SELECT 2.0, 4.0")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pd.DataFrame({"lat": [1.0, 2.0], "lon": [3.0, 4.0]}).itertuples(index=False),
+        lambda: [Named(1.0, 3.0), Named(2.0, 4.0)],
+        lambda: [Place(1.0, 3.0), Place(2.0, 4.0)],
+        lambda: [Place(1.0, 3.0), {"lon": 4.0, "lat": 2.0}],
+        lambda: of_sqlite().fetchall(),
+        of_sqlite,
+    ],
+    ids=["itertuples", "named tuples", "dataclasses", "mixed", "rows of SQLite", "its cursor"],
+)
+@pytest.mark.parametrize("seconds", [None, 1.0])
+def test_rows_that_name_their_values_go_by_name(make: Callable[[], Any], seconds: Any) -> None:
+    want = [{"lat": 1.0, "lon": 3.0}, {"lat": 2.0, "lon": 4.0}]
+    assert read(make(), flush_seconds=seconds).to_pylist() == want
+    asked = read(make(), input_schema=Schema.parse("lon double, lat double"), flush_seconds=seconds)
+    assert asked.column_names == ["lon", "lat"] and asked.to_pylist() == want
+
+
+def test_names_of_rows_that_do_not_say_enough() -> None:
+    with pytest.raises(SourceError, match=r"no row of the iterable has a column 'x' \(the first has lat, lon\)"):
+        read([Named(1.0, 3.0)], input_schema=Schema.parse("lat double, x double"))
+    with pytest.raises(SourceError, match="rows of tuple do not name their columns"):
+        read([(1, 2)])
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    with pytest.raises(SourceError, match="two columns of a row are called 'b'; name them apart"):
+        read(connection.execute("SELECT 1 AS b, 2 AS b").fetchall())
 
 
 def test_a_cursor_rounds_what_it_was_asked_to() -> None:
