@@ -63,7 +63,7 @@ class Values:
         """Args: by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
         self._refer, self._by_call = refer, by_call
-        self._named: List[Tuple[str, Any, str]] = []
+        self._named: List[Tuple[str, Any, str, str]] = []
         self._times: Dict[int, int] = {}
         self._names: Dict[int, str] = {}
         self._open: Set[int] = set()
@@ -75,10 +75,13 @@ class Values:
         # an id is an object's only while there is one
         self._kept: List[Any] = []
 
-    def add(self, name: str, value: Any, user: str) -> None:
-        """A value by a name. Args: user: the function that uses it, for errors. Raises: ScriptError: it cannot be written down; it names what of it."""
-        self._checked(name, value, user)
-        self._named.append((name, value, user))
+    def add(self, name: str, value: Any, user: str, shown: str = "") -> None:
+        """A value by a name. Args: user: the function that uses it, for errors; shown: what it is called there, "": its name.
+
+        Raises: ScriptError: it cannot be written down; it names what of it.
+        """
+        self._checked(shown or name, value, user)
+        self._named.append((name, value, user, shown or name))
 
     def __copy__(self) -> "Values":
         """What is known so far, to go back to."""
@@ -90,13 +93,13 @@ class Values:
     def lines(self) -> List[Line]:
         """All of them. Raises: ScriptError."""
         self._writing = True
-        for name, value, user in self._named:
+        for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
                 self._lines.append(Line(f"{name} = {own}", self._needed_by[own]))
                 continue
             self._needs = set()
-            text = self._checked(name, value, user)
+            text = self._checked(shown, value, user)
             self._write(name, text, value)
         return self._lines
 
