@@ -186,6 +186,10 @@ def _like_first(batch: pa.RecordBatch, field: pa.Field, where: str) -> pa.Array:
         ) from None
 
 
+class _UnfitColumn(ValueError):
+    """Values of a column do not fit it; says which, and why."""
+
+
 class _RowBatcher:
     """Rows of an iterable -> a batch; keeps count, for errors."""
 
@@ -235,7 +239,11 @@ class _RowBatcher:
     def _batch(self, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
         arrays, zones = [], dict(self._zones)
         for values, field in zip(columns, self._schema, strict=True):
-            arrays.append(as_type(values, field.type, field.name in self._rounded))
+            try:
+                arrays.append(as_type(values, field.type, field.name in self._rounded))
+            except _UNFIT as e:
+                what = e.what if isinstance(e, Unfit) else str(e)
+                raise _UnfitColumn(f"column {field.name!r}: {what}{self._instead(field)}") from None
             zoned = self._zoned(values, field)
             if zoned is not None:
                 zones[field.name] = zoned
@@ -252,6 +260,12 @@ class _RowBatcher:
                 f"a time in column {field.name!r} has {odd[0]}, and those before it have {odd[1]}: give all of them a zone, or none"
             )
         return now
+
+    def _instead(self, field: pa.Field) -> str:
+        """What to do about values that are not as those before them."""
+        if field.name in self._rounded:
+            return ""
+        return f"; the first rows say {field.type}: input_schema= says which type it is to have"
 
     def end(self) -> None:
         """Raises: SourceError: no row had a column that was asked for: it would be null everywhere, without a word."""
@@ -272,7 +286,7 @@ class _RowBatcher:
                 return e
         if len(rows) == 1:
             where = f"row {self._at} does"
-        what = error.what if isinstance(error, Unfit) else str(error)
+        what = str(error)
         if isinstance(error, ValueError) and "zip()" in what:
             what = f"it has {len(rows[0]) if len(rows) == 1 else 'another number of'} values"
         return SourceError(f"source: {where} not fit the columns ({columns_in_words(self._schema)}): {what}")

@@ -8,20 +8,24 @@ from __future__ import annotations
 import itertools
 import math
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from types import NoneType
-from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.column_types import TIMES, Family, family_of
+from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.io.casts import kept, unchanged
 from akrunner.schema import is_list, to_array
 
 #: values of which pyarrow makes what they are, whichever of them are together
 _PLAIN = {int, float, str, bytes, bool, NoneType}
 _NULLS = ("NaTType", "NAType")
+_FLOATS = (float, np.floating)
+#: of columns of these alone, nothing is pandas' null
+_SURE = {int, str, bytes, NoneType}
 #: characters of numpy's texts that are looked at together
 _LOOKED_AT = 1 << 22
 _TIMES = {"dates", "datetimes", "times of day", "timedeltas", "values of numpy.datetime64"}
@@ -64,7 +68,7 @@ def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
 
     Raises: pa.ArrowException, TypeError, ValueError, OverflowError: there is none.
     """
-    kinds = set(map(type, values))
+    values, kinds = _without_nulls(values)
     if kinds <= _PLAIN:
         return pa.array(values, from_pandas=nulls)
     if _families(kinds) & _TIMES:
@@ -79,6 +83,7 @@ def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> 
 
     Raises: as `typed`: one does not fit, or would lose a part of itself.
     """
+    values, _ = _without_nulls(values, kind)
     if not rounding and _has_narrow_floats(kind) and not _are_narrow(values):
         natural = typed(values)
         return natural if natural.type == kind else unchanged(natural, kind)
@@ -101,6 +106,27 @@ def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> 
         return kept(natural, natural.cast(kind))
     # floats and Decimals among them: a cast cuts none
     return pa.array(values).cast(kind)
+
+
+def _without_nulls(values: Sequence[Any], kind: Optional[pa.DataType] = None) -> Tuple[Sequence[Any], Set[type]]:
+    """(values, their types) with None for pandas' nulls, as dicts of its rows have them: NA, NaT, and NaN where no number can be. Args: kind: of the column, None: it
+    is not known."""
+    kinds = set(map(type, values))
+    if kinds <= _SURE:
+        return values, kinds
+    named = any(one.__name__ in _NULLS for one in kinds)
+    others = [one for one in kinds if one is not NoneType and one.__name__ not in _NULLS and not issubclass(one, _FLOATS)]
+    if kind is not None:
+        numbers = family_of(kind) in NUMBERS and not pa.types.is_boolean(kind)
+    else:
+        numbers = not others or any(issubclass(one, (int, np.integer, Decimal)) and one is not bool for one in others)
+    nans = not numbers and any(issubclass(one, _FLOATS) for one in kinds)
+    # what is a number is somebody's mistake, of which the error is to speak
+    nans = nans and all(value != value for value in values if isinstance(value, _FLOATS))
+    if not named and not nans:
+        return values, kinds
+    values = [None if type(one).__name__ in _NULLS or (nans and isinstance(one, _FLOATS)) else one for one in values]
+    return values, set(map(type, values))
 
 
 def _has_narrow_floats(kind: pa.DataType) -> bool:
@@ -181,7 +207,21 @@ def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
         _refuse_zones(values)
     if family == "timedeltas" and not any(issubclass(kind, np.timedelta64) for kind in kinds):
         return _fine(values, kinds, pa.duration("us"), pa.duration("ns"))
-    return pa.array(values)
+    return _of_datetime64(values) if family.endswith("numpy.datetime64") else pa.array(values)
+
+
+def _of_datetime64(values: Sequence[Any]) -> pa.Array:
+    """numpy's datetimes of any units, in the finest of theirs; what has no time of day is a date. Raises: Unfit: one does not fit it."""
+    made = np.array([np.datetime64("NaT") if value is None else value for value in values], "datetime64")
+    unit = np.datetime_data(made.dtype)[0]
+    known = {"generic": "us", "Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}
+    exact = made.astype(f"datetime64[{known.get(unit, unit)}]")
+    for row, value in enumerate(values):
+        if value is not None and not np.isnat(value) and exact[row].astype(value.dtype) != value:
+            raise Unfit(
+                row, f"{value} does not fit {np.datetime_data(exact.dtype)[0]}, which other values of the column are in"
+            )
+    return pa.array(exact)
 
 
 def _moments(values: Sequence[Any], kinds: Set[type]) -> pa.Array:
