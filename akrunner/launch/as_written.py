@@ -19,7 +19,11 @@ from akrunner.launch.literals import INSTEAD
 
 #: where nothing is known; None may be a value
 NOTHING = object()
-_MADE_BY: Dict[str, Any] = {"property": property, "staticmethod": staticmethod, "classmethod": classmethod}
+#: what decorators make of a method, and Python itself of those of some names
+_MADE_BY: Dict[str, Any] = {
+    "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
+    "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
+}  # fmt: skip
 
 
 def bound(node: Any, alias: ast.alias) -> str:
@@ -163,7 +167,7 @@ def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
     names = [node.name for node in nodes]
     codes = []
     for node in nodes:
-        made: Any = types.FunctionType
+        made: Any = _MADE_BY.get(node.name, types.FunctionType)
         if node.decorator_list:
             (decorator, *more) = node.decorator_list
             made = _MADE_BY.get(decorator.id) if isinstance(decorator, ast.Name) and not more else None

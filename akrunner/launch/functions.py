@@ -65,6 +65,8 @@ class _Found:
     pieces: List[_Piece] = field(default_factory=list)
     names: Dict[str, Any] = field(default_factory=dict)
     values: Values = field(init=False)
+    begun: List[Any] = field(default_factory=list)
+    held: List[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.values = Values(lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function))
@@ -182,7 +184,7 @@ def _behind(pieces: List[_Piece], late: List[Line]) -> List[List[str]]:
         name = line.text.partition(" = ")[0]
         if name.startswith(_LIVE) and any(re.search(rf"\b{name}\b", piece.text) for piece in pieces[: at + 1]):
             raise ScriptError(
-                f"script: {name[len(_LIVE) :].rpartition('_')[0]} has a value in its definition that needs what is defined behind it; give a script's path"
+                f"script: {name[len(_LIVE) :].rpartition('_')[0]} has a value in its definition that needs what is defined behind it; {at_import.INSTEAD}"
             )
     return found
 
@@ -222,6 +224,12 @@ def _stands_alone(text: str) -> bool:
 def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
     errors."""
+    for base in thing.__mro__[1:] if isinstance(thing, type) else ():
+        if base in found.begun:
+            found.held.append(base)
+            raise ScriptError(
+                f"script: {base.__name__} holds {thing.__name__}, which is made from it, so that neither can be defined first; {at_import.INSTEAD}"
+            )
     piece = _piece(thing, user)
     known = known_to(thing)
     around = texts_around(thing)
@@ -243,6 +251,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
 def _write_live(thing: Any, piece: _Piece, known: Dict[str, Any], found: _Found, user: str) -> None:
     """Put values in place of defaults and class attributes that may come to something else in the tasks. Raises: ScriptError: one cannot be written down."""
     words: Dict[ast.expr, str] = {}
+    found.begun.append(thing)
     for number, one in enumerate(live.values_of(thing, piece.text, known)):
         name = f"{_LIVE}{thing.__name__}_{number}"
         before = found.copied()
@@ -250,10 +259,11 @@ def _write_live(thing: Any, piece: _Piece, known: Dict[str, Any], found: _Found,
             found.values.add(name, one.value, user, one.name)
         except ScriptError:
             found.restore(before)
-            if one.settled or not live.is_made_anew(one.value, thing):
+            if one.settled or thing in found.held or not live.is_made_anew(one.value, thing):
                 raise
         else:
             words[one.node] = name
+    found.begun.remove(thing)
     piece.text = live.in_place(piece.text, words)
 
 

@@ -191,3 +191,40 @@ def test_what_no_text_holds_is_made_in_each_task(cells: Any) -> None:
         True,
         1,
     )
+
+
+@pytest.mark.parametrize("registry", ["{}", "dict()"])
+def test_a_class_that_holds_those_made_from_it(cells: Any, registry: str) -> None:
+    base = f"""
+    class Base:
+        made = {registry}
+        def __init_subclass__(cls): Base.made[cls.__name__] = cls
+    """
+    with pytest.raises(ScriptError, match="Base holds A, which is made from it, .*; put it into a file of its own"):
+        cells(base, "class A(Base): pass", "def use(c): return sorted(Base.made)")
+    with pytest.raises(
+        ScriptError, match="Base has a value in its definition that needs what is defined behind it; put it into"
+    ):
+        cells(base, "class A(Base): pass", "def use(c): return sorted(A.made)")
+    assert cells(base, "def use(c): return sorted(Base.made)") == []
+
+
+def test_a_registry_that_a_hook_of_classes_changes(cells: Any) -> None:
+    base = """
+    class Base:
+        def __init_subclass__(cls, **more): MADE[cls.__name__] = cls
+    """
+    for use in ("sorted(MADE)", "A.__name__"):
+        with pytest.raises(ScriptError, match="the definition of A changes MADE, which goes to the tasks as it is now"):
+            cells("MADE = {}", base, "class A(Base): pass", f"def use(c): return {use}")
+
+
+def test_methods_that_python_makes_otherwise(cells: Any) -> None:
+    made = """
+    class C:
+        def __new__(cls, k=N): o = object.__new__(cls); o.k = k; return o
+        def __class_getitem__(cls, k): return k
+        def __init_subclass__(cls, k=N): cls.n = k
+    class D(C): pass
+    """
+    assert cells("N = 1", made, "N = 2", "def use(c): return C().k, C[3], D.n, D().k") == (1, 3, 1, 1)
