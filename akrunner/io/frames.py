@@ -67,8 +67,27 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     array = pa.chunked_array([array]) if isinstance(array, pa.Array) else array
     kind = array.type
     if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
+        if str(kind.value_type).startswith("extension<pandas."):
+            raise SourceError(
+                f"source: column {name!r} of the frame has categories of {values.dtype.categories.dtype}, a type of pandas' own; give the frame with "
+                f"frame[{name!r}].astype(str) in its place, or frame[{name!r}].cat.codes"
+            )
         return array.cast(kind.value_type)
     return array
+
+
+def check_polars(frame: Any) -> None:
+    """Raises: SourceError: a column of a polars frame has a type that Arrow lacks."""
+    for name, dtype in zip(frame.columns, frame.dtypes):
+        if str(dtype) == "Object":
+            raise SourceError(
+                f"source: column {name!r} of the polars frame has the type Object, which no other program can read; cast it"
+            )
+        if "Int128" in str(dtype):
+            raise SourceError(
+                f"source: column {name!r} of the polars frame has the type {dtype}, which Arrow has not; cast it: "
+                f"frame.with_columns(pl.col({name!r}).cast(...)), to pl.Int64, pl.Float64 or pl.String"
+            )
 
 
 def to_pandas(table: pa.Table) -> Any:

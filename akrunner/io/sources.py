@@ -109,8 +109,8 @@ def _open(
         return _open(frames.from_pandas(source), read_examples, schema, None)
     if _module(source) == "polars" and hasattr(source, "collect"):
         source = source.collect()
-    if _module(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
-        raise SourceError("source: a column of the polars frame has the type Object, which no other program can read; cast it")
+    if _module(source) == "polars" and hasattr(source, "dtypes"):
+        frames.check_polars(source)
     if type(source).__name__ == "DuckDBPyRelation":
         interrupt = interrupting(source)
         reader = heard(lambda: duckdb_reader(source), interrupt)

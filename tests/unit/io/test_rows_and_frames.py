@@ -76,7 +76,17 @@ def raising(rows: int) -> Iterator[Any]:
             {},
             "column 'a' of frame 1 of the iterable is double, and cannot become int64, as in the first.*input_schema=",
         ),
-        (lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), {}, "type Object"),
+        (
+            lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}),
+            {},
+            "column 'a' of the polars frame has the type Object",
+        ),
+        (lambda: pl.DataFrame({"a": pl.Series([1], dtype=pl.Int128)}), {}, "column 'a' of .* has the type Int128, .* cast it"),
+        (
+            lambda: pd.DataFrame({"a": pd.cut([1, 2], 2)}),
+            {},
+            r"column 'a' of the frame has categories of interval.*frame\['a'\].astype\(str\)",
+        ),
         (lambda: cursor("SELECT a, a FROM t"), {}, "two columns of the query"),
         (lambda: cursor("INSERT INTO t VALUES (1, 'x')"), {}, "execute a SELECT"),
         (lambda: cursor("SELECT a FROM t UNION ALL SELECT 'x'"), {}, "row 1500 does not fit"),
