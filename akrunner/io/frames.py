@@ -169,8 +169,11 @@ def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[S
         raise SourceError(
             f"source: two columns of the query have one name ({', '.join(names)}); name them apart (SELECT ... AS ...)"
         )
-    rows = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
+    rows: Iterator[Any] = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
     head = list(itertools.islice(rows, INFER_ROWS))
+    if head and isinstance(head[0], Mapping):
+        # as a row_factory makes them
+        head, rows = [[row[name] for name in names] for row in head], map(lambda row: [row[name] for name in names], rows)
     return names, itertools.chain(head, rows), head
 
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import functools
 import inspect
@@ -95,6 +96,10 @@ def _of_class(kind: type, whole: ast.ClassDef, known: Dict[str, Any], own: str) 
     if issubclass(kind, enum.Enum):
         return
     there = {**vars(kind), **getattr(kind, "_field_defaults", {})}
+    # with slots, a class has something else by the names of its fields
+    for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) and "__dataclass_fields__" in there else ():
+        if field.default is not dataclasses.MISSING:
+            there[field.name] = field.default
     # of names that are bound more than once, the class has but the last
     bound = [name for node in whole.body for name in _bound(node)]
     around = dict(known)

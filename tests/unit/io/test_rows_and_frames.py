@@ -274,3 +274,9 @@ def test_names_of_rows_that_do_not_say_enough() -> None:
 def test_a_cursor_rounds_what_it_was_asked_to() -> None:
     made = sqlite3.connect(":memory:").execute("SELECT 0.1 AS x, 0.1 AS y")
     assert read(made, input_schema=Schema.parse("x float, y double")).to_pylist() == [{"x": 0.10000000149011612, "y": 0.1}]
+
+
+def test_a_cursor_whose_rows_are_dicts() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = lambda cursor, row: dict(zip([one[0] for one in cursor.description], row))
+    assert read(connection.execute("SELECT 1 AS b, 'x' AS a")).to_pylist() == [{"b": 1, "a": "x"}]

@@ -228,3 +228,26 @@ def test_methods_that_python_makes_otherwise(cells: Any) -> None:
     class D(C): pass
     """
     assert cells("N = 1", made, "N = 2", "def use(c): return C().k, C[3], D.n, D().k") == (1, 3, 1, 1)
+
+
+def test_defaults_of_dataclasses_with_slots(cells: Any) -> None:
+    made = """
+    import dataclasses
+    @dataclasses.dataclass(slots=True, frozen=True)
+    class P:
+        a: int = 3
+        b: int = N
+        c: list = dataclasses.field(default_factory=list)
+    """
+    assert cells("N = 1", made, "N = 2; KEPT = P(5)", "def use(c): return P(), KEPT.a, P(a=1, b=2).b")[1:] == (5, 2)
+
+
+def test_class_variables_of_dataclasses(cells: Any) -> None:
+    made = """
+    import dataclasses, typing
+    @dataclasses.dataclass
+    class P:
+        a: int = 3
+        n: typing.ClassVar[int] = 1
+    """
+    assert cells(made, "P.n = 7", "def use(c): return P().a, P.n") == (3, 7)
