@@ -34,15 +34,15 @@ def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_ro
     return [np.diff(offsets_of(examples)).astype("<u4").data, data_of(examples).data]
 
 
-def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0) -> pa.RecordBatch:
+def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, rounding: bool = True) -> pa.RecordBatch:
     """The rows of an EXAMPLES or COLUMNS frame.
 
-    Args: first_row: number of its first row, for errors.
+    Args: first_row: number of its first row, for errors; rounding: as of `decode_columns`.
     Raises: ProtocolError: the frame is not what the protocol says; DataError: a row does not fit the schema.
     """
     try:
         if frame.kind == frames.COLUMNS:
-            return decode_columns(schema, frame.payload, first_row, frame.count)
+            return decode_columns(schema, frame.payload, first_row, frame.count, rounding)
         lengths = _lengths(frame)
     except frames.WireError as e:
         raise ProtocolError(f"a {frames.NAMES[frame.kind]} frame: {e}") from None

@@ -140,15 +140,20 @@ def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def decode_columns(
-    schema: Schema, payload: "bytes | bytearray", first_row: int = 0, rows: Optional[int] = None
+    schema: Schema,
+    payload: "bytes | bytearray",
+    first_row: int = 0,
+    rows: Optional[int] = None,
+    rounding: bool = True,
 ) -> pa.RecordBatch:
     """What `output_writer.write_batch` sent. Nothing of it is believed before it was looked at.
 
     Args:
-        schema: the output schema; payload: of one frame; first_row: number of its first row, for errors; rows: that it must have.
+        schema: the output schema; payload: of one frame; first_row: number of its first row, for errors; rows: that it must have; rounding: doubles
+            may become floats that are narrower, as somebody has asked for these.
     Raises: WireError: it is not laid out as `akrunner.wire.columns` says; DataError: a column's values do not fit its type.
     """
-    return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row)
+    return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row, rounding)
 
 
 def column_types(payload: "bytes | bytearray", rows: Optional[int] = None) -> Dict[str, Optional[pa.DataType]]:
@@ -174,9 +179,9 @@ def decode_some_columns(schema: Schema, payload: "bytes | bytearray | memoryview
         raise ProtocolError(f"an add rows frame: {e}") from None
 
 
-def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int) -> pa.RecordBatch:
+def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int, rounding: bool = True) -> pa.RecordBatch:
     rows, packed = unpacked
-    arrays = {header["name"]: _Column(header, buffers, rows) for header, buffers in packed}
+    arrays = {header["name"]: _Column(header, buffers, rows, rounding) for header, buffers in packed}
     columns = [arrays[field.name].as_type(field, first_row) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
@@ -184,9 +189,11 @@ def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int) -> pa.R
 class _Column:
     """One column as it came. Its header was checked; what stands in its offsets is checked here."""
 
-    def __init__(self, header: Mapping[str, Any], buffers: List[memoryview], rows: int) -> None:
+    def __init__(self, header: Mapping[str, Any], buffers: List[memoryview], rows: int, rounding: bool = True) -> None:
+        """Args: rounding: as of `decode_columns`."""
         self.header = header
         self.rows = rows
+        self.rounding = rounding
         self.shape: List[Optional[int]] = header["shape"]
         self.is_bytes: bool = header["dtype"] == "bytes"
         self.valid: Optional[NDArray[np.bool_]] = None
@@ -274,7 +281,7 @@ class _Column:
         if not _compatible(values.type, target):
             raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
         try:
-            return _cast(values, target)
+            cast = _cast(values, target)
         except pa.ArrowInvalid as e:
             if is_text(target):
                 raise self.error(self.row_of(self.culprit(values, target)), "is not UTF-8; declare it as varbinary") from None
@@ -285,6 +292,23 @@ class _Column:
                 ends = f"{-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}" if signed else f"0 to {2**bits - 1}"
                 raise self.error(self.row_of(at), f"does not fit {target}: {values[at].as_py()} is not within {ends}") from None
             raise self.error(self.row_of(at), f"does not fit {target}: {e}") from None
+        if not self.rounding:
+            self.check_kept(values, cast)
+        return cast
+
+    def check_kept(self, values: pa.Array, cast: pa.Array) -> None:
+        """Raises: DataError: a double has more digits than what it was cast to."""
+        if family_of(values.type) is not Family.REAL or family_of(cast.type) is not Family.REAL:
+            return
+        before = known_numbers_of(values)
+        after = known_numbers_of(cast).astype(before.dtype)
+        lost = np.flatnonzero((before != after) & ~np.isnan(before))
+        if len(lost):
+            at = int(lost[0])
+            raise self.error(
+                self.row_of(at),
+                f"is {values.type}, and does not fit {cast.type}: {before[at].item()!r} would be {after[at].item()!r}",
+            )
 
     def culprit(self, values: pa.Array, target: pa.DataType) -> int:
         """Position of the first value that cannot be cast."""

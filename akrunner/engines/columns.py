@@ -20,12 +20,13 @@ class OutputColumns:
     types: whose batch comes first is chance, and the result is to be none.
 
     Attributes:
-        schema: the columns; None: the job writes none, or no batch has come yet.
+        schema: the columns; None: the job writes none, or no batch has come yet; inferred: nobody has asked for their types, so that no value may
+            change for them.
     """
 
     def __init__(self, job: JobSpec) -> None:
         self.schema: Optional[Schema] = job.output_schema
-        self._inferred = self.schema is None and job.output_inferred
+        self.inferred = self.schema is None and job.output_inferred
         self._given = job.schema
         self._by: Optional[TaskSpec] = None
         self._looked_at: Set[Tuple[TaskSpec, int]] = set()
@@ -36,7 +37,7 @@ class OutputColumns:
         Raises: ProtocolError: the frame is not what the protocol says; DataError: it does not say what a column is, or says something else
             than another task.
         """
-        if self._inferred and (task, frame.kind) not in self._looked_at:
+        if self.inferred and (task, frame.kind) not in self._looked_at:
             schema = _inferred(codec.frame_types(frame))
             if self.schema is None:
                 self.schema, self._by = schema, task
@@ -47,7 +48,7 @@ class OutputColumns:
 
     def refused(self, why: str) -> str:
         """What a task did that wrote a row that does not fit. Args: why: of the error."""
-        if not self._inferred:
+        if not self.inferred:
             return f"wrote a row that output_schema= (--output-schema) refuses: {why}"
         if self.schema is None:
             return f"wrote rows, and there is no output_schema= (--output-schema): {why}"
@@ -59,7 +60,7 @@ class OutputColumns:
     @property
     def warnings(self) -> List[str]:
         """Times of the table that are whole numbers in what was written: nothing but their name says that they were times."""
-        if not self._inferred or self.schema is None:
+        if not self.inferred or self.schema is None:
             return []
         given = {field.name: field.type for field in self._given if _has_words(field.type)}
         numbers = [field.name for field in self.schema if field.name in given and pa.types.is_integer(field.type)]

@@ -85,7 +85,8 @@ class Receiver:
             schema = self._columns.of(event.task, event.frame)
             if schema is None:
                 return None
-            batch = codec.decode_frame(schema, event.frame, state.tasks[event.task].rows_out)
+            rows = state.tasks[event.task].rows_out
+            batch = codec.decode_frame(schema, event.frame, rows, rounding=not self._columns.inferred)
         except DataError as e:
             return self._refused_row(event.task, str(e))
         except ProtocolError as e:

@@ -6,6 +6,7 @@ What is looked for are columns of floats that hold something beyond 2^53; only o
 from __future__ import annotations
 
 import json
+import math
 import re
 from decimal import Decimal
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple
@@ -233,8 +234,18 @@ def _unsigned(kind: pa.DataType) -> pa.DataType:
 def _refuse(where: str, name: str, value: str, text: bool = True) -> NoReturn:
     """Raises: SourceError: a number does not fit the type of its column. Args: text: the column can be read as text, too."""
     shown = value if len(value) <= 40 else value[:40] + "..."
-    as_text = f"'{name} string' to keep it as it stands, or " if text else ""
-    raise SourceError(
-        f"source: {where}, column {name!r}: {shown} is too big for a 64-bit number of its column; give input_schema= (--input-schema) "
-        f"with {as_text}'{name} double' to have it rounded"
-    )
+    ways = [f"'{name} string' to keep it as it stands"] if text else []
+    if _is_beyond_doubles(value):
+        what, where_else = "any number of a column", "write it as a text into the file"
+    else:
+        what, where_else = "a 64-bit number of its column", ""
+        ways.append(f"'{name} double' to have it rounded")
+    advice = f"give input_schema= (--input-schema) with {', or '.join(ways)}" if ways else where_else
+    raise SourceError(f"source: {where}, column {name!r}: {shown} is too big for {what}; {advice}")
+
+
+def _is_beyond_doubles(value: str) -> bool:
+    try:
+        return math.isinf(float(value))
+    except ValueError:
+        return False

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
-from akrunner.io.values import typed
+from akrunner.io.values import of_numpy, typed
 from akrunner.schema import repeated
 
 _FETCHED = 8192
@@ -63,34 +63,31 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     if type(values.dtype).__name__ == "SparseDtype":
         values = np.asarray(values)
     with ours(SourceError, f"source: column {name!r} of the frame cannot become one of Arrow"):
-        array = typed(list(values), True) if values.dtype == object else pa.array(values, from_pandas=True)
+        array = typed(list(values), True) if values.dtype == object else of_numpy(values, True)
     array = pa.chunked_array([array]) if isinstance(array, pa.Array) else array
     kind = array.type
     if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
+        if str(kind.value_type).startswith("extension<pandas."):
+            raise SourceError(
+                f"source: column {name!r} of the frame has categories of {values.dtype.categories.dtype}, a type of pandas' own; give the frame with "
+                f"frame[{name!r}].astype(str) in its place, or frame[{name!r}].cat.codes"
+            )
         return array.cast(kind.value_type)
     return array
 
 
-def from_frames(first: Any, frames: Iterator[Any]) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """(schema, batches) of an iterable of pandas frames, of which `first` was drawn (`pandas.read_csv(chunksize=...)`).
-
-    Raises, when a later one comes: SourceError: it has other columns, or a type that cannot become the first's.
-    """
-    table = from_pandas(first)
-    schema = table.schema
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from table.to_batches()
-        for number, frame in enumerate(frames, 1):
-            more = from_pandas(frame)
-            if more.schema != schema:
-                with ours(
-                    SourceError, f"source: frame {number} of the iterable is not as the first ({columns_in_words(schema)})"
-                ):
-                    more = more.cast(schema)
-            yield from more.to_batches()
-
-    return schema, batches()
+def check_polars(frame: Any) -> None:
+    """Raises: SourceError: a column of a polars frame has a type that Arrow lacks."""
+    for name, dtype in zip(frame.columns, frame.dtypes):
+        if str(dtype) == "Object":
+            raise SourceError(
+                f"source: column {name!r} of the polars frame has the type Object, which no other program can read; cast it"
+            )
+        if "Int128" in str(dtype):
+            raise SourceError(
+                f"source: column {name!r} of the polars frame has the type {dtype}, which Arrow has not; cast it: "
+                f"frame.with_columns(pl.col({name!r}).cast(...)), to pl.Int64, pl.Float64 or pl.String"
+            )
 
 
 def to_pandas(table: pa.Table) -> Any:
@@ -133,7 +130,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
     """A structured array. Raises: SourceError: one without names."""
     if array.dtype.names is None:
         raise SourceError("source: a numpy array has no names for its columns; give a dict: {'x': array}, or columns of it")
-    return from_dict({name: np.ascontiguousarray(array[name]) for name in array.dtype.names})
+    return from_dict({name: array[name].copy() for name in array.dtype.names})
 
 
 def _array(values: Any) -> Any:
@@ -146,8 +143,8 @@ def _array(values: Any) -> Any:
         if str(getattr(values, "dtype", "")) == "object" and not isinstance(values, np.ma.MaskedArray):
             # NaN is a null in pandas
             return typed(list(values), not isinstance(values, np.ndarray))
-        return pa.array(values)
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return of_numpy(values) if hasattr(values, "dtype") else pa.array(values)
+    flat = of_numpy(values.reshape(-1))
     width = int(np.prod(values.shape[1:]))
     listed = pa.FixedSizeListArray.from_arrays(flat, width)
     if values.ndim == 2:
@@ -172,8 +169,11 @@ def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[S
         raise SourceError(
             f"source: two columns of the query have one name ({', '.join(names)}); name them apart (SELECT ... AS ...)"
         )
-    rows = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
+    rows: Iterator[Any] = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
     head = list(itertools.islice(rows, INFER_ROWS))
+    if head and isinstance(head[0], Mapping):
+        # as a row_factory makes them
+        head, rows = [[row[name] for name in names] for row in head], map(lambda row: [row[name] for name in names], rows)
     return names, itertools.chain(head, rows), head
 
 

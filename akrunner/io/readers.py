@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from akrunner.arrays import decoded
-from akrunner.column_types import Family, family_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
+from akrunner.io.casts import unchanged
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
-from akrunner.schema import Schema, is_list, is_text
-
-#: kinds of values, in words
-_KINDS: Dict[Optional[Family], str] = {
-    Family.TRUTH: "truths",
-    **dict.fromkeys((Family.WHOLE, Family.REAL, Family.DECIMAL), "numbers"),
-    **dict.fromkeys((Family.MOMENT, Family.DATE), "moments"),
-    Family.TIME_OF_DAY: "times of day",
-    Family.SPAN: "spans of time",
-    Family.OCTETS: "bytes",
-}
+from akrunner.schema import Schema
 
 
 def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Optional[Sequence[str]] = None) -> TableSource:
@@ -173,47 +161,12 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
     if column.type == field.type:
         return column
     try:
-        return _kept_as(column, field.type)
+        return unchanged(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise SourceError(
             f"source: column {field.name!r} of {path} is {column.type}, and cannot become {field.type}, as in the first file: {e}; "
             f"input_schema= (--input-schema) says which type it is to have"
         ) from None
-
-
-def _kept_as(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in another type, each of them what it was. (Arrow rounds a double, makes a truth of 7 and a moment of a number without a word.)
-
-    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError: a value would be another one.
-    """
-    cast = column.cast(kind)
-    if pa.types.is_null(column.type):
-        return cast
-    given, made = decoded(column), decoded(cast)
-    while is_list(given.type) and is_list(made.type):
-        given, made = pc.list_flatten(given), pc.list_flatten(made)
-    if not (_of_kind(given.type) == _of_kind(made.type) or is_text(given.type) or is_text(made.type)):
-        raise pa.ArrowInvalid(f"{_of_kind(given.type)} are no {_of_kind(made.type)}")
-    zones = [getattr(one.type, "tz", None) is None for one in (given, made)]
-    if pa.types.is_timestamp(given.type) and pa.types.is_timestamp(made.type) and zones[0] != zones[1]:
-        raise pa.ArrowInvalid("one has a time zone, the other has none")
-    back = made.cast(given.type)
-    if pa.types.is_nested(given.type):
-        if not back.equals(given):
-            raise pa.ArrowInvalid("a value in it would be another one")
-        return cast
-    same = pc.equal(back, given)
-    if pa.types.is_floating(given.type):
-        same = pc.or_kleene(same, pc.and_(pc.is_nan(back), pc.is_nan(given)))
-    row = pc.index(same, pa.scalar(False)).as_py()
-    if row >= 0:
-        raise pa.ArrowInvalid(f"{given[row].as_py()!r} would be {made[row].as_py()!r}")
-    return cast
-
-
-def _of_kind(data_type: pa.DataType) -> str:
-    """What values of a type are: only what is of one kind becomes the other by itself."""
-    return "structs" if pa.types.is_struct(data_type) else _KINDS.get(family_of(data_type), str(data_type))
 
 
 def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:

@@ -10,16 +10,15 @@ from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optiona
 import numpy as np
 import pyarrow as pa
 
-from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, frames, packed, paths, readers, systems
+from akrunner.io.casts import asked
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
-from akrunner.io.values import kept
-from akrunner.schema import Schema, nearest, plain, to_floats
+from akrunner.schema import Schema, nearest, plain
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -42,7 +41,7 @@ def open_source(
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table, RecordBatch, RecordBatchReader or
             Dataset, a pandas or polars frame, a DuckDB relation, anything with `__arrow_c_stream__`, a dict of arrays, an
-            iterable of rows (dicts, or tuples with `input_schema`) or of RecordBatches.
+            iterable of rows (dicts, named tuples, dataclasses, or tuples with `input_schema`) or of RecordBatches.
         read_examples: how a TFRecord stream becomes batches.
         input_schema: columns to take and their types; needed for TFRecord and rows that are tuples.
         input_format: of files whose names do not tell.
@@ -110,8 +109,8 @@ def _open(
         return _open(frames.from_pandas(source), read_examples, schema, None)
     if _module(source) == "polars" and hasattr(source, "collect"):
         source = source.collect()
-    if _module(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
-        raise SourceError("source: a column of the polars frame has the type Object, which no other program can read; cast it")
+    if _module(source) == "polars" and hasattr(source, "dtypes"):
+        frames.check_polars(source)
     if type(source).__name__ == "DuckDBPyRelation":
         interrupt = interrupting(source)
         reader = heard(lambda: duckdb_reader(source), interrupt)
@@ -187,7 +186,7 @@ def _plain(table: TableSource) -> TableSource:
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         for batch in table.batches():
-            columns = [_cast_column(batch.column(field.name), field, rows, "source") for field in schema]
+            columns = [asked(batch.column(field.name), field, rows, "source") for field in schema]
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -211,41 +210,11 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
     def cast() -> Iterator[pa.RecordBatch]:
         rows = 0
         for batch in table.batches():
-            columns = [_cast_column(batch.column(field.name), field, rows) for field in target]
+            columns = [asked(batch.column(field.name), field, rows) for field in target]
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
     return dataclasses.replace(table, schema=target, open=cast, files=None)
-
-
-def _cast_column(column: pa.Array, field: pa.Field, first: int, parameter: str = "input_schema") -> pa.Array:
-    """Args: first: number of its first row, for errors. Raises: SourceError."""
-    try:
-        cast = _as_type(column, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        low, high = 0, len(column) - 1
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                _as_type(column[low : middle + 1], field.type)
-                low = middle + 1
-            except pa.ArrowException:
-                high = middle
-        raise SourceError(
-            f"{parameter}: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
-        ) from None
-    if not field.nullable and cast.null_count:
-        row = first + int(np.flatnonzero(truths_of(cast.is_null()))[0])
-        raise SourceError(f"{parameter}: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
-    return cast
-
-
-def _as_type(column: pa.Array, target: pa.DataType) -> pa.Array:
-    if column.type == target:
-        return column
-    if pa.types.is_floating(column.type) and pa.types.is_floating(target):
-        return to_floats(column, target)
-    return kept(column, column.cast(target))
 
 
 def _is_path_list(source: Any) -> bool:

@@ -8,21 +8,26 @@ from __future__ import annotations
 import itertools
 import math
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from types import NoneType
-from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded
-from akrunner.column_types import TIMES, Family, family_of
-from akrunner.io import exact
-from akrunner.schema import is_list, is_text, to_array
+from akrunner.column_types import NUMBERS, TIMES, Family, family_of
+from akrunner.io.casts import kept, unchanged
+from akrunner.schema import is_list, to_array
 
 #: values of which pyarrow makes what they are, whichever of them are together
 _PLAIN = {int, float, str, bytes, bool, NoneType}
 _NULLS = ("NaTType", "NAType")
+_FLOATS = (float, np.floating)
+#: of columns of these alone, nothing is pandas' null
+_SURE = {int, str, bytes, NoneType}
+#: characters of numpy's texts that are looked at together
+_LOOKED_AT = 1 << 22
 _TIMES = {"dates", "datetimes", "times of day", "timedeltas", "values of numpy.datetime64"}
 
 
@@ -34,12 +39,36 @@ class Unfit(ValueError):
         self.row, self.what = row, what
 
 
+def of_numpy(values: Any, nulls: bool = False) -> Any:
+    """An array of numpy's, or a series of pandas' over one, of one dimension; texts and byte strings are what numpy's own items are: Arrow by itself ends
+    each at its first NUL. Args: nulls: as of `typed`. Raises: as `typed`."""
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "SU":
+        plain = np.asarray(values)
+        if _has_inner_nul(plain):
+            values = (values if isinstance(values, np.ma.MaskedArray) else plain).astype(object)
+    return pa.array(values, from_pandas=nulls)
+
+
+def _has_inner_nul(values: "np.ndarray[Any, Any]") -> bool:
+    """Whether a NUL stands in a text before something else; those at the end are what numpy fills it up with."""
+    unit = np.dtype(np.uint8 if values.dtype.kind == "S" else np.uint32)
+    width = values.dtype.itemsize // unit.itemsize
+    if width < 2:
+        return False
+    rows = max(1, _LOOKED_AT // width)
+    for start in range(0, len(values), rows):
+        empty = np.ascontiguousarray(values[start : start + rows]).view(unit).reshape(-1, width) == 0
+        if (empty[:, :-1] & ~empty[:, 1:]).any():
+            return True
+    return False
+
+
 def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
     """The values as an array of a type that holds all of them. Args: nulls: NaN is one, as in pandas.
 
     Raises: pa.ArrowException, TypeError, ValueError, OverflowError: there is none.
     """
-    kinds = set(map(type, values))
+    values, kinds = _without_nulls(values)
     if kinds <= _PLAIN:
         return pa.array(values, from_pandas=nulls)
     if _families(kinds) & _TIMES:
@@ -49,8 +78,15 @@ def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
     return array if kind == array.type else as_type(values, kind)
 
 
-def as_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The values as an array of this type. Raises: as `typed`: one does not fit, or would lose a part of itself."""
+def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> pa.Array:
+    """The values as an array of this type. Args: rounding: doubles may become floats that are narrower.
+
+    Raises: as `typed`: one does not fit, or would lose a part of itself.
+    """
+    values, _ = _without_nulls(values, kind)
+    if not rounding and _has_narrow_floats(kind) and not _are_narrow(values):
+        natural = typed(values)
+        return natural if natural.type == kind else unchanged(natural, kind)
     if is_list(kind) or pa.types.is_struct(kind):
         array = to_array(values, kind)
         (_check_struct if pa.types.is_struct(kind) else _check_list)(values, kind, array)
@@ -72,23 +108,38 @@ def as_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values).cast(kind)
 
 
-def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
-    """What was cast. Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
-    result = cast
-    while is_list(given.type) and is_list(cast.type):
-        given, cast = pc.list_flatten(given), pc.list_flatten(cast)
-    row = None
-    if pa.types.is_signed_integer(cast.type) and is_text(given.type):
-        row = exact.first_wrapped(decoded(given), cast)
-    elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
-        row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
-    elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
-        row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
-    if row is not None and row >= 0:
-        raise pa.ArrowInvalid(
-            f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
-        )
-    return result
+def _without_nulls(values: Sequence[Any], kind: Optional[pa.DataType] = None) -> Tuple[Sequence[Any], Set[type]]:
+    """(values, their types) with None for pandas' nulls, as dicts of its rows have them: NA, NaT, and NaN where no number can be. Args: kind: of the column, None: it
+    is not known."""
+    kinds = set(map(type, values))
+    if kinds <= _SURE:
+        return values, kinds
+    named = any(one.__name__ in _NULLS for one in kinds)
+    others = [one for one in kinds if one is not NoneType and one.__name__ not in _NULLS and not issubclass(one, _FLOATS)]
+    if kind is not None:
+        numbers = family_of(kind) in NUMBERS and not pa.types.is_boolean(kind)
+    else:
+        numbers = not others or any(issubclass(one, (int, np.integer, Decimal)) and one is not bool for one in others)
+    nans = not numbers and any(issubclass(one, _FLOATS) for one in kinds)
+    # what is a number is somebody's mistake, of which the error is to speak
+    nans = nans and all(value != value for value in values if isinstance(value, _FLOATS))
+    if not named and not nans:
+        return values, kinds
+    values = [None if type(one).__name__ in _NULLS or (nans and isinstance(one, _FLOATS)) else one for one in values]
+    return values, set(map(type, values))
+
+
+def _has_narrow_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_narrow_floats(field.type) for field in kind)
+    return _has_narrow_floats(kind.value_type) if is_list(kind) else pa.types.is_float32(kind) or pa.types.is_float16(kind)
+
+
+def _are_narrow(values: Sequence[Any]) -> bool:
+    """Whether they are numpy's floats of single precision, or arrays of these, as those of a column often are."""
+    if set(map(type, values)) <= {np.float32, NoneType}:
+        return True
+    return all(value is None or (isinstance(value, np.ndarray) and value.dtype == np.float32) for value in values)
 
 
 def zoned(values: Sequence[Any], kind: pa.DataType) -> Optional[bool]:
@@ -156,7 +207,21 @@ def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
         _refuse_zones(values)
     if family == "timedeltas" and not any(issubclass(kind, np.timedelta64) for kind in kinds):
         return _fine(values, kinds, pa.duration("us"), pa.duration("ns"))
-    return pa.array(values)
+    return _of_datetime64(values) if family.endswith("numpy.datetime64") else pa.array(values)
+
+
+def _of_datetime64(values: Sequence[Any]) -> pa.Array:
+    """numpy's datetimes of any units, in the finest of theirs; what has no time of day is a date. Raises: Unfit: one does not fit it."""
+    made = np.array([np.datetime64("NaT") if value is None else value for value in values], "datetime64")
+    unit = np.datetime_data(made.dtype)[0]
+    known = {"generic": "us", "Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}
+    exact = made.astype(f"datetime64[{known.get(unit, unit)}]")
+    for row, value in enumerate(values):
+        if value is not None and not np.isnat(value) and exact[row].astype(value.dtype) != value:
+            raise Unfit(
+                row, f"{value} does not fit {np.datetime_data(exact.dtype)[0]}, which other values of the column are in"
+            )
+    return pa.array(exact)
 
 
 def _moments(values: Sequence[Any], kinds: Set[type]) -> pa.Array:

@@ -12,6 +12,8 @@ import types
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Set
 
+from akrunner.launch.live import in_place
+
 #: decorators that do not look at annotations
 _BLIND = {
     "abstractmethod",
@@ -135,15 +137,5 @@ def _names(text: str) -> Set[str]:
 
 def quoted(text: str, nodes: List[ast.expr], again: bool = False) -> str:
     """A text in which these expressions are texts, each line where it was. Args: again: also those that are texts already."""
-    lines = text.encode().split(b"\n")
-    for node in sorted(nodes, key=lambda one: (one.lineno, one.col_offset), reverse=True):
-        if isinstance(node, ast.Constant) and not (again and isinstance(node.value, str)):
-            continue
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
-        said = repr(ast.unparse(node)).encode()
-        if first == last:
-            lines[first] = head + said + tail
-        else:
-            lines[first : last + 1] = [head + b"(" + said, *[b""] * (last - first - 1), b")" + tail]
-    return b"\n".join(lines).decode()
+    chosen = [one for one in nodes if not isinstance(one, ast.Constant) or (again and isinstance(one.value, str))]
+    return in_place(text, {one: repr(ast.unparse(one)) for one in chosen})

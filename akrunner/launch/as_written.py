@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import builtins
+import collections
 import functools
 import importlib.machinery
 import inspect
 import os
 import sys
 import types
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Set
 
-from akrunner.checks import shown
 from akrunner.errors import ScriptError
 from akrunner.launch.literals import INSTEAD
 
 #: where nothing is known; None may be a value
 NOTHING = object()
+#: what decorators make of a method, and Python itself of those of some names
+_MADE_BY: Dict[str, Any] = {
+    "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
+    "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
+}  # fmt: skip
 
 
 def bound(node: Any, alias: ast.alias) -> str:
@@ -80,8 +86,11 @@ def same_code(one: Any, other: Any) -> bool:
     )
 
 
-def check(thing: Any, text: str, known: Dict[str, Any]) -> None:
-    """Raises: ScriptError: a function or a class has something by now that its source, which is all that goes to the tasks, does not say."""
+def check(thing: Any, text: str, first: int) -> None:
+    """Args: text: its source; first: the line of its file that this begins at, 0: nobody knows.
+
+    Raises: ScriptError: a function or a class has something by now that its source, which is all that goes to the tasks, does not say.
+    """
     body = ast.parse(text).body
     if len(body) != 1:
         return
@@ -92,66 +101,90 @@ def check(thing: Any, text: str, known: Dict[str, Any]) -> None:
                 raise ScriptError(
                     f"script: {thing.__name__}.{name} was set behind the definition of {thing.__name__}(), whose source alone goes to the tasks; {INSTEAD}"
                 )
-        _check_defaults(thing, whole, known)
     elif (
         isinstance(whole, ast.ClassDef)
         and inspect.isclass(thing)
-        and not whole.decorator_list
-        and type(thing) is type
+        and (not whole.decorator_list or (len(whole.decorator_list) == 1 and "__dataclass_fields__" in vars(thing)))
+        and type(thing) in (type, abc.ABCMeta)
         and not issubclass(thing, tuple)
     ):
-        _check_class(thing, whole, known)
+        _check_class(thing, whole, first)
 
 
-def _check_defaults(function: types.FunctionType, whole: ast.FunctionDef, known: Dict[str, Any]) -> None:
-    arguments = [*whole.args.posonlyargs, *whole.args.args]
-    given = list(zip(arguments[len(arguments) - len(whole.args.defaults) :], whole.args.defaults, function.__defaults__ or ()))
-    for argument, default in zip(whole.args.kwonlyargs, whole.args.kw_defaults):
-        if default is not None and argument.arg in (function.__kwdefaults__ or {}):
-            given.append((argument, default, (function.__kwdefaults__ or {})[argument.arg]))
-    for argument, default, value in given:
-        now = value_of(default, known)
-        if now is not NOTHING and now is not value and (type(now) is not type(value) or repr(now) != repr(value)):
-            raise ScriptError(
-                f"script: the default {argument.arg}={ast.unparse(default)} of {function.__name__}() was {shown(value)} when it was defined, and would be "
-                f"{shown(now)} in the tasks; define {function.__name__}() again, or hand the value over in user_params="
-            )
+def mangled(name: str, kind: type) -> str:
+    """A name that stands in a class, as Python keeps it."""
+    own = kind.__name__.lstrip("_")
+    return f"_{own}{name}" if name.startswith("__") and not name.endswith("__") and own else name
 
 
-def _check_class(kind: type, whole: ast.ClassDef, known: Dict[str, Any]) -> None:
-    said: Dict[str, Any] = {}
+def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
+    said: Set[str] = set()
+    deleted: Set[str] = set()
     for node in ast.walk(whole):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            said.setdefault(node.name, None)
+            said.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            said.setdefault(node.id, None)
+            said.add(node.id)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            deleted.add(node.id)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            said.update({bound(node, alias): None for alias in node.names})
-    for node in whole.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            said[node.targets[0].id] = node.value
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            said[node.target.id] = node.value
-    methods = [node.name for node in whole.body if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+            said.update(bound(node, alias) for alias in node.names)
     hooked = any("__init_subclass__" in vars(base) for base in kind.__mro__[1:-1])
+    fields = vars(kind).get("__dataclass_fields__", {})
     for name, value in vars(kind).items():
-        if (name.startswith("__") and name.endswith("__")) or name.startswith("_abc_") or (name not in said and hooked):
+        ours = not (name.startswith("__") and name.endswith("__")) and not name.startswith("_abc_")
+        # what has two underscores was mangled, and __slots__ makes members
+        known = name in said or "__" in name or isinstance(value, types.MemberDescriptorType)
+        if ours and not known and not hooked:
+            raise _set_behind(kind, name)
+    for name in _replaced(kind, whole, first):
+        raise _set_behind(kind, name)
+    for node in whole.body:
+        if isinstance(node, ast.AnnAssign) and node.value is None:
             continue
-        if isinstance(value, types.MemberDescriptorType):
-            # of __slots__
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names = (
+            [node.name]
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            else [one.id for one in targets if isinstance(one, ast.Name)]
+        )
+        for name in names:
+            if mangled(name, kind) not in vars(kind) and name not in deleted and name not in fields and not hooked:
+                raise ScriptError(
+                    f"script: {kind.__name__}.{name} was deleted behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"
+                )
+
+
+def _set_behind(kind: type, name: str) -> ScriptError:
+    return ScriptError(
+        f"script: {kind.__name__}.{name} was set behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"
+    )
+
+
+def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
+    """The methods, properties and such that are no longer what stands in the class. Args: first: as of `check`."""
+    nodes = [one for one in whole.body if isinstance(one, ast.FunctionDef)]
+    names = [node.name for node in nodes]
+    codes = []
+    for node in nodes:
+        made: Any = _MADE_BY.get(node.name, types.FunctionType)
+        if node.decorator_list:
+            (decorator, *more) = node.decorator_list
+            made = _MADE_BY.get(decorator.id) if isinstance(decorator, ast.Name) and not more else None
+        value = vars(kind).get(mangled(node.name, kind), NOTHING)
+        # of several definitions by one name, the class has the last; what other decorators make nobody knows
+        if names.count(node.name) > 1 or made is None or value is NOTHING:
             continue
-        now = value_of(said[name], known) if said.get(name) is not None else NOTHING
-        other = now is not NOTHING and (type(now) is not type(value) or repr(now) != repr(value))
-        replaced = name in methods and (not isinstance(value, types.FunctionType) or value.__code__.co_name != name)
-        if other and any(isinstance(node, ast.Name) for node in ast.walk(said[name])):
-            raise ScriptError(
-                f"script: {kind.__name__}.{name} = {ast.unparse(said[name])} was {shown(value)} when {kind.__name__} was defined, and would be {shown(now)} in the "
-                f"tasks; define {kind.__name__} again, or hand the value over in user_params="
-            )
-        if (name not in said and not (name.startswith("_") and "__" in name)) or other or replaced:
-            raise ScriptError(
-                f"script: {kind.__name__}.{name} was set behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"
-            )
+        code = getattr(getattr(value, "fget", getattr(value, "__func__", value)), "__code__", None)
+        if type(value) is not made or code is None or code.co_name != node.name:
+            yield node.name
+        else:
+            line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            codes.append((node.name, code.co_filename, code.co_firstlineno - line))
+    places = collections.Counter((file, at) for _, file, at in codes)
+    for name, file, at in codes:
+        if (first and at != first - 1) or (file, at) != places.most_common(1)[0][0]:
+            yield name
 
 
 def value_of(node: ast.expr, known: Dict[str, Any]) -> Any:

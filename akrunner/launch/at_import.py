@@ -75,6 +75,9 @@ def check(thing: Any, value: Any, text: str, known: Dict[str, Any], sources: Lis
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         _check_bases(thing, whole, known)
     run = [one for node in _run_at_once(whole) for one in _ran(node, known, set())]
+    if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
+        hooks = [vars(base)["__init_subclass__"] for base in thing.__mro__[1:-1] if "__init_subclass__" in vars(base)]
+        run += [one for hook in hooks for one in _called(getattr(hook, "__func__", hook), 0, set())]
     changed = sorted({name for one in run for name in _changed(one)})
     if changed:
         raise ScriptError(

@@ -31,13 +31,15 @@ from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
-from akrunner.launch import as_written, at_import, cache
+from akrunner.launch import as_written, at_import, cache, live
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.literals import Line, Unwritten, Values
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
+#: begins the names of values that stand in place of expressions
+_LIVE = "_akrunner_of_"
 _FUTURE = "from __future__ import annotations"
 
 
@@ -63,9 +65,19 @@ class _Found:
     pieces: List[_Piece] = field(default_factory=list)
     names: Dict[str, Any] = field(default_factory=dict)
     values: Values = field(init=False)
+    begun: List[Any] = field(default_factory=list)
+    held: List[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.values = Values(lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function))
+
+    def copied(self) -> Tuple[List[str], List[_Piece], Dict[str, Any], Values]:
+        """What is known so far, to go back to."""
+        return copy.copy(self.lines), copy.copy(self.pieces), copy.copy(self.names), copy.copy(self.values)
+
+    def restore(self, before: Tuple[List[str], List[_Piece], Dict[str, Any], Values]) -> None:
+        """Go back to what was known before."""
+        self.lines, self.pieces, self.names, self.values = before
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,11 @@ def _behind(pieces: List[_Piece], late: List[Line]) -> List[List[str]]:
         # a value may also need one that stands before it
         at = max(at, *(i for i, piece in enumerate(pieces) if piece.name in line.needs))
         found[at].append(line.text)
+        name = line.text.partition(" = ")[0]
+        if name.startswith(_LIVE) and any(re.search(rf"\b{name}\b", piece.text) for piece in pieces[: at + 1]):
+            raise ScriptError(
+                f"script: {name[len(_LIVE) :].rpartition('_')[0]} has a value in its definition that needs what is defined behind it; {at_import.INSTEAD}"
+            )
     return found
 
 
@@ -207,10 +224,17 @@ def _stands_alone(text: str) -> bool:
 def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
     errors."""
+    for base in thing.__mro__[1:] if isinstance(thing, type) else ():
+        if base in found.begun:
+            found.held.append(base)
+            raise ScriptError(
+                f"script: {base.__name__} holds {thing.__name__}, which is made from it, so that neither can be defined first; {at_import.INSTEAD}"
+            )
     piece = _piece(thing, user)
     known = known_to(thing)
     around = texts_around(thing)
-    as_written.check(thing, piece.text, known)
+    as_written.check(thing, piece.text, piece.first if piece.file else 0)
+    _write_live(thing, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
@@ -224,13 +248,32 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     found.pieces.append(piece)
 
 
+def _write_live(thing: Any, piece: _Piece, known: Dict[str, Any], found: _Found, user: str) -> None:
+    """Put values in place of defaults and class attributes that may come to something else in the tasks. Raises: ScriptError: one cannot be written down."""
+    words: Dict[ast.expr, str] = {}
+    found.begun.append(thing)
+    for number, one in enumerate(live.values_of(thing, piece.text, known)):
+        name = f"{_LIVE}{thing.__name__}_{number}"
+        before = found.copied()
+        try:
+            found.values.add(name, one.value, user, one.name)
+        except ScriptError:
+            found.restore(before)
+            if one.settled or thing in found.held or not live.is_made_anew(one.value, thing):
+                raise
+        else:
+            words[one.node] = name
+    found.begun.remove(thing)
+    piece.text = live.in_place(piece.text, words)
+
+
 def _may_need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     """As `_need`, but for what only annotations that are texts name: without what cannot go, they are texts still."""
-    before = copy.copy(found.lines), copy.copy(found.pieces), copy.copy(found.names), copy.copy(found.values)
+    before = found.copied()
     try:
         _need(name, value, of, found, user)
     except ScriptError:
-        found.lines, found.pieces, found.names, found.values = before
+        found.restore(before)
 
 
 def _piece(thing: Any, user: str) -> _Piece:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -33,6 +34,7 @@ from akrunner.errors import ScriptError
 
 #: characters of a value that is written down
 _LONGEST = 100_000
+_OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
 )
@@ -63,7 +65,7 @@ class Values:
         """Args: by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
         self._refer, self._by_call = refer, by_call
-        self._named: List[Tuple[str, Any, str]] = []
+        self._named: List[Tuple[str, Any, str, str]] = []
         self._times: Dict[int, int] = {}
         self._names: Dict[int, str] = {}
         self._open: Set[int] = set()
@@ -75,10 +77,13 @@ class Values:
         # an id is an object's only while there is one
         self._kept: List[Any] = []
 
-    def add(self, name: str, value: Any, user: str) -> None:
-        """A value by a name. Args: user: the function that uses it, for errors. Raises: ScriptError: it cannot be written down; it names what of it."""
-        self._checked(name, value, user)
-        self._named.append((name, value, user))
+    def add(self, name: str, value: Any, user: str, shown: str = "") -> None:
+        """A value by a name. Args: user: the function that uses it, for errors; shown: what it is called there, "": its name.
+
+        Raises: ScriptError: it cannot be written down; it names what of it.
+        """
+        self._checked(shown or name, value, user)
+        self._named.append((name, value, user, shown or name))
 
     def __copy__(self) -> "Values":
         """What is known so far, to go back to."""
@@ -90,13 +95,13 @@ class Values:
     def lines(self) -> List[Line]:
         """All of them. Raises: ScriptError."""
         self._writing = True
-        for name, value, user in self._named:
+        for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
                 self._lines.append(Line(f"{name} = {own}", self._needed_by[own]))
                 continue
             self._needs = set()
-            text = self._checked(name, value, user)
+            text = self._checked(shown, value, user)
             self._write(name, text, value)
         return self._lines
 
@@ -169,6 +174,10 @@ class Values:
             return f"__import__('numpy').dtype({value.str!r})"
         if kind.__name__ == "DType" and kind.__module__.startswith("tensorflow."):
             return f"__import__('tensorflow').dtypes.as_dtype({value.name!r})"
+        if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _OF_PANDAS:
+            return _of_pandas(self, name, value)
+        if _is_record(value):
+            return _record(self, name, value)
         if self._by_call(value):
             return _class_by_call(self, name, value)
         if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
@@ -211,10 +220,40 @@ class Values:
 
 def _is_one(value: Any) -> bool:
     """Whether it matters that it is the same object everywhere."""
-    return isinstance(
+    return _is_record(value) or isinstance(
         value,
         (list, dict, set, bytearray, collections.deque, np.ndarray, functools.partial, types.SimpleNamespace, typing.TypeVar),
     )
+
+
+def _is_record(value: Any) -> bool:
+    """Whether it is an instance of a dataclass that is no more than its attributes."""
+    kind = type(value)
+    own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+    plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__
+    # a frozen one with slots has two of them made by dataclass itself
+    return plain and not any(name in vars(one) for name in own for one in kind.__mro__[:-1] if "__slots__" not in vars(one))
+
+
+def _record(values: Values, name: str, value: Any) -> str:
+    """An instance of a dataclass, with what it holds; its __init__ does not run again."""
+    slots = [one.name for one in dataclasses.fields(value) if hasattr(value, one.name)]
+    held = {**{one: getattr(value, one) for one in slots}, **getattr(value, "__dict__", {})}
+    inside = ", ".join(f"({own!r}, {values.part(f'{name}.{own}', one)})" for own, one in held.items())
+    made = f"object.__new__({values.reference(name, type(value))})"
+    return f"(lambda made, held: [made, [object.__setattr__(made, *one) for one in held]][0])({made}, [{inside}])"
+
+
+def _of_pandas(values: Values, name: str, value: Any) -> str:
+    pandas, kind = "__import__('pandas')", type(value).__name__
+    if kind in ("NaTType", "NAType"):
+        return f"{pandas}.{kind[:-4]}"
+    if kind == "Timedelta":
+        return f"{pandas}.Timedelta({value.value}, 'ns')"
+    if value.tzinfo is None:
+        return f"{pandas}.Timestamp({value.isoformat()!r})"
+    utc = value.tz_convert("UTC").tz_localize(None).isoformat()
+    return f"{pandas}.Timestamp({utc!r}).tz_localize('UTC').tz_convert({values.part(f'{name}.tz', value.tzinfo)})"
 
 
 def _class_by_call(values: Values, name: str, kind: Any) -> str:
@@ -232,7 +271,7 @@ def _class_by_call(values: Values, name: str, kind: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    kind = type(value).__name__
+    kind = "lambda" if getattr(value, "__name__", "") == "<lambda>" else type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 

@@ -288,6 +288,9 @@ def _refilled(values: Any) -> NDArray[Any]:
 def _unmasked(name: str, mask: NDArray[Any]) -> NDArray[Any]:
     """[rows] whether a row of a masked array is there."""
     flat = mask.reshape(len(mask), int(np.prod(mask.shape[1:], dtype=np.int64)))
+    if not flat.shape[1]:
+        # lists of no values: there is none to mask
+        return np.ones(len(mask), bool)
     if (flat.any(axis=1) != flat.all(axis=1)).any():
         raise _null_inside(name)
     valid: NDArray[Any] = ~flat.any(axis=1)

@@ -618,3 +618,8 @@ def test_what_is_said_of_times_helps(values: Any, words: str) -> None:
 def test_limits_of_whole_numbers_are_those_of_the_type() -> None:
     with pytest.raises(DataError, match="row 0: column 'x' does not fit uint64: -1 is not within 0 to 18446744073709551615"):
         _made(pa.uint64(), [-1])
+
+
+def test_lists_of_no_values_have_none_that_is_masked() -> None:
+    empty = np.ma.masked_array(np.zeros((2, 0), np.int8), np.zeros((2, 0), bool))
+    assert written(empty, "array<tinyint>").to_pylist() == [[], []]

@@ -143,6 +143,34 @@ def test_the_first_batches_of_tasks_must_agree(second: frames.Frame, words: str)
     assert wanted.of(CHIEF, second) is wanted.schema
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (np.float32([0.5]), [0.1]),
+        (np.float16([0.5]), np.array([[0.1]])),
+        (np.float32([[0.5, 1]]), [[0.25, 0.1]]),
+        (np.array([[np.float32(0.5)]], object), np.array([[0.1]])),
+    ],
+)
+def test_a_double_loses_no_digits_to_a_first_batch_of_floats(first: Any, later: Any) -> None:
+    schema = columns().of(CHIEF, written(y=first))
+    assert schema is not None
+    assert codec.decode_frame(schema, written(y=first), rounding=False).num_rows == 1
+    words = "row 5: column 'y' is double, and does not fit float: 0.1 would be 0.10000000149011612"
+    with pytest.raises(DataError, match=words):
+        codec.decode_frame(schema, written(y=later), 5, rounding=False)
+    # whoever has asked for floats has asked for what they hold
+    assert codec.decode_frame(schema, written(y=later)).num_rows == 1
+
+
+def test_doubles_that_floats_hold_are_kept_beside_them() -> None:
+    schema = columns().of(CHIEF, written(y=np.float32([0.5])))
+    assert schema is not None
+    batch = codec.decode_frame(schema, written(y=[0.25, float("nan"), float("inf")]), rounding=False)
+    assert str(batch.column(0).to_pylist()) == "[0.25, nan, inf]"
+    assert codec.decode_frame(schema, written(y=np.array([None, 0.25])), rounding=False).column(0).to_pylist() == [None, 0.25]
+
+
 def test_a_declared_schema_stays() -> None:
     schema = Schema.parse("p double")
     assert columns(schema).of(CHIEF, written(p=[1])) is schema

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import io
 import sqlite3
-from typing import Any, Callable, Iterator, cast
+from typing import Any, Callable, Iterator, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -70,8 +71,22 @@ def raising(rows: int) -> Iterator[Any]:
         (lambda: pd.DataFrame({"a": [1, "x"]}), {}, "column 'a' of the frame"),
         (lambda: pd.DataFrame([[1]], index=pd.MultiIndex.from_tuples([(1, 2)])), {}, "level without a name"),
         (lambda: pd.Series([1]), {}, r"give series.to_frame\('x'\)"),
-        (lambda: pd.read_csv(io.StringIO("a\n1\n2\n1.5\n"), chunksize=2), {}, "frame 1 of the iterable is not as the first"),
-        (lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), {}, "type Object"),
+        (
+            lambda: pd.read_csv(io.StringIO("a\n1\n2\n1.5\n"), chunksize=2),
+            {},
+            "column 'a' of frame 1 of the iterable is double, and cannot become int64, as in the first.*input_schema=",
+        ),
+        (
+            lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}),
+            {},
+            "column 'a' of the polars frame has the type Object",
+        ),
+        (lambda: pl.DataFrame({"a": pl.Series([1], dtype=pl.Int128)}), {}, "column 'a' of .* has the type Int128, .* cast it"),
+        (
+            lambda: pd.DataFrame({"a": pd.cut([1, 2], 2)}),
+            {},
+            r"column 'a' of the frame has categories of interval.*frame\['a'\].astype\(str\)",
+        ),
         (lambda: cursor("SELECT a, a FROM t"), {}, "two columns of the query"),
         (lambda: cursor("INSERT INTO t VALUES (1, 'x')"), {}, "execute a SELECT"),
         (lambda: cursor("SELECT a FROM t UNION ALL SELECT 'x'"), {}, "row 1500 does not fit"),
@@ -158,3 +173,110 @@ def test_no_integer_of_a_frame_changes() -> None:
     assert frame["large"].to_list() == [2**53 + 1, pd.NA, -(2**63)] and frame["u"].to_list() == [2**64 - 1, pd.NA, 0]
     assert Result(pa.table(columns), None, (), cast(Any, None), None).to_pandas().dtypes.equals(frame.dtypes)
     assert frames.from_pandas(frame)["u"].to_pylist() == [2**64 - 1, None, 0]
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (np.float32(1), 0.1),
+        (np.float32(1), np.float64(0.1)),
+        ([np.float32(1)], [0.1]),
+        (np.float32([1]), np.array([0.1])),
+        ({"y": np.float32(1)}, {"y": 0.1}),
+    ],
+    ids=str,
+)
+def test_a_double_loses_no_digits_to_rows_of_floats(first: Any, later: Any) -> None:
+    rows = [{"x": first}] * 20_000
+    with pytest.raises(
+        SourceError, match="row 20000 does not fit .*0.1 would be 0.10000000149|row 20000 .* a value in it would be"
+    ):
+        read([*rows, {"x": later}])
+    assert len(read([*rows, {"x": None}])) == len(rows) + 1
+    if not isinstance(first, dict):
+        kind = "array<float>" if isinstance(first, (list, np.ndarray)) else "float"
+        assert len(read([*rows, {"x": later}], input_schema=Schema.parse(f"x {kind}"))) == len(rows) + 1
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.record_batch], ids=["frames", "batches"])
+def test_a_double_loses_no_digits_to_tables_of_floats(make: Callable[[Any], Any]) -> None:
+    source = [make({"x": np.float32([1])}), make({"x": np.array([0.1])})]
+    words = "column 'x' of (frame|batch) 1 of the iterable is double, and cannot become float, as in the first: 0.1 would be 0.10000000149"
+    with pytest.raises(SourceError, match=words):
+        read(source)
+    for seconds in (None, 1.0):
+        wide = read(source, input_schema=Schema.parse("x double"), flush_seconds=seconds)
+        assert wide.to_pylist() == [{"x": 1}, {"x": 0.1}]
+
+
+@pytest.mark.parametrize("seconds", [None, 1.0])
+def test_columns_of_later_tables_go_by_name(seconds: Any) -> None:
+    assert read(
+        [pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"b": [4], "a": [3]})], flush_seconds=seconds
+    ).to_pylist() == [
+        {"a": 1, "b": 2},
+        {"a": 3, "b": 4},
+    ]
+    with pytest.raises(SourceError, match="batch 1 of the iterable has other columns .*input_schema= says which to take"):
+        read([pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [1]})], flush_seconds=seconds)
+    more = [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1], "a": [2]})]
+    assert read(more, input_schema=Schema.parse("a bigint"), flush_seconds=seconds).to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+@dataclasses.dataclass
+class Place:
+    lat: float
+    lon: float
+
+
+class Named(NamedTuple):
+    lat: float
+    lon: float
+
+
+def of_sqlite() -> Any:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    return connection.execute("SELECT 1.0 AS lat, 3.0 AS lon UNION ALL SELECT 2.0, 4.0")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pd.DataFrame({"lat": [1.0, 2.0], "lon": [3.0, 4.0]}).itertuples(index=False),
+        lambda: [Named(1.0, 3.0), Named(2.0, 4.0)],
+        lambda: [Place(1.0, 3.0), Place(2.0, 4.0)],
+        lambda: [Place(1.0, 3.0), {"lon": 4.0, "lat": 2.0}],
+        lambda: of_sqlite().fetchall(),
+        of_sqlite,
+    ],
+    ids=["itertuples", "named tuples", "dataclasses", "mixed", "rows of SQLite", "its cursor"],
+)
+@pytest.mark.parametrize("seconds", [None, 1.0])
+def test_rows_that_name_their_values_go_by_name(make: Callable[[], Any], seconds: Any) -> None:
+    want = [{"lat": 1.0, "lon": 3.0}, {"lat": 2.0, "lon": 4.0}]
+    assert read(make(), flush_seconds=seconds).to_pylist() == want
+    asked = read(make(), input_schema=Schema.parse("lon double, lat double"), flush_seconds=seconds)
+    assert asked.column_names == ["lon", "lat"] and asked.to_pylist() == want
+
+
+def test_names_of_rows_that_do_not_say_enough() -> None:
+    with pytest.raises(SourceError, match=r"no row of the iterable has a column 'x' \(the first has lat, lon\)"):
+        read([Named(1.0, 3.0)], input_schema=Schema.parse("lat double, x double"))
+    with pytest.raises(SourceError, match="rows of tuple do not name their columns"):
+        read([(1, 2)])
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    with pytest.raises(SourceError, match="two columns of a row are called 'b'; name them apart"):
+        read(connection.execute("SELECT 1 AS b, 2 AS b").fetchall())
+
+
+def test_a_cursor_rounds_what_it_was_asked_to() -> None:
+    made = sqlite3.connect(":memory:").execute("SELECT 0.1 AS x, 0.1 AS y")
+    assert read(made, input_schema=Schema.parse("x float, y double")).to_pylist() == [{"x": 0.10000000149011612, "y": 0.1}]
+
+
+def test_a_cursor_whose_rows_are_dicts() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = lambda cursor, row: dict(zip([one[0] for one in cursor.description], row))
+    assert read(connection.execute("SELECT 1 AS b, 'x' AS a")).to_pylist() == [{"b": 1, "a": "x"}]

@@ -155,3 +155,89 @@ def test_inside_lists_and_dicts() -> None:
     ):
         with pytest.raises((pa.ArrowException, TypeError, ValueError)):
             typed(values)
+
+
+BYTES = np.array([b"x", b"y\x00z", b"t\x00"])
+TEXTS = np.array(["x", "y\x00z", "t\x00"])
+
+
+@pytest.mark.parametrize("given", [BYTES, TEXTS, TEXTS.astype(">U3"), np.repeat(BYTES, 2)[::2]], ids=str)
+def test_a_nul_inside_ends_no_text_of_numpy(given: Any) -> None:
+    want = given.tolist()
+    fields = np.zeros(3, [("d", given.dtype), ("m", given.dtype, (2,))])
+    fields["d"], fields["m"] = given, given[:, None]
+    for source in (
+        {"d": given},
+        {"d": pd.Series(given)},
+        pd.DataFrame({"d": pd.Series(given)}),
+        pd.Series(given, name="d"),
+        fields,
+        fields.view(np.recarray),
+    ):
+        table = open_source(source, read_examples=read_examples)
+        rows = pa.Table.from_batches(list(table.batches()), table.schema)
+        assert rows["d"].to_pylist() == want
+        assert "m" not in rows.column_names or rows["m"].to_pylist() == [[one, one] for one in want]
+    masked = read({"v": np.ma.masked_array(given, [True, False, False])})
+    assert masked.to_pylist() == [None, *want[1:]]
+    assert read({"v": np.array([given, given])}).to_pylist() == [want, want]
+
+
+def test_what_a_structured_array_masks_is_null() -> None:
+    given = np.ma.array([(1, b"a"), (2, b"c")], mask=[(1, 0), (0, 1)], dtype=[("v", "i4"), ("s", "S4")])
+    assert read(given).to_pylist() == [None, 2]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "want"),
+    [
+        (["a", NAN], pa.string(), ["a", None]),
+        ([np.float64("nan"), b"a"], pa.binary(), [None, b"a"]),
+        ([True, NAN], pa.bool_(), [True, None]),
+        ([1, pd.NA], pa.int64(), [1, None]),
+        ([1.5, pd.NA], pa.float64(), [1.5, None]),
+        ([pd.NaT, "a"], pa.string(), [None, "a"]),
+        ([DAY, NAN, pd.NA], pa.date32(), [DAY, None, None]),
+        ([[1], NAN], pa.list_(pa.int64()), [[1], None]),
+        ([np.datetime64("2020-01-01"), None], pa.date32(), [DAY, None]),
+        ([np.datetime64("2020-01"), np.datetime64("NaT")], pa.date32(), [DAY, None]),
+        ([np.datetime64("2020-01-01"), np.datetime64("2020-01-01T12", "ms")], pa.timestamp("ms"), [MIDNIGHT, NOON]),
+        ([np.datetime64("2020-01-01T12", "h")], pa.timestamp("s"), [NOON]),
+    ],
+    ids=str,
+)
+def test_values_of_rows_as_pandas_gives_them(values: List[Any], kind: pa.DataType, want: List[Any]) -> None:
+    assert typed(values).to_pylist() == want and typed(values).type == kind
+    again = as_type(values[::-1], kind)
+    assert again.to_pylist() == want[::-1] and again.type == kind
+    # a column of a type that is known, and rows of which none says more
+    nulls = [value for value, there in zip(values, want) if there is None]
+    assert as_type(nulls, kind).null_count == len(nulls)
+
+
+def test_nan_among_numbers_is_a_number() -> None:
+    assert str(typed([1, NAN]).to_pylist()) == str(as_type([1.0, NAN], pa.float64()).to_pylist()) == "[1.0, nan]"
+    with pytest.raises(pa.ArrowException):
+        typed(["a", 1.5, NAN])
+
+
+def test_datetimes_of_numpy_that_are_too_far_apart() -> None:
+    with pytest.raises(ValueError, match="row 0: 9999-01-01 does not fit ns"):
+        typed([np.datetime64("9999-01-01"), np.datetime64(1, "ns")])
+
+
+@pytest.mark.parametrize(("first", "later"), [(1, 0.5), ("a", 5), (1.5, "a"), (1, NAN), (1, 2**70)])
+def test_a_late_change_of_type_names_the_column_the_row_and_the_way_out(first: Any, later: Any) -> None:
+    words = "row 9000 does not fit the columns .* column 'v': .*; the first rows say .*: input_schema= says which type it is to have"
+    with pytest.raises(SourceError, match=words):
+        read([{"u": 1, "v": first}] * 9000 + [{"u": 1, "v": later}])
+
+
+def test_dicts_of_a_frame_with_nulls() -> None:
+    frame = pd.DataFrame(
+        {"v": ["x", None, np.nan], "n": pd.array([1, None, 2], "Int64"), "t": pd.to_datetime(["2020", None, "2021"])}
+    )
+    assert read(frame.to_dict("records")).to_pylist() == ["x", None, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -10,6 +11,7 @@ import fractions
 import functools
 import operator
 import pathlib
+import sys
 import types
 import typing
 import uuid
@@ -17,6 +19,7 @@ import zoneinfo
 from typing import Any, Dict, Generic, List, NamedTuple, Optional, TypeVar
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from akrunner.errors import ScriptError
@@ -145,3 +148,71 @@ def has_records(config: Any) -> Any:
 def test_arrays_that_would_be_others(function: Any, said: str) -> None:
     with pytest.raises(ScriptError, match=said):
         functions.source_of(function)
+
+
+@dataclasses.dataclass
+class Settings:
+    rate: float = 0.5
+    layers: List[int] = dataclasses.field(default_factory=list)
+    place: Optional["Settings"] = None
+
+    def __post_init__(self) -> None:
+        self.seen = [self.rate]
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    __slots__ = ("a",)
+    a: int
+
+
+@dataclasses.dataclass
+class Reduced:
+    a: int
+
+    def __reduce__(self) -> Any:
+        return Reduced, (1,)
+
+
+SETTINGS = Settings(0.25, [3], Settings())
+SETTINGS.layers.append(4)
+SETTINGS.rate = 7.0
+SAME = [SETTINGS, Frozen(5)]
+REDUCED = Reduced(1)
+TIMES = [
+    pd.Timestamp("2020-01-01 12:00:00.000000001"),
+    pd.Timestamp("2020-07-01 12:00", tz=zoneinfo.ZoneInfo("Europe/Berlin")),
+    pd.Timedelta(5, "s"),
+    pd.NaT,
+    pd.NA,
+]
+FUNCS = {"sq": lambda x: x * x}
+
+
+def with_settings(args: Any) -> Any:
+    return repr(SETTINGS), SETTINGS.seen, SAME[0] is SETTINGS, repr(SAME), repr(TIMES)
+
+
+def with_reduced(args: Any) -> Any:
+    return REDUCED
+
+
+def with_a_lambda(args: Any) -> Any:
+    return FUNCS
+
+
+def test_instances_of_dataclasses_and_times_of_pandas_go() -> None:
+    made = types.ModuleType("script_in_a_task")
+    sys.modules["script_in_a_task"] = made
+    try:
+        exec(compile(functions.source_of(with_settings)[0], "<script>", "exec", dont_inherit=True), vars(made))
+    finally:
+        del sys.modules["script_in_a_task"]
+    assert vars(made)["main"](None) == with_settings(None)
+
+
+def test_what_of_them_cannot_go() -> None:
+    with pytest.raises(ScriptError, match="uses REDUCED, a Reduced, which cannot be handed"):
+        functions.source_of(with_reduced)
+    with pytest.raises(ScriptError, match="uses FUNCS\\['sq'\\], a lambda, which cannot be handed"):
+        functions.source_of(with_a_lambda)

@@ -1,0 +1,112 @@
+"""A column of Arrow in another type: one that was asked for, or one that another part of the same table has."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.arrays import decoded, truths_of
+from akrunner.column_types import Family, family_of
+from akrunner.errors import SourceError
+from akrunner.io import exact
+from akrunner.schema import is_list, is_text, to_floats
+
+#: kinds of values, in words
+_KINDS: Dict[Optional[Family], str] = {
+    Family.TRUTH: "truths",
+    **dict.fromkeys((Family.WHOLE, Family.REAL, Family.DECIMAL), "numbers"),
+    **dict.fromkeys((Family.MOMENT, Family.DATE), "moments"),
+    Family.TIME_OF_DAY: "times of day",
+    Family.SPAN: "spans of time",
+    Family.OCTETS: "bytes",
+}
+
+
+def asked(column: pa.Array, field: pa.Field, first: int, parameter: str = "input_schema") -> pa.Array:
+    """A column in the type that somebody asked for: floats are rounded to it, nothing else changes.
+
+    Args: first: number of its first row, for errors. Raises: SourceError: a value cannot become one.
+    """
+    try:
+        cast = _as_type(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        low, high = 0, len(column) - 1
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                _as_type(column[low : middle + 1], field.type)
+                low = middle + 1
+            except pa.ArrowException:
+                high = middle
+        raise SourceError(
+            f"{parameter}: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
+        ) from None
+    if not field.nullable and cast.null_count:
+        row = first + int(np.flatnonzero(truths_of(cast.is_null()))[0])
+        raise SourceError(f"{parameter}: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
+    return cast
+
+
+def _as_type(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if column.type == target:
+        return column
+    if pa.types.is_floating(column.type) and pa.types.is_floating(target):
+        return to_floats(column, target)
+    return kept(column, column.cast(target))
+
+
+def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
+    """What was cast. Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
+    result = cast
+    while is_list(given.type) and is_list(cast.type):
+        given, cast = pc.list_flatten(given), pc.list_flatten(cast)
+    row = None
+    if pa.types.is_signed_integer(cast.type) and is_text(given.type):
+        row = exact.first_wrapped(decoded(given), cast)
+    elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
+        row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
+    elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
+        row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
+    if row is not None and row >= 0:
+        raise pa.ArrowInvalid(
+            f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
+        )
+    return result
+
+
+def unchanged(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in another type, each of them what it was. (Arrow rounds a double, makes a truth of 7 and a moment of a number without a word.)
+
+    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError: a value would be another one.
+    """
+    cast = column.cast(kind)
+    if pa.types.is_null(column.type):
+        return cast
+    given, made = decoded(column), decoded(cast)
+    while is_list(given.type) and is_list(made.type):
+        given, made = pc.list_flatten(given), pc.list_flatten(made)
+    if not (_of_kind(given.type) == _of_kind(made.type) or is_text(given.type) or is_text(made.type)):
+        raise pa.ArrowInvalid(f"{_of_kind(given.type)} are no {_of_kind(made.type)}")
+    zones = [getattr(one.type, "tz", None) is None for one in (given, made)]
+    if pa.types.is_timestamp(given.type) and pa.types.is_timestamp(made.type) and zones[0] != zones[1]:
+        raise pa.ArrowInvalid("one has a time zone, the other has none")
+    back = made.cast(given.type)
+    if pa.types.is_nested(given.type):
+        if not back.equals(given):
+            raise pa.ArrowInvalid("a value in it would be another one")
+        return cast
+    same = pc.equal(back, given)
+    if pa.types.is_floating(given.type):
+        same = pc.or_kleene(same, pc.and_(pc.is_nan(back), pc.is_nan(given)))
+    row = pc.index(same, pa.scalar(False)).as_py()
+    if row >= 0:
+        raise pa.ArrowInvalid(f"{given[row].as_py()!r} would be {made[row].as_py()!r}")
+    return cast
+
+
+def _of_kind(data_type: pa.DataType) -> str:
+    """What values of a type are: only what is of one kind becomes the other by itself."""
+    return "structs" if pa.types.is_struct(data_type) else _KINDS.get(family_of(data_type), str(data_type))
