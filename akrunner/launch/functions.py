@@ -38,6 +38,8 @@ from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, know
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
+#: days that a script made of a function is kept; it is made again when it is wanted
+_KEPT_DAYS = 30
 #: begins the names of values that stand in place of expressions
 _LIVE = "_akrunner_of_"
 _FUTURE = "from __future__ import annotations"
@@ -101,7 +103,9 @@ def written(function: Callable[..., Any]) -> Written:
             stream.write(text)
 
     try:
-        folder = cache.made_once(cache.directory("functions", cache.key(name, text)), make)
+        place = cache.directory("functions", cache.key(name, text))
+        cache.forget_old(os.path.dirname(place), _KEPT_DAYS)
+        folder = cache.made_once(place, make)
     except OSError:
         # the cache only spares writing it again
         with ours(ScriptError, f"script: cannot write it to {cache.shown()}, nor to a temporary directory (TMPDIR)"):
