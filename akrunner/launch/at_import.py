@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import enum
 import inspect
 import sys
 import textwrap
@@ -160,7 +161,9 @@ def _check_rebound(thing: Any, own: str, run: List[_Run], known: Dict[str, Any],
     for name in names:
         if name == thing.__name__ or name not in known or isinstance(known[name], types.ModuleType):
             continue
-        kept = all(_is_kept(one, name) for one in run)
+        # nobody changes what is in an enum, whatever its members are handed to
+        enumerated = isinstance(known[name], type) and issubclass(known[name], enum.Enum)
+        kept = enumerated or all(_is_kept(one, name) for one in run)
         bindings = [(at, line, node) for at, tree in enumerate(trees) for line, node in _bindings(tree, name, not kept)]
         before = [node for at, line, node in bindings if (at, line) <= places[-1]]
         later = [node for at, line, node in bindings if (at, line) > places[-1]]

@@ -373,7 +373,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         if found.names[name] is not value:
             raise ScriptError(f"script: {user}() and what it calls mean different things by {name}; give a script's path")
         return
-    if getattr(builtins, name, NOTHING) is value:
+    if getattr(builtins, name, NOTHING) is value or _is_ipythons(name, value):
         return
     found.names[name] = value
     plain = _plain(value) or value
@@ -390,6 +390,11 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)
+
+
+def _is_ipythons(name: str, value: Any) -> bool:
+    """Whether it is what IPython has put in place of a builtin, as it does of `open`."""
+    return hasattr(builtins, name) and str(getattr(value, "__module__", "")).partition(".")[0] == "IPython"
 
 
 def _is_by_call(value: Any, of: Any) -> bool:

@@ -78,8 +78,8 @@ def test_alinks_variable_wins_over_what_was_made(stand_in: Path, cache: Path, mo
     assert interpreters.resolve("tf1.15").path == str(made / "bin" / "python")
     monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(stand_in))
     assert interpreters.resolve("tf1.15").path == str(stand_in / "bin" / "python")
-    monkeypatch.setenv("TF115_PYTHON_ENV_PATH", "/nonexistent")
-    with pytest.raises(akrunner.PythonEnvError, match="TF115_PYTHON_ENV_PATH=/nonexistent: there is no such directory"):
+    monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(stand_in / "none"))
+    with pytest.raises(akrunner.PythonEnvError, match=f"TF115_PYTHON_ENV_PATH={stand_in}/none: there is no such directory"):
         interpreters.resolve("tf1.15")
     assert "1.15.5" not in command("list").stdout
 

@@ -408,3 +408,42 @@ def test_a_module_that_is_loaded_when_it_is_used_is_imported(module: Module, mon
     text, _ = functions.source_of(made.use)
     assert "from tensorflow import keras; from tensorflow import keras as layers" in text
     assert there(made.use, monkeypatch).main(0) == (1, 1)
+
+
+def test_an_enum_is_what_it_was_whatever_its_members_were_handed_to(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module(
+        """
+        import enum
+        from dataclasses import dataclass
+
+        class Mode(enum.Enum):
+            A = "a"
+            B = "b"
+
+        @dataclass
+        class Config:
+            mode: Mode = Mode.A
+
+        class Sizes:
+            OF = {Mode.A: 2, Mode.B: 5}
+
+        CONFIG = Config(mode=Mode.B)
+        MODE = Mode.B
+
+        def main(task_config):
+            return CONFIG.mode is Mode.B and Sizes.OF[MODE] == 5
+        """
+    )
+    assert there(made.main, monkeypatch).main(None) is True
+
+
+def test_a_builtin_that_ipython_has_replaced_is_the_builtin(module: Module) -> None:
+    made = module("def main(task_config):\n    return open(task_config)\n")
+
+    def replaced(*given: Any) -> Any:
+        raise AssertionError
+
+    replaced.__module__ = "IPython.core.interactiveshell"
+    made.open = replaced
+    text, _ = functions.source_of(made.main)
+    assert "open =" not in text and "IPython" not in text
