@@ -275,6 +275,13 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
             "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
             f"{kept}repeat=N in place of a loop over passes, so that one iterator goes through all of them",
         )  # fmt: skip
+    if any(one.get("ours") and one.get("decodes") for one in blame.chain_of(record)):
+        # beside that, taking the rows apart is nothing
+        kept = "" if _caches(record) else "cache=True, where they fit into memory, for several passes; "
+        return Advice(
+            "decode_ours", share, 0.0, f"{where} decodes and resizes images (image=) more slowly than the script takes them",
+            f"{kept}a smaller size in image=; images that are packed in that size (akrunner pack --resize) have less to decode",
+        )  # fmt: skip
     faster = "data_format='columns' (--data-format columns) is several times faster; "
     if not any(one.get("parses") for one in blame.chain_of(record)):
         # they come as columns already

@@ -9,7 +9,7 @@ import pathlib
 import sys
 import textwrap
 import types
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
@@ -24,7 +24,7 @@ def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Imports a text as a module."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    names = []
+    names: List[str] = []
 
     def make(text: str) -> Any:
         name = f"module_of_{tmp_path.name}_{len(names)}".replace("[", "_").replace("]", "_").replace("-", "_")

@@ -1377,3 +1377,12 @@ def test_behind_a_dataset_of_ours_tensorflow_makes_nothing_ahead_by_itself() -> 
     )
     ahead = record({}, [node("Prefetch", 41), *own], asked=0, wait=4.0, between=6.0, tunes=True)
     assert "no batch is made" not in str(wording.verdict({"inputs": {"a": ahead}}))
+
+
+def test_of_images_of_ours_the_decoding_is_named_and_not_the_parsing() -> None:
+    images = [OURS[0], node("ParallelMap", 31, ours=True, parses=True, decodes=True), *OURS[2:]]
+    looked = {"Root::Prefetch::ParallelMapV2": (1.9, 20), "Root::Prefetch::ParallelMapV2::BatchV2::TFRecord": (0.01, 20)}
+    (said, *_) = wording.verdict({"inputs": {"a": record(looked, images)}})
+    assert (
+        "decodes and resizes images (image=) more slowly" in said and "smaller size in image=" in said and "columns" not in said
+    )
