@@ -110,3 +110,18 @@ def unchanged(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def _of_kind(data_type: pa.DataType) -> str:
     """What values of a type are: only what is of one kind becomes the other by itself."""
     return "structs" if pa.types.is_struct(data_type) else _KINDS.get(family_of(data_type), str(data_type))
+
+
+def as_in_first(batch: pa.RecordBatch, field: pa.Field, where: str, first: str) -> pa.Array:
+    """A batch's column in the type that the first part of its table has. Args: where: the batch is from; first: what has said the type. Raises: SourceError: a
+    value would be another one."""
+    column = batch.column(field.name)
+    if column.type == field.type:
+        return column
+    try:
+        return unchanged(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise SourceError(
+            f"source: column {field.name!r} of {where} is {column.type}, and cannot become {field.type}, as in {first}: {e}; "
+            "input_schema= (--input-schema) says which type it is to have"
+        ) from None

@@ -15,7 +15,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
-from akrunner.io.casts import unchanged
+from akrunner.io.casts import as_in_first
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -109,7 +109,7 @@ class _Reader:
             return
         _check_names(path, other.names, of, schema.names)
         for batch in batches:
-            columns = [_cast(batch, field, path) for field in schema]
+            columns = [as_in_first(batch, field, path, "the first file") for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _taken(self, path: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Opened:
@@ -154,19 +154,6 @@ def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBat
     same = (after.st_ino, after.st_dev) == (before.st_ino, before.st_dev)
     if same and (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         raise SourceError(f"source: {path} was changed while it was read; give a copy of it, or mode stream with follow=")
-
-
-def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
-    column = batch.column(field.name)
-    if column.type == field.type:
-        return column
-    try:
-        return unchanged(column, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise SourceError(
-            f"source: column {field.name!r} of {path} is {column.type}, and cannot become {field.type}, as in the first file: {e}; "
-            f"input_schema= (--input-schema) says which type it is to have"
-        ) from None
 
 
 def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.io import frames
 from akrunner.io.arrivals import by_size_or_age
-from akrunner.io.casts import asked, unchanged
+from akrunner.io.casts import as_in_first, asked
 from akrunner.io.frames import INFER_ROWS, columns_in_words
 from akrunner.io.table import TableSource
 from akrunner.io.values import Unfit, as_type, zoned
@@ -165,25 +165,14 @@ def _alike(parts: Iterable[Any], schema: pa.Schema, what: str, asked_for: bool) 
         for batch in part.to_batches() if isinstance(part, pa.Table) else [part]:
             if batch.schema != schema:
                 columns = [
-                    asked(batch.column(field.name), field, rows) if asked_for else _like_first(batch, field, f"{what} {number}")
+                    asked(batch.column(field.name), field, rows)
+                    if asked_for
+                    else as_in_first(batch, field, f"{what} {number} of the iterable", "the first")
                     for field in schema
                 ]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             rows += batch.num_rows
             yield batch
-
-
-def _like_first(batch: pa.RecordBatch, field: pa.Field, where: str) -> pa.Array:
-    column = batch.column(field.name)
-    if column.type == field.type:
-        return column
-    try:
-        return unchanged(column, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise SourceError(
-            f"source: column {field.name!r} of {where} of the iterable is {column.type}, and cannot become {field.type}, as in the first: {e}; "
-            "input_schema= says which type it is to have"
-        ) from None
 
 
 class _UnfitColumn(ValueError):

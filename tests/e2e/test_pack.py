@@ -1321,7 +1321,7 @@ for name in sorted(os.listdir(sys.argv[1])):
 @pytest.mark.tensorflow
 def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path) -> None:
     if importlib.util.find_spec("tensorflow") is None:
-        pytest.skip("this interpreter has no TensorFlow")
+        pytest.skip("NOT RUN: this interpreter has no TensorFlow")
     pictures.check_there("check")
     datas = [data for data, _ in pngs.cases().values()] + list(pngs.mutated(random.Random(5), 1500))
     (tmp_path / "in").mkdir()
