@@ -111,7 +111,7 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: List[str], form: Optional[
         if database is not None:
             raise SourceError(f"source: {redacted(path)} is a database: {database}")
         raise SourceError(
-            f"source: {redacted(path)} does not say its format ({formats.known_endings()}); give input_format= (--input-format)"
+            f"source: {redacted(path)} does not say its format ({formats.known_endings(path)}); give input_format= (--input-format)"
         )
     return only
 

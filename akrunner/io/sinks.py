@@ -274,7 +274,7 @@ def _format_of(path: str, form: Optional[str]) -> str:
         if database is not None:
             raise SinkError(f"output: {redacted(path)} would be a database: {database}")
         raise SinkError(
-            f"output: {redacted(path)} does not say its format ({formats.known_endings()}); give output_format= (--output-format)"
+            f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= (--output-format)"
         )
     if path.lower().endswith((".gz", ".bz2")):
         raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")

@@ -31,7 +31,7 @@ from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
-from akrunner.launch import as_written, at_import, cache, live
+from akrunner.launch import as_written, at_import, cache, live, set_outside
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.literals import Line, Unwritten, Values
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
@@ -240,6 +240,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     as_written.check(thing, piece.text, piece.first if piece.file else 0)
     _write_live(thing, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
+    set_outside.check_imports(piece.text, user)
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -387,6 +388,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         return
     imported = as_imported(name, value, of) or import_of(name, value)
     if imported and not (isinstance(plain, type) and _is_ours(plain, of)):
+        set_outside.check(value, user)
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)

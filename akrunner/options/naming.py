@@ -73,7 +73,9 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[
             flag = option.words_in(command.name)[0]
             return f"{name}= means nothing for {verb}: it is an option of the command only, akrunner {command.name} {flag}"
         if others and verb not in others:
-            return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}"
+            alike = [f"{one}=" for one in dict.fromkeys(known) if name in one.split("_")]
+            instead = f"; {verb} has {', '.join(alike)}" if alike else ""
+            return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}{instead}"
         # as the command has it: --input is source=
         flag = "--" + name.replace("_", "-")
         same = [one.name for one in OPTIONS if one.name in known and flag in one.words]

@@ -220,6 +220,11 @@ def test_what_is_misspelt_or_misplaced_is_told(name: str, words: str) -> None:
     assert misfit(["timeout"], "predict", carried("predict")) is None
 
 
+def test_an_option_of_another_verb_is_told_with_those_that_are_called_alike() -> None:
+    words = misfit(["seed"], "run", carried("run"))
+    assert words == "seed= means nothing for run: it is an option of pack; run has split_seed="
+
+
 #: what means nothing beside what is not there, or there
 _IDLE = [
     ("run", {"overwrite": True}, "overwrite= (--overwrite) means nothing without output= (--output); leave it out, or give both"),

@@ -10,6 +10,7 @@ A package cannot take a built-in format's name or endings: built-in ones are loo
 
 from __future__ import annotations
 
+import posixpath
 from typing import IO, Any, List, Optional, Tuple
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ BUILT_IN: Tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.
 LINES: Tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
 #: how much of a file `Format.begins` is shown
 HEAD_BYTES = 16
+#: how much of a misspelt ending is the same as one that is known, of 1
+_ALIKE = 0.75
 
 
 def _wrong(name: str, found: Any) -> Optional[str]:
@@ -98,10 +101,12 @@ def beginning(head: bytes) -> Optional[str]:
     return next((form.name for form in (*BUILT_IN, *INSTALLED.whole()) if form.begins(head)), None)
 
 
-def known_endings() -> str:
-    """For an error: the first ending of each format, and which packages are broken that might have had another."""
-    known = " ".join(form.endings[0] for form in (*BUILT_IN, *INSTALLED.whole()))
-    return "; ".join([f"known: {known}", *INSTALLED.broken()])
+def known_endings(path: str) -> str:
+    """For an error: the first ending of each format, the one that a name's ending may be meant to be, and which packages are broken that might have had another."""
+    known = [form.endings[0] for form in (*BUILT_IN, *INSTALLED.whole())]
+    ending = posixpath.splitext(path)[1].lower()
+    meant = nearest(ending, known, _ALIKE) if ending else ""
+    return "; ".join([f"known: {' '.join(known)}{meant}", *INSTALLED.broken()])
 
 
 def lines_of(path: str) -> Optional[Lines]:

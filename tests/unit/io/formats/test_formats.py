@@ -85,6 +85,9 @@ def test_files_without_an_ending_tell_their_format_by_how_they_begin(tmp_path: P
         assert pa.Table.from_batches(list(source.batches())).equals(table)
     with pytest.raises(SourceError, match=r"part-2 does not say its format \(known: .csv .parquet .jsonl .arrow .tfrecord\)"):
         open_source(tmp_path / "part-2", read_examples=codec.read_examples)
+    (tmp_path / "part-2.cvs").write_text("a\n1\n")
+    with pytest.raises(SourceError, match=r"\.tfrecord; did you mean '\.csv'\?\)"):
+        open_source(tmp_path / "part-2.cvs", read_examples=codec.read_examples)
 
 
 def test_a_format_does_what_it_overrides() -> None:
