@@ -49,7 +49,8 @@ HEADS = {
     "predict_stream": "model",
 }
 #: by which a function may be given the file
-_JOB = "job"
+JOB = "job"
+JOB_TEXT = "a job file (`job.toml`) that says it all; what is given beside it wins over what it says."
 #: verbs -> their commands
 _COMMANDS = {"run": "run", "train": "train", "stream": "stream", "predict": "predict", "predict_stream": "predict"}
 #: what is asked of a command line itself
@@ -142,6 +143,16 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     return JobFile(name, file.verb, values, lines)
 
 
+def head_of(verb: str) -> str:
+    """The option a job file stands in for, "" if the verb takes none."""
+    return HEADS.get(verb.removeprefix("plan_"), "")
+
+
+def given(value: Any) -> Any:
+    """The script, or model, of a function that may be given a job file in its place: `from_file` has seen to it that one of them is given."""
+    return value
+
+
 def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
     """Of a verb's function: a job file may be given in place of the script, or model, or as `job=`; what else is given wins over what it says."""
     head = HEADS[verb]
@@ -150,9 +161,18 @@ def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
     def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
         @functools.wraps(function)
         def called(*args: "P.args", **options: "P.kwargs") -> R:
-            if _JOB in options and not args and head not in options and is_job_file(options[_JOB]):
+            if options.get(JOB, "") is None:
+                options = {name: value for name, value in options.items() if name != JOB}  # type: ignore[assignment]
+            has_head = bool(args) or head in options
+            if JOB in options and has_head:
+                raise TypeError(
+                    f"akrunner.{function.__name__}: {head}= and job= are both given; a job file says its {head} itself"
+                )
+            if JOB in options and is_job_file(options[JOB]):
                 # by the name of what it is
-                options = {head if name == _JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
+                options = {head if name == JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
+            elif not has_head and misfit(options, verb, [one.name for one in of_verb(verb)]) is None:
+                raise TypeError(f"akrunner.{function.__name__}: {head}= is missing, or a job file in its place (job=)")
             first = args[0] if args else options.get(head)
             if not is_job_file(first):
                 return function(*args, **options)

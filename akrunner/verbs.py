@@ -6,7 +6,7 @@ from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
-from akrunner.jobfile import from_file
+from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
@@ -19,9 +19,10 @@ __all__ = ["plan", "run", "stream", "train"]
 @from_file("run")
 @told("run")
 def run(
-    script: ScriptLike,
+    script: Optional[ScriptLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: SequenceNotStr[PathLike] = (),
     script_args: SequenceNotStr[str] = (),
@@ -80,6 +81,7 @@ def run(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             None: there is none, where `tables` or `output_tables` names what the script asks for.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
@@ -155,7 +157,7 @@ def run(
     """
     return run_batch(
         Arguments(
-            script=script,
+            script=given(script),
             source=source,
             user_params=user_params,
             user_files=user_files,
@@ -211,9 +213,10 @@ def run(
 @from_file("train")
 @told("train")
 def train(
-    script: ScriptLike,
+    script: Optional[ScriptLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: SequenceNotStr[PathLike] = (),
     script_args: SequenceNotStr[str] = (),
@@ -269,6 +272,7 @@ def train(
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
@@ -341,7 +345,7 @@ def train(
     """
     return run_train(
         Arguments(
-            script=script,
+            script=given(script),
             source=source,
             user_params=user_params,
             user_files=user_files,
@@ -395,9 +399,10 @@ def train(
 @from_file("stream")
 @told("stream")
 def stream(
-    script: ScriptLike,
+    script: Optional[ScriptLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: SequenceNotStr[PathLike] = (),
     script_args: SequenceNotStr[str] = (),
@@ -450,6 +455,7 @@ def stream(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
@@ -507,7 +513,7 @@ def stream(
     """
     return run_stream(
         Arguments(
-            script=script,
+            script=given(script),
             source=source,
             user_params=user_params,
             user_files=user_files,
@@ -554,9 +560,10 @@ def stream(
 @from_file("plan")
 @told("plan")
 def plan(
-    script: ScriptLike,
+    script: Optional[ScriptLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: SequenceNotStr[PathLike] = (),
     script_args: SequenceNotStr[str] = (),
@@ -621,6 +628,7 @@ def plan(
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
@@ -702,7 +710,7 @@ def plan(
     """
     return plan_job(
         Arguments(
-            script=script,
+            script=given(script),
             source=source,
             user_params=user_params,
             user_files=user_files,

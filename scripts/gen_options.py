@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from akrunner.jobfile import HEADS, schema
+from akrunner.jobfile import HEADS, JOB, JOB_TEXT, head_of, schema
 from akrunner.options import COMMANDS, OPTIONS, VERBS, Option, Verb, of_command, of_verb
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +26,7 @@ from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
-from akrunner.jobfile import from_file
+from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
@@ -44,7 +44,7 @@ from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
-from akrunner.jobfile import from_file
+from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
@@ -146,21 +146,26 @@ def pages() -> Dict[str, str]:
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
     lines = [
-        *([f'@from_file("{verb.name.removeprefix("plan_")}")'] if verb.name.removeprefix("plan_") in HEADS else []),
+        *([f'@from_file("{verb.name.removeprefix("plan_")}")'] if head_of(verb.name) else []),
         f'@told("{verb.name}")',
         *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.function}("]),
     ]
-    named = False
+    head, named = head_of(verb.name), False
     for one in options:
         if one.name not in verb.positional and not named:
-            lines.append("    *,")
+            lines += ["    *,", *(["    job: Optional[PathLike] = None,"] if head else [])]
             named = True
-        default = "" if one.required_in(verb) else f" = {_value(one.default_in(verb.name))}"
-        lines.append(f"    {one.name}: {one.type_in(verb.name)}{default},")
+        kind, default = one.type_in(verb.name), "" if one.required_in(verb) else f" = {_value(one.default_in(verb.name))}"
+        if one.name == head:
+            # or a job file says it
+            kind, default = f"Optional[{kind}]", " = None"
+        lines.append(f"    {one.name}: {kind}{default},")
     lines += [f") -> {verb.returns}:", *_docstring(verb)]
     lines += [f"    {'' if verb.of_class else 'return '}{verb.does}(", f"        {verb.arguments}("]
     apart = [one.name for one in options if one.apart or one.name in verb.apart]
-    lines += [f"            {one.name}={one.name}," for one in options if one.name not in apart]
+    lines += [
+        f"            {one.name}={f'given({head})' if one.name == head else one.name}," for one in options if one.name not in apart
+    ]
     lines += ["        ),"]
     lines += [f"        {name}={name}," for name in apart]
     return "\n".join([*lines, "    )", ""])
@@ -172,9 +177,12 @@ def _docstring(verb: Verb) -> Iterator[str]:
     yield from text[1:]
     yield ""
     yield "    Args:"
-    for one in of_verb(verb.name):
+    said = [(one.name, one.text_in(verb.name)) for one in of_verb(verb.name)]
+    if head_of(verb.name):
+        said.insert(len(verb.positional), (JOB, JOB_TEXT))
+    for name, words in said:
         yield from textwrap.wrap(
-            f"{one.name}: {one.text_in(verb.name)}",
+            f"{name}: {words}",
             _WIDTH - 4 * verb.of_class,
             initial_indent=" " * 8,
             subsequent_indent=" " * 12,

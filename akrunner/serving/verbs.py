@@ -6,7 +6,7 @@ from typing import Any, Literal, Mapping, Optional, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
-from akrunner.jobfile import from_file
+from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
@@ -22,9 +22,10 @@ __all__ = ["plan_predict", "predict", "predict_stream"]
 @from_file("predict")
 @told("predict")
 def predict(
-    model: ModelLike,
+    model: Optional[ModelLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     selected_cols: Optional[SequenceNotStr[str]] = None,
     input_signature_defs: Optional[SequenceNotStr[str]] = None,
     output_signature_defs: Optional[SequenceNotStr[str]] = None,
@@ -63,6 +64,7 @@ def predict(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
@@ -108,7 +110,7 @@ def predict(
     """
     return run_predict(
         PredictArguments(
-            model=model,
+            model=given(model),
             source=source,
             selected_cols=selected_cols,
             input_signature_defs=input_signature_defs,
@@ -147,9 +149,10 @@ def predict(
 @from_file("predict")
 @told("plan_predict")
 def plan_predict(
-    model: ModelLike,
+    model: Optional[ModelLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     selected_cols: Optional[SequenceNotStr[str]] = None,
     input_signature_defs: Optional[SequenceNotStr[str]] = None,
     output_signature_defs: Optional[SequenceNotStr[str]] = None,
@@ -189,6 +192,7 @@ def plan_predict(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
@@ -231,7 +235,7 @@ def plan_predict(
     """
     return plan_prediction(
         PredictArguments(
-            model=model,
+            model=given(model),
             source=source,
             selected_cols=selected_cols,
             input_signature_defs=input_signature_defs,
@@ -269,9 +273,10 @@ def plan_predict(
 @from_file("predict_stream")
 @told("predict_stream")
 def predict_stream(
-    model: ModelLike,
+    model: Optional[ModelLike] = None,
     source: Any = None,
     *,
+    job: Optional[PathLike] = None,
     selected_cols: Optional[SequenceNotStr[str]] = None,
     input_signature_defs: Optional[SequenceNotStr[str]] = None,
     output_signature_defs: Optional[SequenceNotStr[str]] = None,
@@ -311,6 +316,7 @@ def predict_stream(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+        job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
@@ -356,7 +362,7 @@ def predict_stream(
     """
     return run_predict_stream(
         PredictArguments(
-            model=model,
+            model=given(model),
             source=source,
             selected_cols=selected_cols,
             input_signature_defs=input_signature_defs,

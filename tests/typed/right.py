@@ -59,6 +59,9 @@ def jobs() -> None:
     akrunner.run(score, {"x": [1.0]}, output_schema=pd.DataFrame({"y": [1.0]}).dtypes, user_files=files, env={"A": "1"})
     schema = akrunner.Schema.parse("id bigint")
     akrunner.run("train.py", "iris.csv", input_schema=schema)
+    akrunner.run("job.toml", num_workers=2)
+    akrunner.run(job="job.toml", user_params={"lr": 0.1})
+    akrunner.predict(job=Path("job.toml"))
     plan: akrunner.Plan = akrunner.plan("train.py", "iris.csv", verb="train")
     print(plan.rows, [column.name for column in plan.columns])
     job: akrunner.StreamJob

@@ -36,7 +36,7 @@ def serve(task_config: TaskConfig, writer: OutputWriter) -> None:
 def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Plan, model: akrunner.Model) -> None:
     akrunner.run("train.py", "iris.csv", num_worker=2)  # num_worker
     akrunner.run("train.py", "iris.csv", num_workers="2")  # num_workers
-    akrunner.run()  # script
+    akrunner.run(script=3)  # script
     akrunner.run("train.py", "iris.csv", script_args="--epochs")  # script_args
     akrunner.run("train.py", "iris.csv", user_files="net.py")  # user_files
     akrunner.run("train.py", "iris.csv", columns="x")  # columns
@@ -48,6 +48,7 @@ def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Pla
     akrunner.plan("train.py", "iris.csv", data_format="column")  # data_format
     akrunner.train("train.py", "iris.csv").modle  # modle
     akrunner.predict("model.zip", "iris.csv", num_ps=1)  # num_ps
+    akrunner.run(job=3)  # job
     akrunner.predict_stream("model.zip", [], output_schma="p double")  # output_schma
     akrunner.runn("train.py", "iris.csv")  # runn
     akrunner.stream("score.py", "x.jsonl", timeout="5")  # timeout

@@ -17,6 +17,7 @@ import pytest
 
 import akrunner
 from akrunner.cli.main import main
+from akrunner.jobfile import head_of
 from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, meaningless, misfit, named, of_command, of_verb
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 
@@ -169,9 +170,11 @@ def test_a_verb_hands_every_option_on(verb: Verb, monkeypatch: pytest.MonkeyPatc
 def test_people_see_every_option(verb: Verb) -> None:
     function = function_of(verb)
     parameters = inspect.signature(function).parameters
-    assert [name for name in parameters if name != "self"] == [one.name for one in of_verb(verb.name)]
+    head = head_of(verb.name)
+    assert [name for name in parameters if name not in ("self", "job" if head else "")] == [one.name for one in of_verb(verb.name)]
+    assert ("job" in parameters) == bool(head)
     for one in of_verb(verb.name):
-        default = inspect.Parameter.empty if one.required_in(verb) else one.default_in(verb.name)
+        default = inspect.Parameter.empty if one.required_in(verb) and one.name != head else one.default_in(verb.name)
         assert parameters[one.name].default == default, one.name
         assert f"{one.name}: {one.text_in(verb.name)}" in " ".join(function.__doc__.split()), one.name
 
