@@ -23,7 +23,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
 
-from akrunner.checks import check_path, nearest_file
+from akrunner.checks import check_path, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, of_command, of_verb
@@ -164,11 +164,11 @@ def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
             if options.get(JOB, "") is None:
                 options = {name: value for name, value in options.items() if name != JOB}  # type: ignore[assignment]
             has_head = bool(args) or head in options
-            if JOB in options and has_head:
-                raise TypeError(
-                    f"akrunner.{function.__name__}: {head}= and job= are both given; a job file says its {head} itself"
-                )
-            if JOB in options and is_job_file(options[JOB]):
+            if JOB in options:
+                if has_head:
+                    raise ConfigError(f"job= and {head}= are both given; a job file says its {head} itself")
+                if not is_job_file(options[JOB]):
+                    raise ConfigError(f"job must be a job file, a name that ends in {ENDING}, not {shown(options[JOB])}")
                 # by the name of what it is
                 options = {head if name == JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
             elif not has_head and misfit(options, verb, [one.name for one in of_verb(verb)]) is None:

@@ -60,8 +60,6 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[
     for name in names:
         if name in known:
             continue
-        if name == "job" and verb in _PLANNED:
-            return f"job= is for a job file alone, a name that ends in .toml: akrunner.{verb}(job='job.toml')"
         option = next((one for one in OPTIONS if one.name == name), None)
         if option is not None and option.rows and "." in verb:
             return f"{name}= means nothing for {verb}: rows come from a Table or DataStream, and go to one"

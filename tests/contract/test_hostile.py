@@ -156,6 +156,13 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
     assert tried(call, given, parameter) == []
 
 
+@pytest.mark.parametrize("name", ["run", "predict", "plan"])
+def test_a_job_file_in_place_of_the_script(name: str, nothing_starts: Path) -> None:
+    assert tried(CALLS[name][0], {}, "job") == [
+        f"job=NoneType: TypeError: akrunner.{name}: {'model' if name == 'predict' else 'script'}= is missing, or a job file in its place (job=)"
+    ]
+
+
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
     others = {"Checkup", "Packed", "Plan", "PredictPlan", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner

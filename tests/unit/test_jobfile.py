@@ -183,9 +183,9 @@ def test_a_function_may_be_given_the_file_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
     file.write_text('script = "/a.py"\nsource = "/t.csv"\nnum_workers = 3\n')
     assert taken(job=file, num_workers=2) == taken(file, num_workers=2) == ("/a.py", "/t.csv", {"num_workers": 2})
-    with pytest.raises(TypeError, match=r"akrunner.run: script= and job= are both given"):
+    with pytest.raises(akrunner.ConfigError, match=r"job= and script= are both given"):
         akrunner.run("a.py", "t.csv", job=file)
-    with pytest.raises(TypeError, match=r"akrunner.run: job= is for a job file alone, a name that ends in .toml"):
+    with pytest.raises(akrunner.ConfigError, match=r"job must be a job file, a name that ends in .toml, not 'a.py'"):
         akrunner.run(job="a.py")
     with pytest.raises(TypeError, match=r"akrunner.plan_predict: model= is missing, or a job file in its place \(job=\)"):
         akrunner.plan_predict(job=None)
