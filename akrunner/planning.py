@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+import numpy as np
 import pyarrow as pa
 
 from akrunner.api import IN_MEMORY, lines_source, table_of
@@ -332,10 +333,25 @@ def _words(schema: Schema) -> str:
 
 def known_rows(source: Any, files: Optional[Files]) -> Optional[int]:
     """How many there are, where that is known without reading them."""
-    if isinstance(source, (pa.Table, pa.RecordBatch)):
-        return int(source.num_rows)
+    if files is None:
+        return _length(source)
     counts = [form.row_count(path) for form, path in _standing(files)]
     return sum(one for one in counts if one is not None) if counts and None not in counts else None
+
+
+def _length(source: Any) -> Optional[int]:
+    """How many rows a table in memory has."""
+    if isinstance(source, Mapping):
+        # of arrays, all of one length
+        return _length(next(iter(source.values()), ()))
+    if isinstance(source, (list, tuple)):
+        return None if any(isinstance(one, (str, os.PathLike)) for one in source[:1]) else len(source)
+    if isinstance(source, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray, np.ndarray)):
+        return len(source)
+    # of pandas and polars: a frame, or a column; a query that has not run yet has no shape
+    known = type(source).__module__.partition(".")[0] in ("pandas", "polars")
+    shape = getattr(source, "shape", None) if known else None
+    return int(shape[0]) if isinstance(shape, tuple) else None
 
 
 def _nulls(source: Any, files: Optional[Files]) -> Dict[str, int]:
