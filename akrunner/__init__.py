@@ -10,7 +10,7 @@ from __future__ import annotations
 # `typing` is half of the time until the command hears Ctrl-C
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List
+    from typing import Any
 
     from akrunner.api import Result
     from akrunner.checkup import Checkup, doctor
@@ -153,5 +153,5 @@ if not TYPE_CHECKING:
         return value
 
 
-def __dir__() -> List[str]:
+def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])

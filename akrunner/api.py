@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Protocol, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -52,12 +53,12 @@ class Result:
         model: what a train job left, None for others.
     """
 
-    table: Optional[pa.Table]
-    output: Optional[str]
-    tasks: Tuple[TaskResult, ...]
+    table: pa.Table | None
+    output: str | None
+    tasks: tuple[TaskResult, ...]
     stats: Stats
-    work_dir: Optional[str]
-    model: Optional[Model] = None
+    work_dir: str | None
+    model: Model | None = None
 
     def __repr__(self) -> str:
         # what a notebook shows of a cell's last line
@@ -78,7 +79,7 @@ class Result:
         said += [f"{count} warning{'' if count == 1 else 's'} (stats.warnings)"] if count else []
         return f"<Result: {'; '.join(said)}>"
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def to_pandas(self) -> pandas.DataFrame:
         """The table as a pandas frame.
 
         Returns:
@@ -97,7 +98,7 @@ class Result:
             raise ConfigError(f"to_pandas() needs pandas: pip install 'akrunner[pandas]' ({e})") from None
 
 
-def run_batch(given: Arguments, observer: Optional[Observer]) -> Result:
+def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """`akrunner.run`. Raises: as it does."""
     given, engine = _with_engine(given, observer)
     return _run(prepare("batch", given), engine, observer, given.output, given.output_format, given.overwrite)
@@ -105,9 +106,9 @@ def run_batch(given: Arguments, observer: Optional[Observer]) -> Result:
 
 def run_train(
     given: Arguments,
-    model_out: Optional[PathLike],
+    model_out: PathLike | None,
     remove_checkpoint_before_training: bool,
-    observer: Optional[Observer],
+    observer: Observer | None,
 ) -> Result:
     """`akrunner.train`. Raises: as it does."""
     given, engine = _with_engine(given, observer)
@@ -142,7 +143,7 @@ def run_train(
     return dataclasses.replace(result, model=model, output=saved)
 
 
-def run_stream(given: Arguments, follow: bool, observer: Optional[Observer]) -> StreamJob:
+def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """`akrunner.stream`. Raises: as it does."""
     given, engine = _with_engine(given, observer)
     source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
@@ -153,7 +154,7 @@ def run_stream(given: Arguments, follow: bool, observer: Optional[Observer]) -> 
     )
 
 
-def _with_engine(given: Arguments, observer: Optional[Observer]) -> Tuple[Arguments, Engine]:
+def _with_engine(given: Arguments, observer: Observer | None) -> tuple[Arguments, Engine]:
     """The arguments with their engine opened and their table where it is, and the engine. Raises: ConfigError."""
     engine = engine_of(given.engine)
     check_observer(observer)
@@ -161,15 +162,15 @@ def _with_engine(given: Arguments, observer: Optional[Observer]) -> Tuple[Argume
 
 
 def lines_source(
-    source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool
-) -> Tuple[Any, Optional[str], Optional[SchemaLike]]:
+    source: Any, form: str | None, schema: SchemaLike | None, follow: bool
+) -> tuple[Any, str | None, SchemaLike | None]:
     """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow), None, None
     return source, form, schema
 
 
-def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool) -> TableSource:
+def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool) -> TableSource:
     """Stdin or a growing file."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
@@ -187,9 +188,9 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
 def _run(
     prepared: Prepared,
     engine: Engine,
-    observer: Optional[Observer],
-    output: Optional[PathLike],
-    output_format: Optional[str],
+    observer: Observer | None,
+    output: PathLike | None,
+    output_format: str | None,
     overwrite: bool,
 ) -> Result:
     """Run it, its rows into memory or a file."""
@@ -199,7 +200,7 @@ def _run(
         outcome = engine.run(job, prepared.table, memory, observer)
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     path = os.fspath(output)
-    sink: Union[OutputSink, FirstBatchSink]
+    sink: OutputSink | FirstBatchSink
     if schema is not None:
         sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
     else:
@@ -209,20 +210,20 @@ def _run(
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
-def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLike]) -> None:
+def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None) -> None:
     """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
 
 
-def check_lines(form: str, schema: Optional[SchemaLike]) -> None:
+def check_lines(form: str, schema: SchemaLike | None) -> None:
     """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
     known = schema_of(schema, "output_schema")
     if known is not None:
         formats.named(form).check(known.arrow)
 
 
-def check_stream_apart(source: str, form: Optional[str], follow: bool, output: str) -> None:
+def check_stream_apart(source: str, form: str | None, follow: bool, output: str) -> None:
     """Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
 
     Raises: SinkError: the output is what is read, or lies among it; SourceError: there is nothing to read.
@@ -243,7 +244,7 @@ def check_stream_apart(source: str, form: Optional[str], follow: bool, output: s
     check_apart(files, output)
 
 
-def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> RowsSink:
+def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsSink:
     """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
     try:
         return file_sink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
@@ -261,7 +262,7 @@ class Ended(Protocol):
 Job = TypeVar("Job", bound=Ended)
 
 
-def committed(sink: Union[OutputSink, FirstBatchSink], run: Callable[[], Job]) -> Job:
+def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
     """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
 
     Returns: what `run` returns, once the job has ended.

@@ -6,7 +6,7 @@ a second, and its memory, of every job. And some versions cannot do without it (
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Union
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from akrunner.column_types import DTYPES, TIMES, Family, family_of, type_of
 
 #: bytes of somebody's own, or where they lie in memory that is used again
-Octets = Union[bytes, memoryview]
+Octets = bytes | memoryview
 
 
-def arrow_type(name: str) -> Optional[pa.DataType]:
+def arrow_type(name: str) -> pa.DataType | None:
     """Arrow's type of integers, floats or booleans by numpy's name, None: there is none."""
     row = DTYPES.get(name)
     return row.arrow if row is not None else None
 
 
-def numbers_of(array: pa.Array) -> "NDArray[np.generic]":
+def numbers_of(array: pa.Array) -> NDArray[np.generic]:
     """Integers or floats, as they lie in memory: under a null stands anything at all."""
     row = type_of(array.type)
     assert row is not None and row.family in (Family.WHOLE, Family.REAL), array.type
@@ -34,7 +34,7 @@ def numbers_of(array: pa.Array) -> "NDArray[np.generic]":
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
-def known_numbers_of(array: pa.Array) -> "NDArray[np.generic]":
+def known_numbers_of(array: pa.Array) -> NDArray[np.generic]:
     """As `numbers_of`, with 0 where a null is."""
     values = numbers_of(array)
     return np.where(truths_of(array.is_valid()), values, values.dtype.type(0)) if array.null_count else values
@@ -65,7 +65,7 @@ def as_decimals(numbers: pa.Array, data_type: pa.DataType) -> pa.Array:
     return numbers.cast(pa.decimal128(20, 0)).cast(data_type)
 
 
-def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":
+def truths_of(array: pa.BooleanArray) -> NDArray[np.bool_]:
     """Booleans without nulls."""
     if not len(array):
         return np.empty(0, np.bool_)
@@ -73,7 +73,7 @@ def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":
     return np.unpackbits(octets, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
 
 
-def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]" = None) -> pa.Array:
+def array_of(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """Integers, floats or booleans of numpy's. Args: valid: which are no nulls; None: all."""
     kind = pa.from_numpy_dtype(values.dtype)
     packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)

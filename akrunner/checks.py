@@ -13,7 +13,8 @@ import numbers
 import os
 import re
 import stat
-from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, Type
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import redacted
@@ -78,7 +79,7 @@ def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> i
     return whole
 
 
-def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> Optional[float]:
+def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> float | None:
     """Seconds, as a plain number above 0 (or 0, or None, where they are allowed). Raises: ConfigError: they are not."""
     if value is None and none:
         return None
@@ -112,7 +113,7 @@ def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give 
         raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}")
 
 
-def check_text(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> str:
+def check_text(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:
     """Text that is not empty and that a file system, a shell and a log can hold. Raises: `kind`: it is not."""
     if not isinstance(value, str):
         raise kind(f"{name} must be text, not {shown(value)}")
@@ -122,7 +123,7 @@ def check_text(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -
     return str(value)
 
 
-def check_path(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> str:
+def check_path(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:
     """The path, or URL, as text. Raises: `kind`: it is none, or no file system could have it."""
     if isinstance(value, (bytes, bytearray)):
         raise kind(f"{name} must be a path as text, not bytes: write os.fsdecode(path)")
@@ -146,21 +147,21 @@ def check_path(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -
     return str(path)
 
 
-def check_url(name: str, path: str, kind: Type[AkrunnerError] = ConfigError) -> None:
+def check_url(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -> None:
     """Before a library sees it. Raises: `kind`: it is a URL, and nobody can tell its user, password and host apart."""
     why = unclear(path)
     if why:
         raise kind(f"{name}: {why}")
 
 
-def check_paths(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> List[str]:
+def check_paths(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> list[str]:
     """A list of paths, as text. Raises: `kind`: it is none."""
     if isinstance(value, (str, os.PathLike)):
         raise kind(f"{name} must be a list of paths; give [{shown(value)}]")
     return [check_path(f"{name}[{i}]", one, kind) for i, one in enumerate(_listed(name, value, "paths", kind))]
 
 
-def check_names(name: str, value: Any) -> Optional[List[str]]:
+def check_names(name: str, value: Any) -> list[str] | None:
     """Names of columns: a list, or one text with commas. Raises: ConfigError: it is none, or one comes twice."""
     if value is None:
         return None
@@ -172,7 +173,7 @@ def check_names(name: str, value: Any) -> Optional[List[str]]:
     return given
 
 
-def _listed(name: str, value: Any, of: str, kind: Type[AkrunnerError]) -> List[Any]:
+def _listed(name: str, value: Any, of: str, kind: type[AkrunnerError]) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes, bytearray)):
         raise kind(f"{name} must be a list of {of}, not {shown(value)}")
     if isinstance(value, (set, frozenset)):
@@ -192,7 +193,7 @@ def check_host(name: str, value: Any, empty: bool = True) -> None:
         raise ConfigError(f"{name}={shown(value)}: give a host name or an IP address, without a port")
 
 
-def check_environment(name: str, env: Any) -> Dict[str, str]:
+def check_environment(name: str, env: Any) -> dict[str, str]:
     """Environment variables, as a dict. The values may be secrets, and are never shown.
 
     Raises: ConfigError: no process could be given them, or they are akrunner's own.
@@ -226,7 +227,7 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
     return dict(items)
 
 
-def check_arguments(name: str, given: Any) -> Tuple[str, ...]:
+def check_arguments(name: str, given: Any) -> tuple[str, ...]:
     """What stands behind a program's name on a command line, as texts; numbers are written out. Raises: ConfigError: it is none."""
     if isinstance(given, str):
         raise ConfigError(f"{name} must be a list, one text for each word: give shlex.split({shown(given)})")
@@ -242,7 +243,7 @@ def check_arguments(name: str, given: Any) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def check_settings(name: str, given: Any) -> Dict[str, str]:
+def check_settings(name: str, given: Any) -> dict[str, str]:
     """A program's own settings, as a dict of texts. Raises: ConfigError: they are none."""
     items = _items(name, given)
     for key, value in items:
@@ -251,7 +252,7 @@ def check_settings(name: str, given: Any) -> Dict[str, str]:
     return dict(items)
 
 
-def _items(name: str, value: Any) -> List[Tuple[Any, Any]]:
+def _items(name: str, value: Any) -> list[tuple[Any, Any]]:
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"{name} must be a dict, not {shown(value) if not isinstance(value, (str, bytes)) else type(value).__name__}"
@@ -262,13 +263,13 @@ def _items(name: str, value: Any) -> List[Tuple[Any, Any]]:
         raise ConfigError(f"{name} must be a dict: going through it raised {type(e).__name__}") from e
 
 
-def check_params(name: str, given: Any) -> Dict[str, Any]:
+def check_params(name: str, given: Any) -> dict[str, Any]:
     """What JSON can hold, as plain dicts and lists. The values may be secrets, and are never shown.
 
     Raises: ConfigError: JSON has no such value; the message has the keys that lead to it.
     """
     _items(name, given)
-    where: List[Tuple[str, Any, int]] = [(name, given, 0)]
+    where: list[tuple[str, Any, int]] = [(name, given, 0)]
     seen = 0
     while where:
         path, value, depth = where.pop()
@@ -296,7 +297,7 @@ def check_params(name: str, given: Any) -> Dict[str, Any]:
         raise ConfigError(f"{name} must hold JSON values only (text, numbers, lists, dicts): {type(e).__name__}") from e
     if len(text) > _MOST_PARAMS_BYTES:
         _too_large(name)
-    plain: Dict[str, Any] = json.loads(text)
+    plain: dict[str, Any] = json.loads(text)
     return plain
 
 
@@ -304,7 +305,7 @@ class KeyTwice(ValueError):
     """An object of JSON has a key twice, of which Python would take the last."""
 
 
-def once_each(given: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def once_each(given: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads(object_pairs_hook=)`. Raises: KeyTwice."""
     found = dict(given)
     if len(found) < len(given):
@@ -342,7 +343,7 @@ def is_within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def _check_characters(name: str, text: str, kind: Type[AkrunnerError]) -> None:
+def _check_characters(name: str, text: str, kind: type[AkrunnerError]) -> None:
     if "\0" in text:
         raise kind(f"{name} has a NUL character: {shown(text)}")
     try:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -77,17 +78,17 @@ class ColumnType:
     feature: str
     dtype: str
     declared: bool = True
-    words: Tuple[str, ...] = ()
-    sized: Tuple[str, ...] = ()
-    of_unit: Optional[Callable[[str], pa.DataType]] = None
+    words: tuple[str, ...] = ()
+    sized: tuple[str, ...] = ()
+    of_unit: Callable[[str], pa.DataType] | None = None
     element: str = ""
-    tensors: Tuple[str, ...] = ()
-    also: Tuple[pa.DataType, ...] = ()
-    wider: Optional[pa.DataType] = None
-    alink: Tuple[str, ...] = ()
+    tensors: tuple[str, ...] = ()
+    also: tuple[pa.DataType, ...] = ()
+    wider: pa.DataType | None = None
+    alink: tuple[str, ...] = ()
     maxcompute: str = ""
     flink: str = ""
-    python: Optional[type] = None
+    python: type | None = None
     numpy_kinds: str = ""
 
     @property
@@ -96,12 +97,12 @@ class ColumnType:
         return self.declared and self.name != self.dtype
 
     @property
-    def many(self) -> Tuple[str, ...]:
+    def many(self) -> tuple[str, ...]:
         """The words for many of its values in a row."""
         return (f"{self.element.lower()}_tensor", *self.tensors) if self.element else self.tensors
 
 
-TABLE: Tuple[ColumnType, ...] = (
+TABLE: tuple[ColumnType, ...] = (
     ColumnType(
         "tinyint", pa.int8(), Family.WHOLE, INT64, "int8", words=("int8",), element="BYTE", wider=pa.int16(),
         alink=("TINYINT", "BYTE"), maxcompute="tinyint", flink="TINYINT",
@@ -170,14 +171,14 @@ TABLE: Tuple[ColumnType, ...] = (
 )  # fmt: skip
 
 #: words of a schema, in small letters -> the row; `MANY`: words for many such values in a row
-WORDS: Dict[str, ColumnType] = {word: row for row in TABLE if row.declared for word in (row.name, *row.words)}
-MANY: Dict[str, ColumnType] = {word: row for row in TABLE for word in row.many}
+WORDS: dict[str, ColumnType] = {word: row for row in TABLE if row.declared for word in (row.name, *row.words)}
+MANY: dict[str, ColumnType] = {word: row for row in TABLE for word in row.many}
 #: numpy's name of a number or boolean -> the row
-DTYPES: Dict[str, ColumnType] = {row.dtype: row for row in TABLE if row.family in NUMBERS}
+DTYPES: dict[str, ColumnType] = {row.dtype: row for row in TABLE if row.family in NUMBERS}
 
 
-def _by_id() -> Dict[int, List[ColumnType]]:
-    found: Dict[int, List[ColumnType]] = {}
+def _by_id() -> dict[int, list[ColumnType]]:
+    found: dict[int, list[ColumnType]] = {}
     for row in TABLE:
         for number in {one.id for one in (row.arrow, *row.also)}:
             found.setdefault(number, []).append(row)
@@ -188,7 +189,7 @@ def _by_id() -> Dict[int, List[ColumnType]]:
 _BY_ID = _by_id()
 
 
-def type_of(data_type: pa.DataType) -> Optional[ColumnType]:
+def type_of(data_type: pa.DataType) -> ColumnType | None:
     """The row of a type; None: there is none. Of lists and dictionaries, the type of their values has one."""
     rows = _BY_ID.get(data_type.id, ())
     if len(rows) < 2:
@@ -199,15 +200,15 @@ def type_of(data_type: pa.DataType) -> Optional[ColumnType]:
     )
 
 
-def family_of(data_type: pa.DataType) -> Optional[Family]:
+def family_of(data_type: pa.DataType) -> Family | None:
     """What the values of a type are; None: the table has no such type."""
     row = type_of(data_type)
     return row.family if row is not None else None
 
 
-def wider(row: ColumnType, has: Callable[[ColumnType], Any]) -> Optional[ColumnType]:
+def wider(row: ColumnType, has: Callable[[ColumnType], Any]) -> ColumnType | None:
     """The row itself if it `has` what is looked for, else the next that has it and holds all values of this one; None: there is none."""
-    found: Optional[ColumnType] = row
+    found: ColumnType | None = row
     while found is not None and not has(found):
         found = type_of(found.wider) if found.wider is not None else None
     return found
@@ -219,7 +220,7 @@ def undeclared(feature: str) -> ColumnType:
     return DTYPES[kind.dtype] if kind.dtype in DTYPES else WORDS["varbinary"]
 
 
-def limits(data_type: pa.DataType) -> Optional[Tuple[int, int]]:
+def limits(data_type: pa.DataType) -> tuple[int, int] | None:
     """The least and the most of the integers that are values of a type: booleans, integers, times of 32 bits; None: any of 64 bits is."""
     family = family_of(data_type)
     if family is Family.TRUTH:

@@ -4,7 +4,8 @@ dtype of numpy's."""
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,9 @@ from akrunner.errors import SchemaError
 from akrunner.schema import Field, Schema, plain, shortened, typed
 
 #: Python's own: numbers are of 64 bits, as numpy takes them
-_PYTHON: Dict[Any, pa.DataType] = {row.python: row.arrow for row in TABLE if row.python is not None}
+_PYTHON: dict[Any, pa.DataType] = {row.python: row.arrow for row in TABLE if row.python is not None}
 #: numpy's kinds that are not numbers; an object of a frame is text, or it says which type it is
-_KINDS: Dict[str, pa.DataType] = {letter: row.arrow for row in TABLE for letter in row.numpy_kinds}
+_KINDS: dict[str, pa.DataType] = {letter: row.arrow for row in TABLE for letter in row.numpy_kinds}
 
 
 #: numpy's names with the order of bytes, which no other type's begin with
@@ -32,7 +33,7 @@ def _numpy(name: str) -> Any:
         return name
 
 
-def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
+def items_of(given: Any) -> list[tuple[Any, Any]] | None:
     """(name, type) of each column, of a dict, pandas' `frame.dtypes`, polars' `frame.schema`, numpy's structured dtype. None: it is none of them."""
     # by its class: a stranger may do anything when it is asked for an attribute
     kind = type(given)
@@ -43,7 +44,7 @@ def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
     return None
 
 
-def schema_of_items(items: List[Tuple[Any, Any]], parameter: str) -> Schema:
+def schema_of_items(items: list[tuple[Any, Any]], parameter: str) -> Schema:
     """A schema from columns and their types.
 
     Args:
@@ -76,7 +77,7 @@ def _told(given: Any) -> str:
     return given.__name__ if isinstance(given, type) else f"a {type(given).__name__}"
 
 
-def _arrow(given: Any) -> Optional[pa.DataType]:
+def _arrow(given: Any) -> pa.DataType | None:
     """Arrow's type, None: it is no type."""
     if isinstance(given, pa.DataType):
         return given
@@ -92,7 +93,7 @@ def _arrow(given: Any) -> Optional[pa.DataType]:
     return None
 
 
-def _of_polars(given: Any) -> Optional[pa.DataType]:
+def _of_polars(given: Any) -> pa.DataType | None:
     import polars
 
     if given == polars.Object:
@@ -104,7 +105,7 @@ def _of_polars(given: Any) -> Optional[pa.DataType]:
         return None
 
 
-def _of_pandas(given: Any) -> Optional[pa.DataType]:
+def _of_pandas(given: Any) -> pa.DataType | None:
     """Of an extension dtype: what it says of itself."""
     if hasattr(given, "pyarrow_dtype"):
         return given.pyarrow_dtype
@@ -118,7 +119,7 @@ def _of_pandas(given: Any) -> Optional[pa.DataType]:
     return _of_numpy(inner) if isinstance(inner, np.dtype) else None
 
 
-def _of_numpy(given: "np.dtype[Any]") -> Optional[pa.DataType]:
+def _of_numpy(given: np.dtype[Any]) -> pa.DataType | None:
     if given.shape:
         inner = _of_numpy(given.base)
         return pa.list_(inner, int(np.prod(given.shape))) if inner is not None else None

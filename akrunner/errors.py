@@ -36,8 +36,9 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from akrunner.redact import redacted
 
@@ -52,12 +53,12 @@ class AkrunnerError(Exception):
         results: what those before it did, for machines.
     """
 
-    statement: Optional[int] = None
-    results: Sequence[Dict[str, Any]] = ()
+    statement: int | None = None
+    results: Sequence[dict[str, Any]] = ()
 
-    def _render_traceback_(self) -> List[str]:
+    def _render_traceback_(self) -> list[str]:
         """What IPython shows: the lines of the caller's own that led here, and the error. A hundred lines of ours say nothing more."""
-        lines: List[str] = []
+        lines: list[str] = []
         for frame in traceback.extract_tb(self.__traceback__):
             if frame.filename.startswith(_OURS):
                 break
@@ -129,7 +130,7 @@ class DataError(AkrunnerError, ValueError):
         column: the column's name, None when the row as a whole is meant.
     """
 
-    def __init__(self, message: str, *, row: Optional[int] = None, column: Optional[str] = None) -> None:
+    def __init__(self, message: str, *, row: int | None = None, column: str | None = None) -> None:
         super().__init__(message)
         self.row = row
         self.column = column
@@ -176,15 +177,15 @@ class JobError(AkrunnerError):
         self,
         message: str,
         *,
-        failure: Optional[TaskFailure] = None,
+        failure: TaskFailure | None = None,
         others: Sequence[TaskFailure] = (),
-        work_dir: Optional[str] = None,
+        work_dir: str | None = None,
     ) -> None:
         super().__init__(message)
         self.failure = failure
         self.others = tuple(others)
         self.work_dir = work_dir
-        self.warnings: Tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [super().__str__()]
@@ -231,8 +232,8 @@ class ReadError(JobError):
         unfetched: (path, why) of files that could not be fetched.
     """
 
-    broken: Sequence[Tuple[str, str]] = ()
-    unfetched: Sequence[Tuple[str, str]] = ()
+    broken: Sequence[tuple[str, str]] = ()
+    unfetched: Sequence[tuple[str, str]] = ()
 
 
 class WriteError(JobError):

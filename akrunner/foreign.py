@@ -15,7 +15,8 @@ import os
 import re
 import shutil
 import sys
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Type
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.redact import redacted, secrets
@@ -87,7 +88,7 @@ _OSS = {
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
 }
 #: a part of an exception's type and text -> what it means; the first that fits
-_MEANINGS: Tuple[Tuple[str, str], ...] = (
+_MEANINGS: tuple[tuple[str, str], ...] = (
     (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
     (r"ProfileNotFound", "AWS_PROFILE names a profile that is in no file of credentials"),
     (r"libjvm|libhdfs", "hdfs:// needs a Java and Hadoop's client on this machine (JAVA_HOME, HADOOP_HOME, CLASSPATH); webhdfs:// needs neither"),
@@ -102,7 +103,7 @@ _MEANINGS: Tuple[Tuple[str, str], ...] = (
 
 
 @contextlib.contextmanager
-def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iterator[None]:
+def ours(kind: type[AkrunnerError], what: str, at: str | None = None) -> Iterator[None]:
     """Turn what a library raises in the block into `kind`: "WHAT: the library's first line", or better words where it is known.
 
     akrunner's own exceptions pass as they are, and so does what is no `Exception` (Ctrl-C). When the machine has no more of something
@@ -131,12 +132,12 @@ def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iter
         raise made from e
 
 
-def _blameless(kind: Type[AkrunnerError]) -> Type[AkrunnerError]:
+def _blameless(kind: type[AkrunnerError]) -> type[AkrunnerError]:
     return next((base for base in (ConfigError, JobError) if issubclass(kind, base)), kind)
 
 
 @contextlib.contextmanager
-def underway(kind: Type[JobError], what: str, at: Optional[str] = None) -> Iterator[None]:
+def underway(kind: type[JobError], what: str, at: str | None = None) -> Iterator[None]:
     """As `ours`, for what a job does while it runs: a `ConfigError`, which means that nothing was started, becomes `kind`, too.
 
     So does `sys.exit()` in a user's generator: it ends the job, and not the host.
@@ -159,7 +160,7 @@ def _hide(error: AkrunnerError, hidden: Sequence[str]) -> None:
         error.args = (redacted(error.args[0], hidden), *error.args[1:])
 
 
-def in_words(error: BaseException, at: Optional[str] = None) -> str:
+def in_words(error: BaseException, at: str | None = None) -> str:
     """A library's exception as half a sentence: what it means and what to set, or its first line. Never more than a line, no secrets.
 
     Args: at: the local path that was written.
@@ -175,7 +176,7 @@ def in_words(error: BaseException, at: Optional[str] = None) -> str:
     return redacted(_plain(error))
 
 
-def disk_full(path: Optional[str], number: Optional[int] = errno.ENOSPC) -> str:
+def disk_full(path: str | None, number: int | None = errno.ENOSPC) -> str:
     """Half a sentence: which disk is full, and what is free on it."""
     what = "the disk quota is used up" if number == errno.EDQUOT else "the disk is full"
     no_inodes = False
@@ -197,10 +198,10 @@ def disk_full(path: Optional[str], number: Optional[int] = errno.ENOSPC) -> str:
     return f"{what}: {free:,} bytes free on {where}" if free is not None else what
 
 
-def _chain(error: BaseException) -> List[BaseException]:
+def _chain(error: BaseException) -> list[BaseException]:
     """The exception, what it comes from, and so on."""
-    found: List[BaseException] = []
-    one: Optional[BaseException] = error
+    found: list[BaseException] = []
+    one: BaseException | None = error
     while one is not None and one not in found and len(found) < 20:
         found.append(one)
         inner = getattr(one, "exceptions", None)
@@ -248,7 +249,7 @@ def _plain(error: BaseException) -> str:
     return first if len(first) > 12 else f"{type(error).__name__}: {first}".rstrip(": ")
 
 
-def _local(name: Any) -> Optional[str]:
+def _local(name: Any) -> str | None:
     return os.fsdecode(name) if isinstance(name, (str, bytes)) else None
 
 
@@ -405,7 +406,7 @@ def _resources(error: BaseException) -> str:
     return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
-_LOOKS: Tuple[Callable[[BaseException], str], ...] = (
+_LOOKS: tuple[Callable[[BaseException], str], ...] = (
     lambda error: _resources(error) if no_memory(error) else "",
     _locale,
     _package,

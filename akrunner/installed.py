@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Generic, TypeVar
 
 from akrunner.errors import AkrunnerError
 from akrunner.foreign import ours
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class Installed(Generic[T]):
     """What packages add to one group of entry points. A package that is broken is in nobody's way who does not ask for what it adds."""
 
-    def __init__(self, group: str, what: str, wrong: Callable[[str, Any], Optional[str]], kind: Type[AkrunnerError]) -> None:
+    def __init__(self, group: str, what: str, wrong: Callable[[str, Any], str | None], kind: type[AkrunnerError]) -> None:
         """Args: group: of the entry points; what: they are, "format"; wrong: (name, what was found) -> why it is none, half a sentence,
         or None; kind: of the errors."""
         self._group = group
@@ -30,7 +31,7 @@ class Installed(Generic[T]):
         self._wrong = wrong
         self._kind = kind
 
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         """All, in order; none of their packages is imported."""
         return sorted(_found(self._group, tuple(sys.path)))
 
@@ -56,19 +57,19 @@ class Installed(Generic[T]):
         """What pip calls the package that adds one of the `names`."""
         return _package(_found(self._group, tuple(sys.path))[name][0])
 
-    def whole(self) -> List[T]:
+    def whole(self) -> list[T]:
         """All that can be imported."""
         return [found for found, _ in _tried(self, tuple(sys.path)) if found is not None]
 
-    def broken(self) -> List[str]:
+    def broken(self) -> list[str]:
         """Of what cannot be imported: why."""
         return [why for _, why in _tried(self, tuple(sys.path)) if why]
 
 
 @functools.lru_cache(maxsize=8)
-def _tried(group: Installed[Any], path: Tuple[str, ...]) -> List[Tuple[Any, str]]:
+def _tried(group: Installed[Any], path: tuple[str, ...]) -> list[tuple[Any, str]]:
     """[names] What it is, or None and why it cannot be imported: tried once, and not for each file of a directory. Args: path: as of `_found`."""
-    tried: List[Tuple[Any, str]] = []
+    tried: list[tuple[Any, str]] = []
     for name in group.names():
         try:
             tried.append((group.get(name), ""))
@@ -78,9 +79,9 @@ def _tried(group: Installed[Any], path: Tuple[str, ...]) -> List[Tuple[Any, str]
 
 
 @functools.lru_cache(maxsize=8)
-def _found(group: str, path: Tuple[str, ...]) -> Dict[str, List[EntryPoint]]:
+def _found(group: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
     """Name -> entry points. Args: path: `sys.path`, on which packages are looked for: looking takes milliseconds for each hundred."""
-    found: Dict[str, List[EntryPoint]] = {}
+    found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=group):
         found.setdefault(point.name, []).append(point)
     return found

@@ -20,8 +20,9 @@ import functools
 import os
 import re
 import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from akrunner.checks import check_path, nearest_file, shown
 from akrunner.errors import ConfigError
@@ -63,7 +64,7 @@ MERGED = ("user_params", "env", "defaults")
 _LONGEST = 1 << 20
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: annotations of paths; and of texts that are one if they have a separator
-_PATHS = ("ScriptLike", "ModelLike", "PathLike", "Optional[PathLike]", "SequenceNotStr[PathLike]", "Optional[WatchLike]", "Any")
+_PATHS = ("ScriptLike", "ModelLike", "PathLike", "PathLike | None", "SequenceNotStr[PathLike]", "WatchLike | None", "Any")
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     variables = _variables(found.pop(SUBSTITUTE, []), f"{name}:{lines.get(SUBSTITUTE, 1)}")
     file = JobFile(name, said, {}, lines)
     taken = {one.name: one for one in of_verb(meant) if one.name not in _NOT_IN_FILES}
-    values: Dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in found.items():
         at = f"{name}:{lines.get(key, 1)}"
         if isinstance(value, dict) and key not in {*taken, *known} and set(value) & {*taken, *known}:
@@ -153,14 +154,14 @@ def given(value: Any) -> Any:
     return value
 
 
-def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
+def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Of a verb's function: a job file may be given in place of the script, or model, or as `job=`; what else is given wins over what it says."""
     head = HEADS[verb]
     names = next(one.positional for one in VERBS if one.name == verb)
 
-    def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
+    def wrapped(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def called(*args: "P.args", **options: "P.kwargs") -> R:
+        def called(*args: P.args, **options: P.kwargs) -> R:
             if options.get(JOB, "") is None:
                 options = {name: value for name, value in options.items() if name != JOB}  # type: ignore[assignment]
             has_head = bool(args) or head in options
@@ -176,13 +177,13 @@ def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
             first = args[0] if args else options.get(head)
             if not is_job_file(first):
                 return function(*args, **options)
-            given: Dict[str, Any] = {**dict(zip(names, args)), **options}
+            given: dict[str, Any] = {**dict(zip(names, args)), **options}
             del given[head]
             file = read(first, str(given.get(VERB) or (verb if verb != "plan" else "plan")))
             both = {
                 name: {**file.options[name], **given[name]} for name in MERGED if file.options.get(name) and given.get(name)
             }
-            whole: Dict[str, Any] = {**file.options, **given, **both}
+            whole: dict[str, Any] = {**file.options, **given, **both}
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
@@ -195,9 +196,9 @@ def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
     return wrapped
 
 
-def _lines(text: str) -> Dict[str, int]:
+def _lines(text: str) -> dict[str, int]:
     """Top-level key -> its line."""
-    found: Dict[str, int] = {}
+    found: dict[str, int] = {}
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         table = re.match(r"\s*\[\s*[\"']?([^]\"'.]+)", line)
@@ -210,7 +211,7 @@ def _lines(text: str) -> Dict[str, int]:
     return found
 
 
-def _variables(names: Any, at: str) -> Dict[str, str]:
+def _variables(names: Any, at: str) -> dict[str, str]:
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise ConfigError(f'{at}: substitute lists the environment variables that ${{NAME}} may stand for: ["DAY", "BUCKET"]')
     for one in names:
@@ -232,9 +233,9 @@ def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
     return value
 
 
-def kinds_of(option: Option) -> Tuple[str, ...]:
+def kinds_of(option: Option) -> tuple[str, ...]:
     """What a value in a file may be, as JSON Schema calls it."""
-    kind = re.sub(r"\AOptional\[(.*)\]\Z", r"\1", option.type)
+    kind = option.type.removesuffix(" | None")
     if kind in ("bool", "int", "float"):
         return ({"bool": "boolean", "int": "integer", "float": "number"}[kind],)
     if kind.startswith("Sequence"):
@@ -270,7 +271,7 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
         raise ConfigError(f"{at}: {option.name} = {value!r:.100}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
 
 
-def _texts(at: str, variables: Mapping[str, Any]) -> Dict[str, str]:
+def _texts(at: str, variables: Mapping[str, Any]) -> dict[str, str]:
     """Environment variables, which are texts: numbers as they are written."""
     for name, value in variables.items():
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
@@ -309,9 +310,9 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
     return os.path.join(folder, value)
 
 
-def schema() -> Dict[str, Any]:
+def schema() -> dict[str, Any]:
     """The JSON Schema of such files, for editors."""
-    properties: Dict[str, Any] = {
+    properties: dict[str, Any] = {
         VERB: {
             "enum": ["run", "train", "stream", "predict", "predict_stream"],
             "description": "What is done; the command may say it.",
@@ -335,8 +336,8 @@ def schema() -> Dict[str, Any]:
         for one in own:
             if one.name in _NOT_IN_FILES or one.name in properties:
                 continue
-            kinds: List[str] = list(kinds_of(one))
-            made: Dict[str, Any] = {
+            kinds: list[str] = list(kinds_of(one))
+            made: dict[str, Any] = {
                 "type": kinds if len(kinds) > 1 else kinds[0],
                 "description": one.text or one.help_in(_COMMANDS.get(verb, "")),
             }

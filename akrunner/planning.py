@@ -12,8 +12,9 @@ import json
 import os
 import shlex
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +69,7 @@ class PlannedColumn:
     name: str
     type: str
     feature: str
-    nulls: Optional[int]
+    nulls: int | None
     null: str
 
 
@@ -82,9 +83,9 @@ class PlannedTask:
 
     name: str
     gets_rows: bool
-    cores: Tuple[int, ...]
+    cores: tuple[int, ...]
     env: Mapping[str, str]
-    tf_config: Optional[TFConfig]
+    tf_config: TFConfig | None
 
 
 @dataclass(frozen=True)
@@ -122,26 +123,26 @@ class Plan:
     engine: str
     script: str
     entry: str
-    files: Tuple[Tuple[str, str], ...]
+    files: tuple[tuple[str, str], ...]
     python: str
     python_version: str
     tensorflow: str
     keras: str
-    requirements: Optional[str]
+    requirements: str | None
     source: str
-    rows: Optional[int]
-    columns: Tuple[PlannedColumn, ...]
+    rows: int | None
+    columns: tuple[PlannedColumn, ...]
     data_format: str
     split: str
-    tasks: Tuple[PlannedTask, ...]
+    tasks: tuple[PlannedTask, ...]
     output: str
     output_schema: str
     user_params: Mapping[str, str]
     env: Mapping[str, str]
-    script_args: Tuple[str, ...]
+    script_args: tuple[str, ...]
     limits: Mapping[str, Any]
-    warnings: Tuple[str, ...]
-    trial: Optional[Trial] = None
+    warnings: tuple[str, ...]
+    trial: Trial | None = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -151,7 +152,7 @@ class Plan:
         return str(self)
 
 
-def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool, try_rows: Optional[int] = None) -> Plan:
+def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bool, try_rows: int | None = None) -> Plan:
     """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""
     check_choice("verb", verb, tuple(MODES))
     if try_rows is not None:
@@ -225,7 +226,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     )
 
 
-def _trial(job: JobSpec, table: TableSource, requirements: Optional[str], rows: int) -> Trial:
+def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
     """The script over a few rows; what the plan hides, the script may have printed."""
     trial = tried(job, table, requirements, rows)
     given = {**job.user_params, **job.env}
@@ -270,7 +271,7 @@ def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping
     return PlannedColumn(field.name, str(field.type), f"{kind}, {count}", nulls.get(field.name), null)
 
 
-def _split(spec: Optional[SplitSpec]) -> str:
+def _split(spec: SplitSpec | None) -> str:
     if spec is None:
         return ""
     shares = ", ".join(f"{name} {fraction:.4g}" for name, fraction in zip(spec.names, spec.fractions))
@@ -278,13 +279,13 @@ def _split(spec: Optional[SplitSpec]) -> str:
     return f"{shares}; by a hash of {what}" + (f", seed {spec.seed}" if spec.seed else "")
 
 
-def planned_tasks(job: JobSpec) -> Tuple[PlannedTask, ...]:
+def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
     """Every process of a job."""
     cluster = job.cluster
     gpus = devices.gpus() if job.resources.gpus_per_worker is not None else []
     parts = assign(cluster, job.resources, gpus, devices.cpus(), {**os.environ, **job.task_env})
     host = job.advertised_host or job.bind_host
-    addresses: Dict[TaskSpec, str] = {task: f"{host}:0" for task in cluster.tasks}
+    addresses: dict[TaskSpec, str] = {task: f"{host}:0" for task in cluster.tasks}
     return tuple(
         PlannedTask(
             task.name,
@@ -312,7 +313,7 @@ def _value(name: str, value: Any) -> str:
     return redacted(f"{name}={text}").partition("=")[2]
 
 
-def _words_of(script_args: Sequence[str]) -> Tuple[str, ...]:
+def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
     """The script's own words, without secrets: what stands behind `--password` is one, too."""
     before = ["", *script_args]
     return tuple(
@@ -331,7 +332,7 @@ def _words(schema: Schema) -> str:
     return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
-def known_rows(source: Any, files: Optional[Files]) -> Optional[int]:
+def known_rows(source: Any, files: Files | None) -> int | None:
     """How many there are, where that is known without reading them."""
     if files is None:
         return _length(source)
@@ -339,7 +340,7 @@ def known_rows(source: Any, files: Optional[Files]) -> Optional[int]:
     return sum(one for one in counts if one is not None) if counts and None not in counts else None
 
 
-def _length(source: Any) -> Optional[int]:
+def _length(source: Any) -> int | None:
     """How many rows a table in memory has."""
     if isinstance(source, Mapping):
         # of arrays, all of one length
@@ -354,7 +355,7 @@ def _length(source: Any) -> Optional[int]:
     return int(shape[0]) if isinstance(shape, tuple) else None
 
 
-def _nulls(source: Any, files: Optional[Files]) -> Dict[str, int]:
+def _nulls(source: Any, files: Files | None) -> dict[str, int]:
     """Column -> how many nulls it has, of those of which it is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
@@ -369,7 +370,7 @@ def _nulls(source: Any, files: Optional[Files]) -> Dict[str, int]:
     return {name: count for name, count in found.items() if name not in unknown}
 
 
-def _standing(there: Optional[Files]) -> List[Tuple[Format, str]]:
+def _standing(there: Files | None) -> list[tuple[Format, str]]:
     """The files a table is read from, as they stand on this machine."""
     if there is None or not there.is_local or len(there.paths) > _COUNTED:
         return []
@@ -379,12 +380,12 @@ def _standing(there: Optional[Files]) -> List[Tuple[Format, str]]:
 
 def _warnings(
     job: JobSpec,
-    output: Optional[PathLike],
-    columns: Tuple[PlannedColumn, ...],
-    tasks: Tuple[PlannedTask, ...],
-    rows: Optional[int],
-    requirements: Optional[str],
-) -> List[str]:
+    output: PathLike | None,
+    columns: tuple[PlannedColumn, ...],
+    tasks: tuple[PlannedTask, ...],
+    rows: int | None,
+    requirements: str | None,
+) -> list[str]:
     """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first."""
     told = list(job.notes)
     fed = sum(task.gets_rows for task in tasks)
@@ -426,7 +427,7 @@ def _warnings(
     return told
 
 
-def _lines(plan: Plan) -> List[str]:
+def _lines(plan: Plan) -> list[str]:
     started = "nothing was started" if plan.trial is None else "nothing was started but the script over the first rows"
     lines = [f"{plan.verb} on engine {plan.engine}; {started}"]
     lines += line_of("script", f"{plan.script}: {plan.entry}")
@@ -469,7 +470,7 @@ def _lines(plan: Plan) -> List[str]:
     return lines + (_tried(plan.trial) if plan.trial is not None else [])
 
 
-def _tried(trial: Trial) -> List[str]:
+def _tried(trial: Trial) -> list[str]:
     lines = line_of(
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
@@ -500,7 +501,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def lines_of_tasks(tasks: Sequence[PlannedTask]) -> List[str]:
+def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
     """What a plan says of the processes."""
     lines = line_of("tasks", f"{len(tasks)}")
     for task in tasks[:_SHOWN]:
@@ -518,12 +519,12 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def line_of(name: str, words: str) -> List[str]:
+def line_of(name: str, words: str) -> list[str]:
     """A line of a plan, as a list of one."""
     return [f"{name + ':':14}{words}"]
 
 
-def _table(columns: Tuple[PlannedColumn, ...]) -> List[str]:
+def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
     rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
     rows += [(one.name, one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns]
     widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Tuple, Union
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +29,9 @@ from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_source, sink_to
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = str | os.PathLike[str]
 #: a path or URL; or a function that takes the task config
-ScriptLike = Union[PathLike, Callable[[Any], Any]]
+ScriptLike = PathLike | Callable[[Any], Any]
 
 
 class ArrowSchema(Protocol):
@@ -45,14 +46,14 @@ class Dtypes(Protocol):
     @property
     def dtypes(self) -> Any: ...
 
-    def items(self) -> Iterable[Tuple[Any, Any]]: ...
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
 
 
 #: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`, a structured dtype of numpy's
-SchemaLike = Union[str, ArrowSchema, Schema, Mapping[str, Any], Dtypes, np.dtype[Any]]
+SchemaLike = str | ArrowSchema | Schema | Mapping[str, Any] | Dtypes | np.dtype[Any]
 
 #: names of splits and their shares
-SplitLike = Union[str, Mapping[str, float]]
+SplitLike = str | Mapping[str, float]
 
 #: what works where a URL was given for a directory
 _INSTEAD = {
@@ -71,55 +72,55 @@ class Arguments:
     """
 
     # options: written by scripts/gen-options
-    script: Union[ScriptLike, ScriptSpec]
+    script: ScriptLike | ScriptSpec
     source: Any = None
-    user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
+    user_params: Mapping[str, Any] | None = field(default=None, repr=False)
     user_files: SequenceNotStr[PathLike] = ()
     script_args: SequenceNotStr[str] = field(default=(), repr=False)
     save_latest_checkpoint: bool = False
     tables: SequenceNotStr[str] = ()
-    project: Optional[str] = None
-    select: Optional[str] = None
-    columns: Optional[SequenceNotStr[str]] = None
-    defaults: Optional[Mapping[str, Any]] = None
-    split: Optional[SplitLike] = None
-    split_by: Optional[str] = None
+    project: str | None = None
+    select: str | None = None
+    columns: SequenceNotStr[str] | None = None
+    defaults: Mapping[str, Any] | None = None
+    split: SplitLike | None = None
+    split_by: str | None = None
     split_seed: int = 0
-    input_schema: Optional[SchemaLike] = None
-    input_format: Optional[str] = None
+    input_schema: SchemaLike | None = None
+    input_format: str | None = None
     flush_seconds: float = 0.02
     data_format: str = "examples"
     output_tables: SequenceNotStr[str] = ()
-    output_schema: Optional[SchemaLike] = None
-    output: Optional[PathLike] = None
-    output_format: Optional[str] = None
+    output_schema: SchemaLike | None = None
+    output: PathLike | None = None
+    output_format: str | None = None
     overwrite: bool = False
-    num_workers: Optional[int] = None
-    num_ps: Optional[int] = None
-    parallelism: Optional[int] = None
+    num_workers: int | None = None
+    num_ps: int | None = None
+    parallelism: int | None = None
     evaluator: bool = False
     coordinator: bool = False
-    chief: Optional[bool] = None
+    chief: bool | None = None
     bind_host: str = "127.0.0.1"
-    advertised_host: Optional[str] = None
+    advertised_host: str | None = None
     engine: Any = "local"
-    python_env: Optional[PathLike] = None
-    requirements: Optional[PathLike] = None
-    keras: Optional[str] = None
-    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
-    timeout: Optional[float] = None
+    python_env: PathLike | None = None
+    requirements: PathLike | None = None
+    keras: str | None = None
+    env: Mapping[str, str] | None = field(default=None, repr=False)
+    gpus_per_worker: int | None = None
+    cpus_per_worker: int | None = None
+    intra_op_parallelism: int | None = None
+    timeout: float | None = None
     start_timeout: float = 60.0
     stall_timeout: float = 600.0
     stall_action: str = "fail"
     evaluator_timeout: float = 60.0
-    profile_input: Optional[int] = None
+    profile_input: int | None = None
     max_restarts: int = 0
-    tensorboard: Optional[PathLike] = None
-    work_dir: Optional[PathLike] = None
-    checkpoint_dir: Optional[PathLike] = None
+    tensorboard: PathLike | None = None
+    work_dir: PathLike | None = None
+    checkpoint_dir: PathLike | None = None
     debug: bool = False
     # end of what scripts/gen-options writes
 
@@ -130,7 +131,7 @@ class Prepared:
 
     job: JobSpec
     table: TableSource
-    interpreter: Optional[interpreters.Interpreter] = None
+    interpreter: interpreters.Interpreter | None = None
 
 
 #: of a job whose script is not looked at yet
@@ -154,7 +155,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     )
 
 
-def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
+def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     """As `prepare`, and nothing is made. Returns: the job without its overlay; the requirements it is made of, None: there are none."""
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
@@ -284,12 +285,12 @@ def named_files(source: Any) -> bool:
     return False
 
 
-def check_select(given: Any) -> Optional[str]:
+def check_select(given: Any) -> str | None:
     """Raises: ConfigError: it is no text."""
     return check_text("select", given) if given is not None else None
 
 
-def check_output(output: Any, output_format: Any, overwrite: Any, schema: Optional[pa.Schema]) -> None:
+def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
     """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
     check_flag("overwrite", overwrite)
     check_format(output_format, "output_format")
@@ -341,7 +342,7 @@ def check_requirements(requirements: str, python: str) -> None:
         environments.check_listed(os.path.expanduser(requirements))
 
 
-def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
+def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
     if given is None or isinstance(given, Schema):
         return given
@@ -370,9 +371,7 @@ def _check_output(script: ScriptSpec, job: JobSpec) -> None:
         )
 
 
-def interpreter_for(
-    python_env: Optional[PathLike], engine: Capabilities, keras: Optional[str] = None
-) -> interpreters.Interpreter:
+def interpreter_for(python_env: PathLike | None, engine: Capabilities, keras: str | None = None) -> interpreters.Interpreter:
     """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
     unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
     named = _text("python_env", python_env)
@@ -390,7 +389,7 @@ def environment_of(name: str) -> interpreters.Interpreter:
     return interpreters.named(environments.recipe_of(name))
 
 
-def instead_of(name: str, other: str) -> Optional[interpreters.Interpreter]:
+def instead_of(name: str, other: str) -> interpreters.Interpreter | None:
     """Which interpreter may be taken if there is no environment of a name, None: there is one.
 
     Args: name, other: named environments. Raises: PythonEnvError: the environment variable of the first names something else, which is not
@@ -412,17 +411,17 @@ def instead_of(name: str, other: str) -> Optional[interpreters.Interpreter]:
             raise e from None
 
 
-def _made(directory: Optional[str]) -> Optional[str]:
+def _made(directory: str | None) -> str | None:
     if directory is not None:
         with ours(ConfigError, f"checkpoint_dir: cannot make {directory}", directory):
             os.makedirs(directory, exist_ok=True)
     return directory
 
 
-def directory(name: str, given: Optional[PathLike]) -> Optional[str]:
+def directory(name: str, given: PathLike | None) -> str | None:
     """Its absolute path. Raises: ConfigError: it is none of this machine's."""
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
 
 
-def _text(name: str, path: Optional[PathLike]) -> Optional[str]:
+def _text(name: str, path: PathLike | None) -> str | None:
     return check_path(name, path) if path is not None else None

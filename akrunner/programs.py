@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Optional
+from typing import Any
 
 from akrunner.api import table_of
 from akrunner.engines.base import Observer
@@ -16,22 +16,22 @@ from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 
 
-def scripted(given: Arguments, observer: Optional[Observer]) -> Attached:
+def scripted(given: Arguments, observer: Observer | None) -> Attached:
     return _attached("batch", given, observer, 0)
 
 
-def streamed(given: Arguments, observer: Optional[Observer], max_restarts: int) -> Attached:
+def streamed(given: Arguments, observer: Observer | None, max_restarts: int) -> Attached:
     return _attached("stream", given, observer, max_restarts)
 
 
-def predicted(given: PredictArguments, observer: Optional[Observer], max_restarts: int) -> Attached:
+def predicted(given: PredictArguments, observer: Observer | None, max_restarts: int) -> Attached:
     engine = given.engine if given.engine is not None else FlinkEngine()
     prediction = checked(dataclasses.replace(given, source=_table(given.source, engine), engine=engine))
     job: Attached = prediction.attach(engine, observer, max_restarts)
     return job
 
 
-def _attached(mode: str, given: Arguments, observer: Optional[Observer], restarts: int) -> Attached:
+def _attached(mode: str, given: Arguments, observer: Observer | None, restarts: int) -> Attached:
     engine = given.engine if given.engine is not None else FlinkEngine()
     table = _table(given.source, engine)
     prepared = prepare(mode, dataclasses.replace(given, source=table, engine=engine))

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Generic, Iterator, List, Optional, TypeVar, Union
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
@@ -18,7 +19,7 @@ class Late(Exception):
 
 
 class _End:
-    def __init__(self, error: Optional[BaseException]) -> None:
+    def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
@@ -29,12 +30,12 @@ class Reader(Generic[Item]):
         """Start it. Args: items: none of them None; name: of the thread."""
         self._items = items
         self._changed = threading.Condition()
-        self._place: "List[Union[Item, _End]]" = []
+        self._place: list[Item | _End] = []
         self._over = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def next(self, seconds: Optional[float] = None) -> Optional[Item]:
+    def next(self, seconds: float | None = None) -> Item | None:
         """The next item, None behind the last one. Args: seconds: to wait for it, None: as long as it takes.
 
         Raises: what `items` raises, behind all that came before it; Late.
@@ -59,7 +60,7 @@ class Reader(Generic[Item]):
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        last: Optional[BaseException] = None
+        last: BaseException | None = None
         try:
             try:
                 for item in self._items:
@@ -74,7 +75,7 @@ class Reader(Generic[Item]):
         # whatever happened: somebody waits for it
         self._put(_End(last))
 
-    def _put(self, item: Union[Item, _End]) -> bool:
+    def _put(self, item: Item | _End) -> bool:
         """Whether it is still wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or not self._place)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-from typing import Iterable, Iterator, List, Tuple
+from collections.abc import Iterable, Iterator
 
 _HIDDEN = "***"
 _WORD = re.compile(r"\S+")
@@ -95,7 +95,7 @@ _APART = re.compile(r"[\s/\\?#@:;&=\[\]\"',]+")
 _SHORTEST_PART = 3
 
 #: where something to hide begins and ends
-_Span = Tuple[int, int]
+_Span = tuple[int, int]
 
 
 def redacted(text: str, also: Iterable[str] = ()) -> str:
@@ -119,7 +119,7 @@ def redacted(text: str, also: Iterable[str] = ()) -> str:
     return text
 
 
-def secrets(text: str) -> List[str]:
+def secrets(text: str) -> list[str]:
     """What `redacted` hides of URLs in a text: each whole, and in the parts a library may show by themselves. The longest first."""
     lines = text.split("\n")
     hidden = [line[start:end] for line, spans in zip(lines, _in_lines(lines)) for start, end in spans]
@@ -130,7 +130,7 @@ def secrets(text: str) -> List[str]:
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:
-    parts: List[str] = []
+    parts: list[str] = []
     at = 0
     for start, end in spans:
         parts += [text[at:start], _HIDDEN]
@@ -141,9 +141,9 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 # -- passwords of URLs
 
 
-def _in_lines(lines: List[str]) -> List[List[_Span]]:
+def _in_lines(lines: list[str]) -> list[list[_Span]]:
     """What to hide of each line; a password may go on in the next."""
-    found: List[List[_Span]] = []
+    found: list[list[_Span]] = []
     open_at, since = -1, 0
     for number, line in enumerate(lines):
         spans = list(_in_urls(line)) if "@" in line or ":" in line else []
@@ -195,7 +195,7 @@ def _in_urls(line: str) -> Iterator[_Span]:
             at = line.find("://", max(at + 3, done), end)
 
 
-def _in_url(line: str, at: int, end: int, last: int, later: Tuple[int, int]) -> "_Span | None":
+def _in_url(line: str, at: int, end: int, last: int, later: tuple[int, int]) -> _Span | None:
     """What to hide of the URL whose `://` is there.
 
     Args: end: of its word; last: where the word's last @ is; later: the next word's, and the line's. -1: there is none.

@@ -9,9 +9,10 @@ import dataclasses
 import difflib
 import itertools
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,7 +70,7 @@ class Field:
         return feature_kind(self.name, self.type)
 
     @cached_property
-    def shape(self) -> Optional[Tuple[int, ...]]:
+    def shape(self) -> tuple[int, ...] | None:
         """Of one value: () for a scalar, None for a list whose length may differ from row to row."""
         if not self.is_list:
             return ()
@@ -86,7 +87,7 @@ class Field:
         # of what can cross, dictionaries of text alone have no row
         return row.dtype if self.kind != BYTES and row is not None else BYTES
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What the worker is told: name, kind, dtype, shape (null when it varies), type in words, unit of a time."""
         return {
             "name": self.name,
@@ -109,7 +110,7 @@ class Schema:
         SchemaError: two columns share a name, or a type cannot cross to a script.
     """
 
-    fields: Tuple[Field, ...]
+    fields: tuple[Field, ...]
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -127,7 +128,7 @@ class Schema:
         return len(self.fields)
 
     @cached_property
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         """Of the columns, in order."""
         return [field.name for field in self.fields]
 
@@ -137,7 +138,7 @@ class Schema:
         return pa.schema([pa.field(field.name, field.type, field.nullable) for field in self.fields])
 
     @classmethod
-    def from_arrow(cls, schema: pa.Schema) -> "Schema":
+    def from_arrow(cls, schema: pa.Schema) -> Schema:
         """From an Arrow schema.
 
         Args:
@@ -152,7 +153,7 @@ class Schema:
         return cls(tuple(Field(field.name, field.type, field.nullable) for field in schema))
 
     @classmethod
-    def parse(cls, text: str, parameter: str = "output_schema") -> "Schema":
+    def parse(cls, text: str, parameter: str = "output_schema") -> Schema:
         """From `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`; type names are case-insensitive.
 
         Args:
@@ -173,7 +174,7 @@ class Schema:
         types = ((field, f"array<{_word(field.value_type)}>" if field.is_list else _word(field.type)) for field in self.fields)
         return ", ".join(f"{_quoted(field.name)} {words}{'' if field.nullable else ' not null'}" for field, words in types)
 
-    def describe(self) -> List[Dict[str, Any]]:
+    def describe(self) -> list[dict[str, Any]]:
         """As scripts have it.
 
         Returns:
@@ -338,12 +339,12 @@ def is_text(data_type: pa.DataType) -> bool:
     return family_of(data_type.value_type if pa.types.is_dictionary(data_type) else data_type) is Family.TEXT
 
 
-def repeated(names: List[str]) -> Optional[str]:
+def repeated(names: list[str]) -> str | None:
     """The first name that is there twice."""
     return next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
 
 
-def nearest(name: str, known: List[str], least: float = 0.6) -> str:
+def nearest(name: str, known: list[str], least: float = 0.6) -> str:
     """`"; did you mean 'x'?"` for the closest known name, else an empty string. Args: least: that is the same of both, of 1."""
     # of short names another case is another name to difflib
     same = [one for one in known if one.lower() == name.lower()]
@@ -374,7 +375,7 @@ class _Parser:
     def __init__(self, text: str, parameter: str) -> None:
         self.text = text
         self.parameter = parameter
-        self.tokens: List[Tuple[str, str, int]] = []
+        self.tokens: list[tuple[str, str, int]] = []
         for match in _TOKEN.finditer(text):
             kind = match.lastgroup
             if kind:
@@ -384,7 +385,7 @@ class _Parser:
     def parse(self) -> Schema:
         if not self.tokens:
             raise SchemaError(f"{self.parameter} is empty; write for instance 'id bigint, p double'")
-        fields: Dict[str, Field] = {}
+        fields: dict[str, Field] = {}
         while True:
             position = self.position()
             field = self.field()
@@ -484,7 +485,7 @@ class _Parser:
     def position(self) -> int:
         return self.tokens[self.at][2] if self.at < len(self.tokens) else len(self.text)
 
-    def take(self, wanted: str) -> Tuple[str, str, int]:
+    def take(self, wanted: str) -> tuple[str, str, int]:
         if self.at == len(self.tokens):
             raise self.error(f"expected {wanted}, found the end", len(self.text))
         self.at += 1

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 from akrunner.errors import ModelError
 from akrunner.foreign import ours
 
-Bytes = Union[bytes, memoryview]
+Bytes = bytes | memoryview
 
 #: bytes of a protobuf message, and of what is looked at in it: 10,000 columns have 1 MiB
 _LONGEST = 2 << 30
@@ -41,10 +41,10 @@ class TensorSpec:
 
     name: str
     dtype: str
-    shape: Optional[Tuple[Optional[int], ...]]
+    shape: tuple[int | None, ...] | None
 
     @property
-    def row_shape(self) -> Optional[Tuple[Optional[int], ...]]:
+    def row_shape(self) -> tuple[int | None, ...] | None:
         """Of one row: without the batch's dimension."""
         return None if self.shape is None else self.shape[1:]
 
@@ -58,8 +58,8 @@ class Signature:
     """Attributes: key: "serving_default" as a rule; inputs, outputs: by name, in the order of the names."""
 
     key: str
-    inputs: Dict[str, TensorSpec]
-    outputs: Dict[str, TensorSpec]
+    inputs: dict[str, TensorSpec]
+    outputs: dict[str, TensorSpec]
 
     def __str__(self) -> str:
         takes = ", ".join(map(str, self.inputs.values())) or "nothing"
@@ -84,7 +84,7 @@ def signature_of(saved_model_dir: str, key: str, tag: str) -> Signature:
     return signatures[key]
 
 
-def read_signatures(saved_model_dir: str) -> Dict[frozenset[str], Dict[str, Signature]]:
+def read_signatures(saved_model_dir: str) -> dict[frozenset[str], dict[str, Signature]]:
     """All signatures of a SavedModel: tags -> key -> signature. Raises: ModelError: it cannot be read."""
     path = os.path.join(saved_model_dir, "saved_model.pb")
     if not os.path.exists(path):
@@ -100,7 +100,7 @@ def read_signatures(saved_model_dir: str) -> Dict[frozenset[str], Dict[str, Sign
             return _saved_model(f.read(_LONGEST))
 
 
-def _saved_model(data: bytes) -> Dict[frozenset[str], Dict[str, Signature]]:
+def _saved_model(data: bytes) -> dict[frozenset[str], dict[str, Signature]]:
     graphs = {}
     view = memoryview(data)
     if not data:
@@ -111,8 +111,8 @@ def _saved_model(data: bytes) -> Dict[frozenset[str], Dict[str, Signature]]:
             count += 1
             if count > _MOST_GRAPHS:
                 raise ValueError(f"it has more than {_MOST_GRAPHS} graphs")
-            tags: List[str] = []
-            signatures: Dict[str, Signature] = {}
+            tags: list[str] = []
+            signatures: dict[str, Signature] = {}
             for inner, body in _messages(value):
                 if inner in (1, 5):
                     looked_at += len(body)
@@ -130,7 +130,7 @@ def _saved_model(data: bytes) -> Dict[frozenset[str], Dict[str, Signature]]:
 
 
 def _signature(key: str, message: memoryview) -> Signature:
-    sides: Tuple[Dict[str, TensorSpec], Dict[str, TensorSpec]] = ({}, {})
+    sides: tuple[dict[str, TensorSpec], dict[str, TensorSpec]] = ({}, {})
     for number, body in _messages(message):
         if number in (1, 2):
             name, info = _entry(body)
@@ -149,8 +149,8 @@ def _tensor(name: str, message: memoryview) -> TensorSpec:
     return TensorSpec(name, _DTYPES.get(dtype, f"dtype {dtype}"), shape)
 
 
-def _shape(message: memoryview) -> Optional[Tuple[Optional[int], ...]]:
-    sizes: List[Optional[int]] = []
+def _shape(message: memoryview) -> tuple[int | None, ...] | None:
+    sizes: list[int | None] = []
     for number, value in _fields(message):
         if number == 3 and value:
             return None
@@ -160,7 +160,7 @@ def _shape(message: memoryview) -> Optional[Tuple[Optional[int], ...]]:
     return tuple(sizes)
 
 
-def _entry(message: memoryview) -> Tuple[str, memoryview]:
+def _entry(message: memoryview) -> tuple[str, memoryview]:
     """Key and value of a map's entry."""
     key, value = "", memoryview(b"")
     for number, body in _messages(message):
@@ -175,12 +175,12 @@ def _text(data: memoryview) -> str:
     return bytes(data).decode()
 
 
-def _messages(message: memoryview) -> Iterator[Tuple[int, memoryview]]:
+def _messages(message: memoryview) -> Iterator[tuple[int, memoryview]]:
     """The fields that are messages or text."""
     return ((number, value) for number, value in _fields(message) if isinstance(value, memoryview))
 
 
-def _fields(message: memoryview) -> Iterator[Tuple[int, Union[int, memoryview]]]:
+def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """(field number, value) of each field of a protobuf message. Raises: ValueError, IndexError: it is none."""
     at, end, count = 0, len(message), 0
     while at < end:
@@ -206,7 +206,7 @@ def _fields(message: memoryview) -> Iterator[Tuple[int, Union[int, memoryview]]]
             raise ValueError(f"wire type {wire}")
 
 
-def _varint(data: memoryview, at: int) -> Tuple[int, int]:
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         octet = data[at]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 from akrunner.checks import (
     MOST_TASKS,
@@ -81,7 +82,7 @@ class ClusterSpec:
     num_ps: int = 0
     evaluator: bool = False
     coordinator: bool = False
-    chief: Optional[bool] = None
+    chief: bool | None = None
     flags: bool = False
     evaluator_told: bool = False
 
@@ -100,13 +101,13 @@ class ClusterSpec:
     @classmethod
     def of(
         cls,
-        num_workers: Optional[int] = None,
-        num_ps: Optional[int] = None,
-        parallelism: Optional[int] = None,
+        num_workers: int | None = None,
+        num_ps: int | None = None,
+        parallelism: int | None = None,
         evaluator: bool = False,
         coordinator: bool = False,
-        chief: Optional[bool] = None,
-    ) -> "ClusterSpec":
+        chief: bool | None = None,
+    ) -> ClusterSpec:
         """A cluster of `parallelism` workers and parameter servers, divided as Alink does where a count is not given.
 
         Neither given: a quarter parameter servers, at least one; but one worker alone when `parallelism` is 1. One given: the
@@ -132,7 +133,7 @@ class ClusterSpec:
         return cls(1 if num_workers is None else num_workers, 0 if num_ps is None else num_ps, evaluator, coordinator, chief)
 
     @property
-    def tasks(self) -> Tuple[TaskSpec, ...]:
+    def tasks(self) -> tuple[TaskSpec, ...]:
         """chief, workers, ps, evaluator: the order results and reports come in."""
         chiefs = [TaskSpec(CHIEF, 0)] if self.chief is not False else []
         workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - int(bool(chiefs) and not self.coordinator))]
@@ -145,12 +146,12 @@ class ClusterSpec:
         return self.chief is None and len(self.tasks) == 1
 
     @property
-    def fed(self) -> Tuple[TaskSpec, ...]:
+    def fed(self) -> tuple[TaskSpec, ...]:
         """The tasks that get rows."""
         return tuple(t for t in self.tasks if t.role == WORKER or (t.role == CHIEF and not self.coordinator))
 
     @property
-    def awaited(self) -> Tuple[TaskSpec, ...]:
+    def awaited(self) -> tuple[TaskSpec, ...]:
         """The tasks whose end is the job's, unless they only serve: chief and workers."""
         return tuple(t for t in self.tasks if t.role in (CHIEF, WORKER))
 
@@ -166,9 +167,9 @@ class ResourceSpec:
     Raises: ConfigError: not a whole number.
     """
 
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
+    gpus_per_worker: int | None = None
+    cpus_per_worker: int | None = None
+    intra_op_parallelism: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("gpus_per_worker", 0), ("cpus_per_worker", 1), ("intra_op_parallelism", 1)):
@@ -192,7 +193,7 @@ class SupervisionSpec:
     Raises: ConfigError: a value is out of its range; the message names the argument.
     """
 
-    timeout: Optional[float] = None
+    timeout: float | None = None
     start_timeout: float = 60.0
     exit_grace: float = 2.0
     evaluator_timeout: float = 60.0
@@ -223,9 +224,9 @@ class SplitSpec:
         one splits otherwise.
     """
 
-    names: Tuple[str, ...]
-    fractions: Tuple[float, ...]
-    by: Optional[str] = None
+    names: tuple[str, ...]
+    fractions: tuple[float, ...]
+    by: str | None = None
     seed: int = 0
 
 
@@ -247,8 +248,8 @@ class ScriptSpec:
 
     real: str
     path: str
-    files: Tuple[Tuple[str, str], ...] = ()
-    archives: Tuple[Tuple[str, str, int], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    archives: tuple[tuple[str, str, int], ...] = ()
     module: str = ""
     program: bool = False
     context_entry: str = ""
@@ -280,7 +281,7 @@ class Capabilities:
     pyflink: bool = False
     watches: bool = False
     detaches: bool = False
-    parallelism: Optional[int] = None
+    parallelism: int | None = None
 
 
 @dataclass(frozen=True)
@@ -294,13 +295,13 @@ class TablesSpec:
         overwrite: what is written replaces a table's rows; else it comes behind them.
     """
 
-    inputs: Tuple[str, ...]
-    outputs: Tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     store: Any = field(repr=False)
-    project: Optional[str] = None
+    project: str | None = None
     overwrite: bool = True
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What the worker is told."""
         return {"inputs": list(self.inputs), "outputs": list(self.outputs)}
 
@@ -348,31 +349,31 @@ class JobSpec:
     schema: Schema
     python: str
     cluster: ClusterSpec = ClusterSpec()
-    output_schema: Optional[Schema] = None
+    output_schema: Schema | None = None
     output_inferred: bool = False
     user_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
     script_args: Sequence[str] = field(default=(), repr=False)
     mode: str = "batch"
     data_format: str = "examples"
-    keras: Optional[str] = None
+    keras: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     overlay: str = ""
     model: str = ""
-    tensorboard: Optional[str] = None
+    tensorboard: str | None = None
     supervision: SupervisionSpec = SupervisionSpec()
     resources: ResourceSpec = ResourceSpec()
     bind_host: str = "127.0.0.1"
-    advertised_host: Optional[str] = None
-    work_dir: Optional[str] = None
+    advertised_host: str | None = None
+    work_dir: str | None = None
     keep: bool = False
-    checkpoint_dir: Optional[str] = None
-    model_dir: Optional[str] = None
+    checkpoint_dir: str | None = None
+    model_dir: str | None = None
     save_latest_checkpoint: bool = False
     flush_seconds: float = 0.02
-    tables: Optional[TablesSpec] = None
-    notes: Tuple[str, ...] = ()
-    split: Optional[SplitSpec] = None
-    profile_input: Optional[int] = None
+    tables: TablesSpec | None = None
+    notes: tuple[str, ...] = ()
+    split: SplitSpec | None = None
+    profile_input: int | None = None
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
@@ -412,7 +413,7 @@ class JobSpec:
         return asks_about(self.script_args)
 
     @property
-    def staying(self) -> Tuple[TaskSpec, ...]:
+    def staying(self) -> tuple[TaskSpec, ...]:
         """The tasks whose processes stay when their script has ended well, until the scripts of all of them have: what stays with them is
         TensorFlow's server, which the sessions of the others may need. Chief and workers of a cluster in PAI mode, as on PAI."""
         return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
@@ -429,7 +430,7 @@ class JobSpec:
             )
 
     @property
-    def task_env(self) -> Dict[str, str]:
+    def task_env(self) -> dict[str, str]:
         """What is set in the tasks' environment, before TensorFlow is imported."""
         legacy = {"TF_USE_LEGACY_KERAS": "1"} if self.keras == "legacy" else {}
         return {**legacy, **self.env}
@@ -440,7 +441,7 @@ class JobSpec:
         tf_config: TFConfig,
         task_dir: str,
         work_dir: str,
-        checkpoint_dir: Optional[str],
+        checkpoint_dir: str | None,
         attempt: int = 0,
         cpus: Sequence[int] = (),
     ) -> Context:

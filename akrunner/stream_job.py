@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Callable, Iterator, Optional, Tuple, Type, Union
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from akrunner.spec import TaskSpec
 #: output batches waiting for whoever iterates; past it the scripts wait
 _DEPTH = 16
 
-_Item = Union[pa.RecordBatch, None]
+_Item: TypeAlias = pa.RecordBatch | None
 
 
 class StreamJob:
@@ -31,7 +32,7 @@ class StreamJob:
         tasks: what became of each task; none until then.
     """
 
-    def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: Optional[pa.Schema]) -> None:
+    def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: pa.Schema | None) -> None:
         """The job starts at once.
 
         Args:
@@ -39,11 +40,11 @@ class StreamJob:
             schema: of the batches it gives; None: it gives none.
         """
         self.schema = schema
-        self.stats: Optional[Stats] = None
-        self.tasks: Tuple[TaskResult, ...] = ()
-        self._batches: "queue.Queue[_Item]" = queue.Queue(_DEPTH)
+        self.stats: Stats | None = None
+        self.tasks: tuple[TaskResult, ...] = ()
+        self._batches: queue.Queue[_Item] = queue.Queue(_DEPTH)
         self._cancel = threading.Event()
-        self._error: Optional[BaseException] = None
+        self._error: BaseException | None = None
         self._start = start
         self._thread = threading.Thread(target=self._run, name="akrunner-stream", daemon=True)
         self._thread.start()
@@ -109,12 +110,10 @@ class StreamJob:
         """Whether it has ended, and its script has printed the help it was asked for and done nothing else."""
         return bool(self.tasks) and all(task.only_asked for task in self.tasks)
 
-    def __enter__(self) -> "StreamJob":
+    def __enter__(self) -> StreamJob:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             self.close()
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from typing import Iterator, Tuple
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -37,11 +37,11 @@ class Trial:
     seconds: float
     written: pa.Table
     printed: str
-    exported: Tuple[str, ...]
-    warnings: Tuple[str, ...] = ()
+    exported: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
-def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: int) -> Trial:
+def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
     """Run a job's script with one worker on this machine.
 
     Args: job: whose overlay is not made yet; requirements: it is made of; rows: of each of its workers, the first of the table; of a table that is split, so many more

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
+from typing import Any, Literal
 
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, shown
 from akrunner.cluster.resources import assign
@@ -35,14 +36,14 @@ class WarmArguments:
     """What `warm` was given; `akrunner.options` says what each is."""
 
     # options: written by scripts/gen-options
-    python_env: Optional[PathLike] = None
+    python_env: PathLike | None = None
     workers: int = 2
     num_workers: int = 1
-    requirements: Optional[PathLike] = None
-    keras: Optional[str] = None
-    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
+    requirements: PathLike | None = None
+    keras: str | None = None
+    env: Mapping[str, str] | None = field(default=None, repr=False)
     idle_timeout: float = 900.0
-    max_memory: Union[int, str, None] = None
+    max_memory: int | str | None = None
     preload: SequenceNotStr[str] = ("tensorflow",)
     # end of what scripts/gen-options writes
 
@@ -50,15 +51,15 @@ class WarmArguments:
 # options: written by scripts/gen-options
 @told("warm")
 def warm(
-    python_env: Optional[PathLike] = None,
+    python_env: PathLike | None = None,
     workers: int = 2,
     *,
     num_workers: int = 1,
-    requirements: Optional[PathLike] = None,
-    keras: Optional[Literal["legacy"]] = None,
-    env: Optional[Mapping[str, str]] = None,
+    requirements: PathLike | None = None,
+    keras: Literal["legacy"] | None = None,
+    env: Mapping[str, str] | None = None,
     idle_timeout: float = 900.0,
-    max_memory: Union[int, str, None] = None,
+    max_memory: int | str | None = None,
     preload: SequenceNotStr[str] = ("tensorflow",),
 ) -> Warm:
     """Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
@@ -104,7 +105,7 @@ def warm(
 # end of what scripts/gen-options writes
 
 
-def kept_warm(given: WarmArguments) -> "Warm":
+def kept_warm(given: WarmArguments) -> Warm:
     """`akrunner.warm`. Raises: ConfigError: an argument is wrong; nothing was started."""
     return Warm(_pool(given))
 
@@ -143,7 +144,7 @@ def _most_bytes(given: Any, modules: Sequence[str]) -> int:
     return most
 
 
-def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> List[Wanted]:
+def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> list[Wanted]:
     """What a job with such a cluster would want, task by task. Args: task_env: as `JobSpec.task_env`."""
     resources = assign(cluster, ResourceSpec(), devices.gpus(), devices.cpus(), os.environ)
     around = surroundings()
@@ -180,7 +181,7 @@ class Warm:
         """
         return self._pool.wait(check_seconds("seconds", seconds) or 0.0)
 
-    def status(self) -> Dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """As it stands.
 
         Returns:
@@ -194,7 +195,7 @@ class Warm:
         registry.remove(self._pool)
         self._pool.close()
 
-    def __enter__(self) -> "Warm":
+    def __enter__(self) -> Warm:
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -223,7 +224,7 @@ def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
     Daemon(listening, pool, {**options, "env": sorted(options["env"])}).serve()
 
 
-def kept_status(hurry: bool = False) -> Optional[Dict[str, Any]]:
+def kept_status(hurry: bool = False) -> dict[str, Any] | None:
     """How those are that are kept, as `Warm.status` and more; None when there are none.
 
     Args: hurry: those that are missing are to be started at once. Raises: StartError: it does not answer.
@@ -240,13 +241,13 @@ def kept_status(hurry: bool = False) -> Optional[Dict[str, Any]]:
         raise StartError(f"{who} does not answer: {e}; `akrunner warm stop` ends it") from None
 
 
-def keeper() -> Optional[int]:
+def keeper() -> int | None:
     """Pid of the process that keeps warm workers for the command line, also if it does not answer; None when there is none."""
     found = talk.keeper()
     return found[0] if found is not None else None
 
 
-def stop_kept() -> Optional[Dict[str, Any]]:
+def stop_kept() -> dict[str, Any] | None:
     """End those that are kept; what does not answer is ended by signals. Returns: how they were, of one that did not answer only its
     `pid`; None when there were none."""
     client.wake()

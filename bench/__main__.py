@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import tempfile
-from typing import Callable, Dict, List
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from bench.reading import reading
 from bench.starts import agents, start, warm
 from bench.streams import soak, stream
 
-MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
+MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
     "codec": codec,
     "spool": spool,
     "start": start,

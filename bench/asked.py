@@ -8,8 +8,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,14 +117,14 @@ def _tables(rows: pa.Table) -> Iterator[Path]:
                 os.environ[ROOT_VARIABLE] = before
 
 
-def asked() -> List[Row]:
+def asked() -> list[Row]:
     """Read by two workers, read as datasets, and written."""
     rows = _rows()
-    out: List[Row] = []
+    out: list[Row] = []
     with _tables(rows) as folder:
         script = Path(folder, "read.py")
         script.write_text(_READ)
-        given: Dict[str, Any] = {"tables": [_TABLE], "data_format": "columns"}
+        given: dict[str, Any] = {"tables": [_TABLE], "data_format": "columns"}
         pairs = []
         for _ in range(_TURNS):
             stats = akrunner.run(script, rows, num_workers=2, user_params={"workers": True}, **given).stats
@@ -171,7 +172,7 @@ def _start(folder: Path) -> Row:
     return ("a PAI command, from its call to its end", *told, ours / theirs <= 1.5)
 
 
-def _medians(pairs: List[Tuple[float, float]]) -> Tuple[float, float]:
+def _medians(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     ours, theirs = zip(*pairs, strict=True)
     return statistics.median(ours), statistics.median(theirs)
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +29,10 @@ def _protos() -> Any:
     return train, (train.FloatList, train.Int64List, train.BytesList, train.Features)
 
 
-def codec() -> List[Row]:
+def codec() -> list[Row]:
     """Encode and decode against TensorFlow's protos, a row at a time in Python."""
     train, lists = _protos()
-    rows: List[Row] = []
+    rows: list[Row] = []
     for what, make, goal in (("encode numbers", tables.numbers, 100), ("encode, 3 strings more", tables.with_strings, 30)):
         batch, few = make(CHUNK), make(1000)
         theirs = rate(lambda few=few: tables.as_examples(few, train, lists), 1000)
@@ -91,14 +91,14 @@ def main(task_config):
 """
 
 
-def spool() -> List[Row]:
+def spool() -> list[Row]:
     """From the host's table to the finished dataset file, against reading that file with TensorFlow afterwards."""
     count = 1_500_000
     table = pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)])
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "read.py")
         script.write_text(_READ)
-        best: List[Tuple[float, float]] = []
+        best: list[tuple[float, float]] = []
         for _ in range(3):
             stats = akrunner.run(script, table).stats
             best.append((count / stats.feed_seconds, stats.reports[-1]["read"]))
@@ -117,9 +117,9 @@ except OSError:
 """
 
 
-def memory() -> List[Row]:
+def memory() -> list[Row]:
     """Peak memory of the host, a large Parquet file against one ten times larger."""
-    peaks: Dict[int, int] = {}
+    peaks: dict[int, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "nothing.py")
         script.write_text("def main(task_config):\n    pass\n")
@@ -170,7 +170,7 @@ def main(task_config):
 """
 
 
-def output() -> List[Row]:
+def output() -> list[Row]:
     """Rows back into the table."""
     schema = ", ".join(f"{name} float" for name in tables.NUMBERS) + ", label bigint"
     with tempfile.TemporaryDirectory() as folder:
@@ -234,11 +234,11 @@ def main(task_config):
 """
 
 
-def columns() -> List[Row]:
+def columns() -> list[Row]:
     """Columns through the pipe, into a loop over batches of 1,024: against Examples through it, and against memory."""
     count = 2_000_000
     table = pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)])
-    found: Dict[str, List[float]] = {"memory": [], "batches": [], "columns": [], "examples": [], "plain": []}
+    found: dict[str, list[float]] = {"memory": [], "batches": [], "columns": [], "examples": [], "plain": []}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         script, path = Path(folder, "read.py"), Path(folder, "t.arrow")
         script.write_text(_COLUMNS)
@@ -252,7 +252,7 @@ def columns() -> List[Row]:
                 assert job.stats is not None
                 rates.append(job.stats.reports[-1]["rate"])
         lists = pa.Table.from_batches([tables.with_lists(50_000, seed) for seed in range(8)])
-        varying: Dict[str, List[float]] = {"lists": [], "examples": []}
+        varying: dict[str, list[float]] = {"lists": [], "examples": []}
         for _ in range(3):
             for way, rates in varying.items():
                 with akrunner.stream(script, lists, user_params={"way": way, "file": str(path)}) as job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Case(NamedTuple):
     how: str
     rule: str
     what: str
-    python: "str | None" = "tf2.3"
+    python: str | None = "tf2.3"
     turns: int = 1
 
 
@@ -49,12 +49,12 @@ CASES = (
 )
 
 
-def doctor() -> List[Row]:
+def doctor() -> list[Row]:
     """What it costs; each slow script as it is, and as the doctor says; and the fine ones."""
     return overhead() + [_row(case) for case in CASES]
 
 
-def overhead() -> List[Row]:
+def overhead() -> list[Row]:
     """Passes with the clocks on against passes with them off, in pairs, in one process: a loop over a dataset, and Keras; steps as people have them, and
     as short as they get."""
     rows = []
@@ -124,7 +124,7 @@ def _named(case: Case, slow: akrunner.Result) -> str:
     return "most likely" if found[0].likely else "timed"
 
 
-def _run(case: Case, mended: bool, steps: "int | None") -> akrunner.Result:
+def _run(case: Case, mended: bool, steps: int | None) -> akrunner.Result:
     table = {"a": np.arange(48_000, dtype=np.float32) % 7}
     params = {"how": case.how, "mended": mended}
     return akrunner.run(_SCRIPT, table, user_params=params, python_env=case.python, profile_input=steps, timeout=300)

@@ -44,7 +44,7 @@ def decode(data):
 def records(folder, files, rows):
     paths = []
     for number in range(files):
-        paths.append(os.path.join(folder, "part-%d.tfrecord" % number))
+        paths.append(os.path.join(folder, f"part-{number}.tfrecord"))
         with tf.io.TFRecordWriter(paths[-1]) as writer:
             for row in range(rows):
                 writer.write(b"%d" % row)
@@ -108,7 +108,7 @@ def small_files(config, mended):
     os.makedirs(folder)
     paths = []
     for number in range(1500):
-        paths.append(os.path.join(folder, "%d.bin" % number))
+        paths.append(os.path.join(folder, f"{number}.bin"))
         with open(paths[-1], "wb") as f:
             f.write(b"x" * 2000)
     packed = os.path.join(config.work_dir, "packed.tfrecord")

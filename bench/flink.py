@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -61,7 +61,7 @@ def rows_a_second(engine: Any, script: Path, few: Path, many: Path) -> float:
     return (counts[1] - counts[0]) / (seconds[1] - seconds[0])
 
 
-def flink(ratio_row: Any) -> List[Any]:
+def flink(ratio_row: Any) -> list[Any]:
     if not PROGRAM.exists():
         print("NOT MEASURED: Flink; scripts/flink prepares it", file=sys.stderr)
         return []

@@ -10,8 +10,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Iterator
+from typing import Any
 
 os.environ["_python_worker_execution_mode"] = "process"  # as on a cluster
 
@@ -74,7 +75,7 @@ def time_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def latency(t_env: StreamTableEnvironment) -> "list[float]":
+def latency(t_env: StreamTableEnvironment) -> list[float]:
     t_env.execute_sql(
         "CREATE TABLE clock (i BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000', 'fields.i.kind' = 'sequence',"
         f" 'fields.i.start' = '1', 'fields.i.end' = '{COUNT}')"

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Iterator, List, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from odps import ODPS
@@ -18,14 +19,14 @@ from akrunner.tables.maxcompute import MaxComputeTables
 from akrunner.tables.names import TableName
 from tests.servers.maxcompute import ACCESS_ID, ACCESS_KEY
 
-Row = Tuple[str, str, str, str, str, bool]
+Row = tuple[str, str, str, str, str, bool]
 ROWS = 1_000_000
 #: bytes a second of each connection, as over a network
 _NETWORK = 10e6
 
 
 @contextlib.contextmanager
-def _serving(rate: float) -> Iterator[Tuple[MaxComputeTables, Any]]:
+def _serving(rate: float) -> Iterator[tuple[MaxComputeTables, Any]]:
     """A store, and the client it uses."""
     command = [sys.executable, "-m", "tests.servers.maxcompute", str(ROWS), str(rate)]
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -48,9 +49,9 @@ def _speed(call: Callable[[], Any], times: int = 3) -> float:
     return ROWS / min(taken)
 
 
-def maxcompute(ratio_row: Callable[..., Row]) -> List[Row]:
+def maxcompute(ratio_row: Callable[..., Row]) -> list[Row]:
     """A table of a bigint, a double and a string."""
-    rows: List[Row] = []
+    rows: list[Row] = []
     table, out = TableName.parse("p.t"), TableName.parse("p.out")
     for rate, what, goal in ((_NETWORK, "at 10 MB/s a connection", 2.5), (0.0, "as fast as this machine serves them", 0.7)):
         with _serving(rate) as (store, client):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Any, Callable, List, Tuple
+from collections.abc import Callable
+from typing import Any
 
 #: what was measured: (what, measured, against, ratio, goal, whether it was met)
-Row = Tuple[str, str, str, str, str, bool]
+Row = tuple[str, str, str, str, str, bool]
 
 CHUNK = 8192
 
@@ -15,7 +16,7 @@ CHUNK = 8192
 def rate(call: Callable[[], Any], units: float, seconds: float = 1.0) -> float:
     """Units a second, the median of several runs after a warm-up."""
     call()
-    times: List[float] = []
+    times: list[float] = []
     while sum(times) < seconds or len(times) < 5:
         began = time.perf_counter()
         call()

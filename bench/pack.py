@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def _photos(folder: Path) -> None:
         (folder / f"class{i % _CLASSES}" / f"{i:06d}.jpg").write_bytes(bodies[i % len(bodies)])
 
 
-def _told(script: str, *arguments: object) -> List[float]:
+def _told(script: str, *arguments: object) -> list[float]:
     done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, check=True)
     return [float(word) for word in done.stdout.split()]
 
@@ -147,7 +147,7 @@ def _forget(*folders: Path) -> None:
                 os.close(fd)
 
 
-def _packing(cold: bool, source: Path, script: str, target: Path, *arguments: object) -> List[float]:
+def _packing(cold: bool, source: Path, script: str, target: Path, *arguments: object) -> list[float]:
     """Seconds until all is on the disk, seconds of a processor with those of its own processes, seconds until all is written (which `pack` and the copy
     bring to the disk by themselves, and the loop does not), and seconds of the whole command: Python, what it imports, and the work."""
     if cold:
@@ -157,7 +157,7 @@ def _packing(cold: bool, source: Path, script: str, target: Path, *arguments: ob
         return [*_told(script, source, target, *arguments), time.perf_counter() - began]
 
 
-def _command(cold: bool, source: Path, target: Path) -> List[float]:
+def _command(cold: bool, source: Path, target: Path) -> list[float]:
     if cold:
         _forget(source)
     with _gone(target):
@@ -180,15 +180,15 @@ def _gone(target: Path) -> Iterator[None]:
             target.unlink(missing_ok=True)
 
 
-def _turns(*measures: Callable[[], List[float]]) -> List[List[float]]:
+def _turns(*measures: Callable[[], list[float]]) -> list[list[float]]:
     """The median of each, measured in turns."""
     found = [[measure() for measure in measures] for _ in range(_TURNS)]
     return [[statistics.median(one) for one in zip(*each)] for each in zip(*found)]
 
 
-def pack() -> List[Row]:
+def pack() -> list[Row]:
     """Speed of packing and of reading, and memory."""
-    rows: List[Row] = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "photos"
@@ -203,7 +203,7 @@ def pack() -> List[Row]:
     return rows
 
 
-def _packed(folder: Path, source: Path, cold: bool) -> List[Row]:
+def _packed(folder: Path, source: Path, cold: bool) -> list[Row]:
     where = "cold" if cold else "in memory"
     target = folder / "target"
     ours, command, loop, shuffled, copied = _turns(
@@ -231,8 +231,8 @@ def _packed(folder: Path, source: Path, cold: bool) -> List[Row]:
     ]
 
 
-def _read(packed: Path, source: Path, cold: bool) -> List[Row]:
-    def measured(how: str, folder: Path) -> List[float]:
+def _read(packed: Path, source: Path, cold: bool) -> list[Row]:
+    def measured(how: str, folder: Path) -> list[float]:
         if cold:
             _forget(folder)
         return _told(_READ, how, folder)
@@ -251,13 +251,13 @@ def _read(packed: Path, source: Path, cold: bool) -> List[Row]:
     ]
 
 
-def _bare(cold: bool, packed: Path) -> List[float]:
+def _bare(cold: bool, packed: Path) -> list[float]:
     if cold:
         _forget(packed)
     return _told(_BARE, packed)
 
 
-def _rates(what: str, ours: float, theirs: float, goal: Optional[float], against: str) -> Row:
+def _rates(what: str, ours: float, theirs: float, goal: float | None, against: str) -> Row:
     ratio = theirs / ours
     return (
         what,

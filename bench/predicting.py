@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -79,15 +78,15 @@ print(1000 * float(np.percentile(late[500:], 50)))
 """
 
 
-def predict() -> List[Row]:
+def predict() -> list[Row]:
     """A SavedModel over Parquet, against the plain script for it; one row at a time, against a call in the process."""
     count = 600_000
     names = tables.numbers(1).schema.names
-    ones: List[float] = []
-    twos: List[float] = []
-    plain: List[float] = []
-    calls: List[float] = []
-    asked: List[float] = []
+    ones: list[float] = []
+    twos: list[float] = []
+    plain: list[float] = []
+    calls: list[float] = []
+    asked: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         model, path = str(Path(folder, "model")), str(Path(folder, "t.parquet"))
         subprocess.run([sys.executable, "-c", _MODEL, model], check=True, capture_output=True)

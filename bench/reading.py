@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import akrunner
 from akrunner.codec import encode_records
 from bench import tables
 
-Row = Tuple[str, str, str, str, str, bool]
+Row = tuple[str, str, str, str, str, bool]
 
 _COMMON = """
 import os, time
@@ -158,7 +159,7 @@ def main(task_config):
 )
 
 
-def reading(ratio_row: Callable[..., Row]) -> List[Row]:
+def reading(ratio_row: Callable[..., Row]) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         rows = _measured(folder, _ROWS, pa.Table.from_batches([tables.numbers(50_000, seed) for seed in range(4)]), {})
         images = _measured(folder, _IMAGES, _photographs(600), {})
@@ -181,11 +182,11 @@ def reading(ratio_row: Callable[..., Row]) -> List[Row]:
     ]
 
 
-def _measured(folder: str, code: str, table: Any, params: Dict[str, Any]) -> Dict[str, float]:
+def _measured(folder: str, code: str, table: Any, params: dict[str, Any]) -> dict[str, float]:
     """What the script reports of each way, the best of two jobs."""
     script = Path(folder, "read.py")
     script.write_text(code)
-    found: Dict[str, List[float]] = {}
+    found: dict[str, list[float]] = {}
     for _ in range(2):
         for report in akrunner.run(script, table, user_params=params).stats.reports:
             for name in set(report) - {"task", "step", "time_ns"}:
@@ -207,7 +208,7 @@ def _photographs(count: int) -> pa.Table:
     return pa.table({"image": pa.array(encoded, pa.binary()), "label": np.arange(count) % 10})
 
 
-def _shards(folder: Path, count: int, rows: int) -> List[str]:
+def _shards(folder: Path, count: int, rows: int) -> list[str]:
     """Compressed TFRecord files of texts of 4 kB."""
     letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz    ", np.uint8)
     names = []

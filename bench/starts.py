@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List
 
 import akrunner
 from bench.measuring import Row
@@ -23,7 +22,7 @@ def main(task_config):
 """
 
 
-def start() -> List[Row]:
+def start() -> list[Row]:
     """A tiny job: to main() and back."""
     import_code = "import time; a = time.time(); import tensorflow; print(time.time() - a)"
     # the package is imported once, as in a notebook
@@ -57,12 +56,12 @@ def start() -> List[Row]:
     ]
 
 
-def warm() -> List[Row]:
+def warm() -> list[Row]:
     """The same with a worker that has waited, against the same with one that has not."""
-    cold: List[float] = []
-    ours: List[float] = []
-    again: List[float] = []
-    replaced: List[float] = []
+    cold: list[float] = []
+    ours: list[float] = []
+    again: list[float] = []
+    replaced: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "times.py")
         script.write_text(_TIMES)
@@ -113,7 +112,7 @@ def warm() -> List[Row]:
     ]
 
 
-def agents() -> List[Row]:
+def agents() -> list[Row]:
     """A hundred agents come to a host on Flink, one after the other, as certificates and handshakes have it."""
     from akrunner.engines.flink.host.hub import Hub
     from akrunner.engines.flink.host.issue import issued

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import psutil
@@ -64,7 +64,7 @@ def main(task_config):
 """
 
 
-def stream() -> List[Row]:
+def stream() -> list[Row]:
     """A row's way in and out again at 1,000 rows/s; and rows at full speed, against reading a file on tmpfs."""
     warm, count, late = 10.0, 6000, []
 
@@ -92,7 +92,7 @@ def stream() -> List[Row]:
         with path.open("wb") as f:
             for batch in table.to_batches(max_chunksize=CHUNK):
                 f.write(encode_records(batch).data)
-        flat: List[Row] = []
+        flat: list[Row] = []
         old = Path(__file__).parents[1] / ".envs" / "tf1.15" / "bin" / "python"
         for what, python in (("TensorFlow 2", None), ("TensorFlow 1.15", str(old))):
             if python is not None and not old.exists():
@@ -132,9 +132,9 @@ def main(task_config):
 """
 
 
-def soak(seconds: float = 600.0) -> List[Row]:
+def soak(seconds: float = 600.0) -> list[Row]:
     """A stream at 50,000 rows/s for ten minutes: whether memory stays flat on both sides."""
-    here: List[float] = []
+    here: list[float] = []
 
     def rows() -> Any:
         began, sent, told = time.monotonic(), 0, 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ NUMBERS = [f"f{i}" for i in range(10)]
 def numbers(rows: int, seed: int = 0) -> pa.RecordBatch:
     """10 float32 and 1 int64."""
     rng = np.random.default_rng(seed)
-    columns: Dict[str, Any] = {name: rng.random(rows, dtype=np.float32) for name in NUMBERS}
+    columns: dict[str, Any] = {name: rng.random(rows, dtype=np.float32) for name in NUMBERS}
     columns["label"] = rng.integers(0, 1000, rows)
     return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
@@ -49,7 +49,7 @@ def images(rows: int, size: int = 20_000, seed: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"image": pa.array([rng.bytes(size) for _ in range(rows)], pa.large_binary())})
 
 
-def as_examples(batch: pa.RecordBatch, example: Any, feature: Any) -> List[bytes]:
+def as_examples(batch: pa.RecordBatch, example: Any, feature: Any) -> list[bytes]:
     """Each row built and serialized with TensorFlow's own protos, as scripts do it."""
     float_list, int64_list, bytes_list, features = feature
     out = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any
 
 from akrunner.jobfile import HEADS, JOB, JOB_TEXT, head_of, schema
 from akrunner.options import COMMANDS, OPTIONS, VERBS, Option, Verb, of_command, of_verb
@@ -22,7 +23,8 @@ _HEAD = {
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Union
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
@@ -40,7 +42,8 @@ __all__ = ["plan", "run", "stream", "train"]
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional, Union
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
@@ -70,7 +73,8 @@ and on without leaving that machine.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from akrunner.engines.base import Observer
 from akrunner.engines.flink.host.attached import Attached
@@ -88,7 +92,8 @@ __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 from __future__ import annotations
 
-from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from akrunner.io.paths import PathLike
 from akrunner.options.told import told
@@ -105,7 +110,8 @@ __all__ = ["pack"]
 
 from __future__ import annotations
 
-from typing import List, Literal, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
@@ -130,7 +136,7 @@ _PARTS: Mapping[str, Sequence[str]] = {
 }
 
 
-def pages() -> Dict[str, str]:
+def pages() -> dict[str, str]:
     """File -> its text, as the table has it."""
     functions = {
         home: "\n\n".join([head, *(_function(verb) for verb in VERBS if verb.home == home)]) for home, head in _HEAD.items()
@@ -153,18 +159,20 @@ def _function(verb: Verb) -> str:
     head, named = head_of(verb.name), False
     for one in options:
         if one.name not in verb.positional and not named:
-            lines += ["    *,", *(["    job: Optional[PathLike] = None,"] if head else [])]
+            lines += ["    *,", *(["    job: PathLike | None = None,"] if head else [])]
             named = True
         kind, default = one.type_in(verb.name), "" if one.required_in(verb) else f" = {_value(one.default_in(verb.name))}"
         if one.name == head:
             # or a job file says it
-            kind, default = f"Optional[{kind}]", " = None"
+            kind, default = f"{kind} | None", " = None"
         lines.append(f"    {one.name}: {kind}{default},")
     lines += [f") -> {verb.returns}:", *_docstring(verb)]
     lines += [f"    {'' if verb.of_class else 'return '}{verb.does}(", f"        {verb.arguments}("]
     apart = [one.name for one in options if one.apart or one.name in verb.apart]
     lines += [
-        f"            {one.name}={f'given({head})' if one.name == head else one.name}," for one in options if one.name not in apart
+        f"            {one.name}={f'given({head})' if one.name == head else one.name},"
+        for one in options
+        if one.name not in apart
     ]
     lines += ["        ),"]
     lines += [f"        {name}={name}," for name in apart]
@@ -226,7 +234,7 @@ def _fields(name: str) -> Iterator[str]:
         yield f"{one.name}: {kind}{'' if one.name in always else value}"
 
 
-def _of_class(option: Option, verbs: Sequence[str]) -> Tuple[str, Any]:
+def _of_class(option: Option, verbs: Sequence[str]) -> tuple[str, Any]:
     """An option's annotation, and its default, in what carries it; where verbs differ, those that most have."""
     alone = verbs[0] if len(verbs) == 1 else ""
     kind = option.type_in(alone)
@@ -286,7 +294,7 @@ def _of_jobs(option: Option) -> Sequence[str]:
     return option.words_in(command) if command is not None else option.words
 
 
-def _takers(option: Option) -> List[str]:
+def _takers(option: Option) -> list[str]:
     """Who takes it, of those who run jobs."""
     commands = [f"`akrunner {name}`" for name in option.commands if name in HEADS]
     return [*(verb for verb in option.verbs if verb not in _APART), *commands]
@@ -304,7 +312,7 @@ def _default(option: Option) -> str:
 def _cell(option: Option) -> str:
     if not set(option.verbs) - set(_APART):
         return next(option.help_in(name) for name in option.commands).replace("|", "\\|")
-    other: Dict[str, List[str]] = {}
+    other: dict[str, list[str]] = {}
     for verb, text in [*option.instead.items(), *option.also.items()]:
         if verb not in _APART:
             other.setdefault(text, []).append(f"`{verb}`")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from akrunner.column_types import TABLE, ColumnType, Family, wider
 from akrunner.wire.features import KINDS

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import pytest
@@ -103,7 +104,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def leaves_nothing(
-    warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    warm_workers: Kept | None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """A temp directory of its own; afterwards it is empty, and no process this test started is alive."""
     directory = _fresh(tmp_path_factory, "tmp")
@@ -140,7 +141,7 @@ def _fresh(factory: pytest.TempPathFactory, name: str) -> Path:
 _numbers = itertools.count()
 
 
-def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
+def still_running(tmpdir: str, before: Collection[int] = ()) -> list[Any]:
     """Children of this process that were not there before, and processes of jobs that were given this temp directory, whoever
     their parent is now."""
     found = {}
@@ -158,7 +159,7 @@ def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
     return [(p.pid, _command(p)) for p in found.values() if alive(p)]
 
 
-def _descendants(process: psutil.Process) -> List[Any]:
+def _descendants(process: psutil.Process) -> list[Any]:
     try:
         return process.children(recursive=True)
     except psutil.Error:
@@ -268,7 +269,7 @@ def nothing_is_left(running: cluster.Cluster) -> None:
     assert not left
 
 
-def _left_on_the_cluster(temp: Path) -> List[str]:
+def _left_on_the_cluster(temp: Path) -> list[str]:
     left = [path.name for path in temp.glob("akrunner-*")]
     for process in psutil.process_iter():
         try:

@@ -25,8 +25,9 @@ import tempfile
 import threading
 import time
 import types
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 import psutil
 
@@ -59,7 +60,7 @@ class _Server:
             self._asked.close()
             self.process.wait()
 
-    def ask(self, order: Dict[str, Any], descriptors: Sequence[int]) -> socket.socket:
+    def ask(self, order: dict[str, Any], descriptors: Sequence[int]) -> socket.socket:
         """Args: descriptors: the host's stdin, stdout, stderr. Returns: where its pid is said, and then how it has ended."""
         answers, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as told:
@@ -70,7 +71,7 @@ class _Server:
         return answers
 
 
-_server: List[_Server] = []
+_server: list[_Server] = []
 _starting = threading.Lock()
 
 
@@ -81,7 +82,7 @@ def _there() -> _Server:
         return _server[0]
 
 
-def running() -> Tuple[int, List[psutil.Process]]:
+def running() -> tuple[int, list[psutil.Process]]:
     """The server's pid, 0 for none, and the hosts it has now."""
     if not _server:
         return 0, []
@@ -96,13 +97,13 @@ class Popen:
     """As `subprocess.Popen`, as far as tests want it."""
 
     def __init__(
-        self, words: Sequence[str], *, env: Optional[Mapping[str, str]] = None, cwd: Any = None, stdin: Any = None, stdout: Any = None,
+        self, words: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Any = None, stdin: Any = None, stdout: Any = None,
         stderr: Any = None, text: bool = False, start_new_session: bool = False,
     ) -> None:  # fmt: skip
         assert words[0] == sys.executable
         self.args, self.returncode = words, None
         self._lock = threading.Lock()
-        ends: List[int] = []
+        ends: list[int] = []
         self.stdin, theirs_in = self._end(stdin, 0, "w" if text else "wb", ends)
         self.stdout, theirs_out = self._end(stdout, 1, "r" if text else "rb", ends)
         self.stderr, theirs_err = (None, theirs_out) if stderr == STDOUT else self._end(stderr, 2, "r" if text else "rb", ends)
@@ -118,7 +119,7 @@ class Popen:
         self.pid = int(self._line())
 
     @staticmethod
-    def _end(given: Any, number: int, mode: str, ends: List[int]) -> "Tuple[Any, int]":
+    def _end(given: Any, number: int, mode: str, ends: list[int]) -> tuple[Any, int]:
         """(our end of a pipe, None for none; the host's descriptor). Args: ends: gets what is to be closed here."""
         if given is None:
             return None, number
@@ -140,14 +141,14 @@ class Popen:
             line += part
         return line
 
-    def poll(self) -> Optional[int]:
+    def poll(self) -> int | None:
         with self._lock:
             if self.returncode is None and select.select([self._told], [], [], 0)[0]:
                 self.returncode = int(self._line())
                 self._told.close()
             return self.returncode
 
-    def wait(self, timeout: Optional[float] = None) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.poll() is None:
             left = 1.0 if deadline is None else deadline - time.monotonic()
@@ -160,8 +161,8 @@ class Popen:
         assert self.returncode is not None
         return self.returncode
 
-    def communicate(self, input: Any = None, timeout: Optional[float] = None) -> "Tuple[Any, Any]":
-        heard: Dict[str, Any] = {}
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
+        heard: dict[str, Any] = {}
         readers = [
             threading.Thread(target=lambda name=name, file=file: heard.update({name: file.read()}), daemon=True)
             for name, file in (("stdout", self.stdout), ("stderr", self.stderr))
@@ -196,7 +197,7 @@ class Popen:
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
 
-    def __enter__(self) -> "Popen":
+    def __enter__(self) -> Popen:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -207,8 +208,8 @@ class Popen:
 
 
 def run(
-    words: Sequence[str], *, capture_output: bool = False, timeout: Optional[float] = None, check: bool = False, input: Any = None, **options: Any
-) -> "subprocess.CompletedProcess[Any]":  # fmt: skip
+    words: Sequence[str], *, capture_output: bool = False, timeout: float | None = None, check: bool = False, input: Any = None, **options: Any
+) -> subprocess.CompletedProcess[Any]:  # fmt: skip
     """As `subprocess.run`."""
     if capture_output:
         options.update(stdout=PIPE, stderr=PIPE)
@@ -220,7 +221,7 @@ def run(
         except BaseException:
             process.kill()
             raise
-    done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(words, process.wait(), out, err)
+    done: subprocess.CompletedProcess[Any] = subprocess.CompletedProcess(words, process.wait(), out, err)
     if check:
         done.check_returncode()
     return done
@@ -242,7 +243,7 @@ def serve(number: int) -> None:
     signal.set_wakeup_fd(wakes)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     #: pid -> where its end is told
-    hosts: Dict[int, socket.socket] = {}
+    hosts: dict[int, socket.socket] = {}
     while True:
         ready = select.select([asked, woken], [], [])[0]
         if woken in ready:
@@ -266,7 +267,7 @@ def serve(number: int) -> None:
             hosts[pid].sendall(b"%d\n" % pid)
 
 
-def _tell_ends(hosts: Dict[int, socket.socket]) -> None:
+def _tell_ends(hosts: dict[int, socket.socket]) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -281,14 +282,14 @@ def _tell_ends(hosts: Dict[int, socket.socket]) -> None:
                 pass  # who has asked for it waits no longer
 
 
-def _order(descriptor: int) -> Dict[str, Any]:
+def _order(descriptor: int) -> dict[str, Any]:
     with open(descriptor, "rb") as file:
         file.seek(0)
-        order: Dict[str, Any] = json.load(file)
+        order: dict[str, Any] = json.load(file)
         return order
 
 
-def _become(order: Dict[str, Any], standard: Sequence[int]) -> None:
+def _become(order: dict[str, Any], standard: Sequence[int]) -> None:
     """As a process that a shell has just started: then run what it is to run."""
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)

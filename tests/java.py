@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Dict, List
 
 import psutil
 
@@ -42,9 +41,9 @@ _ENDS = 300.0
 _PROGRAM = Path(__file__).parent / "e2e" / "programs" / "archived.py"
 
 
-def environ() -> Dict[str, str]:
+def environ() -> dict[str, str]:
     """What every Java of a test is started with."""
-    options: Dict[str, List[str]] = {variable: [] for variable in _KINDS.values()}
+    options: dict[str, list[str]] = {variable: [] for variable in _KINDS.values()}
     for kind, variable in _KINDS.items():
         archive = _FOLDER / f"{kind}.jsa"
         if archive.exists():

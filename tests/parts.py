@@ -15,7 +15,8 @@ import gc
 import os
 import time
 from collections import defaultdict
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
@@ -56,7 +57,7 @@ def on_flink(item: pytest.Item) -> bool:
     )
 
 
-def group_of(item: pytest.Item) -> Optional[str]:
+def group_of(item: pytest.Item) -> str | None:
     """The name of the group that is run by one process; None: any process may run the test, whoever runs its neighbours."""
     file = item.nodeid.partition("::")[0]
     if on_flink(item):
@@ -83,7 +84,7 @@ def _shares(item: Any) -> bool:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     # before pytest looks at `-m`, and pytest-xdist at groups
     groups = [(item, group_of(item)) for item in items]
     for item, group in groups:
@@ -104,7 +105,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _rank(item: pytest.Item, group: Optional[str]) -> int:
+def _rank(item: pytest.Item, group: str | None) -> int:
     """What is begun first: whoever takes minutes in one process."""
     if group and group.startswith("flink:"):
         return 0
@@ -146,9 +147,9 @@ class Times:
     what jobs do in warm workers (`tests/warmth.py`) is not among them."""
 
     def __init__(self) -> None:
-        self.seconds: Dict[str, float] = defaultdict(float)
-        self.processor: Dict[str, float] = defaultdict(float)
-        self.tests: Dict[str, set] = defaultdict(set)
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.processor: dict[str, float] = defaultdict(float)
+        self.tests: dict[str, set] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.partition("::")[0]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import struct
 import zlib
-from typing import Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 WIDTH, HEIGHT = 20, 16
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 
-def chunk(kind: bytes, data: bytes = b"", crc: Optional[int] = None) -> bytes:
+def chunk(kind: bytes, data: bytes = b"", crc: int | None = None) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data) if crc is None else crc)
 
 
@@ -30,7 +30,7 @@ def interlaced(width: int, height: int, bits: int) -> bytes:
     return b"".join(rows(-(-some * bits // 8), many, many % 5) for some, many in sides if some > 0 and many > 0)
 
 
-def cases() -> Dict[str, Tuple[bytes, bool]]:
+def cases() -> dict[str, tuple[bytes, bool]]:
     """Name -> (a PNG, whether TensorFlow reads it)."""
     end, colours, text = chunk(b"IEND"), chunk(b"PLTE", bytes(768)), chunk(b"tEXt", b"a\0b")
     squeezed = zlib.compress(rows())
@@ -41,7 +41,7 @@ def cases() -> Dict[str, Tuple[bytes, bool]]:
     def idat(data: bytes) -> bytes:
         return chunk(b"IDAT", data)
 
-    good: List[Tuple[str, bytes]] = [
+    good: list[tuple[str, bytes]] = [
         ("plain", rgb + pixels + end),
         ("more rows", rgb + idat(zlib.compress(rows(number=30))) + end),
         ("in pieces", rgb + idat(squeezed[:100]) + idat(b"") + idat(squeezed[100:]) + end),
@@ -61,7 +61,7 @@ def cases() -> Dict[str, Tuple[bytes, bool]]:
         *((f"filter {i}", rgb + idat(zlib.compress(rows(kind=i))) + end) for i in range(5)),
         ("the widest", header(1_000_000, 1, 8, 0) + idat(zlib.compress(bytes(1_000_001))) + end),
     ]
-    bad: List[Tuple[str, bytes]] = [
+    bad: list[tuple[str, bytes]] = [
         *((f"{i} rows", rgb + idat(zlib.compress(rows(number=i))) + end) for i in (0, 1, 15)),
         ("a byte less", rgb + idat(zlib.compress(rows()[:-1])) + end),
         ("another sum of pixels", rgb + idat(squeezed[:-4] + b"abcd") + end),

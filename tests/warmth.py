@@ -15,8 +15,9 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -43,7 +44,7 @@ class Kind(NamedTuple):
     threads: str = "1"
 
 
-def kind_of(item: pytest.Item) -> Optional[Kind]:
+def kind_of(item: pytest.Item) -> Kind | None:
     """What the jobs of this test take; None: they start cold."""
     marked = {mark.name for mark in item.iter_markers()}
     if not marked & {"tensorflow", "matrix"} or marked & {"cold", "flink"} or item.nodeid.startswith("tests/unit/"):
@@ -84,7 +85,7 @@ class Kept:
         }
         (base / "tmp").mkdir()
         self._pid = 0
-        self._models: Dict[str, str] = {}
+        self._models: dict[str, str] = {}
 
     def start(self) -> None:
         """Begin, or go on: they end by themselves when no test has come for long. In the environment of `enter`."""
@@ -130,7 +131,7 @@ class Kept:
             self._models[code] = str(path)
         return self._models[code]
 
-    def taken(self) -> List[psutil.Process]:
+    def taken(self) -> list[psutil.Process]:
         """Worker processes that jobs have taken and that are there."""
         try:
             below = psutil.Process(self._pid).children(recursive=True)
@@ -149,22 +150,22 @@ def _is_worker(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(scope="session")
-def keepers() -> Iterator[Dict[Kind, Kept]]:
+def keepers() -> Iterator[dict[Kind, Kept]]:
     """Those that tests have begun."""
-    keepers: Dict[Kind, Kept] = {}
+    keepers: dict[Kind, Kept] = {}
     yield keepers
     for kept in keepers.values():
         kept.stop()
 
 
 @pytest.fixture(autouse=True)
-def warm_workers(request: pytest.FixtureRequest) -> Iterator[Optional[Kept]]:
+def warm_workers(request: pytest.FixtureRequest) -> Iterator[Kept | None]:
     """None in a test whose jobs start cold."""
     kind = kind_of(request.node)
     if kind is None or (kind.python and not (ENVS / kind.python).is_dir()):
         yield None
         return
-    keepers: Dict[Kind, Kept] = request.getfixturevalue("keepers")
+    keepers: dict[Kind, Kept] = request.getfixturevalue("keepers")
     if kind not in keepers:
         keepers[kind] = Kept(request.getfixturevalue("tmp_path_factory").mktemp("kept"), kind)
     kept = keepers[kind]
@@ -179,7 +180,7 @@ def warm_workers(request: pytest.FixtureRequest) -> Iterator[Optional[Kept]]:
 
 
 @pytest.fixture
-def saved_model(warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def saved_model(warm_workers: Kept | None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Code of `tests.models` -> the directory of what it saves; the same for all tests of a process."""
 
     def saved(code: str) -> str:
@@ -193,4 +194,4 @@ def saved_model(warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathF
 
 
 #: code -> directory, of what was made without warm workers
-_MADE: Dict[str, str] = {}
+_MADE: dict[str, str] = {}

@@ -6,7 +6,7 @@
     all of it thin over `akrunner.run`, `train`, `stream`, `predict`; the tables in between are DuckDB's, or Flink's
 """
 
-from typing import Any, List
+from typing import Any
 
 from akrunner.alink import absent as _absent
 from akrunner.alink.ak import AkSinkBatchOp, AkSinkStreamOp, AkSourceBatchOp, AkSourceStreamOp
@@ -202,5 +202,5 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-def __dir__() -> List[str]:
+def __dir__() -> list[str]:
     return list(OPERATORS)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NoReturn, Optional
+from typing import Any, NoReturn
 
 from akrunner.alink.absent_names import NAMES
 from akrunner.errors import ConfigError
@@ -18,7 +18,7 @@ _ON_ROWS = "on the rows collectToDataframe() gives, or in a script of yours ({sc
 _SKLEARN = f"scikit-learn {_ON_ROWS}"
 
 #: kind of name -> what to use
-_ADVICE: Dict[str, str] = {
+_ADVICE: dict[str, str] = {
     "boosting": f"the xgboost package {_ON_ROWS}",
     "deep": "a script of yours that has the model ({script}, TF2TableModelTrainBatchOp), its files in userFiles",
     "embeddings": f"gensim, or another library that has it, {_ON_ROWS}",
@@ -52,7 +52,7 @@ _ADVICE: Dict[str, str] = {
 }
 
 #: names that have a substitute of their own
-_OWN: Dict[str, str] = {
+_OWN: dict[str, str] = {
     "AppendIdBatchOp": 'select("*, ROW_NUMBER() OVER () - 1 AS append_id")',
     "FullOuterJoinBatchOp": 'join(..., type="FULL")',
     "GroupByBatchOp": "the method groupBy(groupByPredicate, selectClause)",
@@ -86,7 +86,7 @@ _OWN: Dict[str, str] = {
 
 _LOOK = "SQL on the operator (select, groupBy), or pandas on what collectToDataframe() gives"
 #: methods of Alink's operators -> what to use
-_METHODS: Dict[str, str] = {
+_METHODS: dict[str, str] = {
     "collectStatistics": _LOOK,
     "lazyCollectStatistics": _LOOK,
     "lazyPrintStatistics": _LOOK,
@@ -136,7 +136,7 @@ class AbsentMethod:
         raise AttributeError(no_method(owner, self._name))
 
 
-def no_method(kind: type, name: str) -> Optional[str]:
+def no_method(kind: type, name: str) -> str | None:
     """What is said of a method of Alink's that a class of operators has not; None: it is none of Alink's."""
     instead = _METHODS.get(name)
     return f"Alink's {kind.__name__}.{name} is not in akrunner; use {instead}" if instead is not None else None
@@ -149,12 +149,12 @@ def without_methods(kind: type) -> None:
             setattr(kind, name, AbsentMethod(name))
 
 
-def names() -> "list[str]":
+def names() -> list[str]:
     """What a program of Alink's may import that is not here."""
     return sorted(_KIND)
 
 
-def absent(name: str) -> Optional[Absent]:
+def absent(name: str) -> Absent | None:
     """What stands for a name; None: it is none of Alink's."""
     kind = _KIND.get(name)
     if kind is None and not (name[:1].isupper() and name.endswith(_ENDINGS)):

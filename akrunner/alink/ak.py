@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, List, Optional
+from typing import Any
 
 import pyarrow as pa
 
@@ -58,7 +58,7 @@ class AkSinkBatchOp(BatchOperator):
         check_count("numFiles", self._get("numFiles"), 1)
         current().pending.append(self._write)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _write(self) -> None:
@@ -72,7 +72,7 @@ def _check_there(path: str, overwrite: bool) -> None:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
 
 
-def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitions: Optional[List[str]] = None) -> None:
+def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitions: list[str] | None = None) -> None:
     """All rows of a relation."""
     _check_there(path, overwrite)
     sink = AkSink(path, arrow_schema(relation), overwrite, files, partitions)
@@ -90,7 +90,7 @@ class AkSinkStreamOp(SinkStreamOp):
     """Writes a stream into Alink's .ak files, which are there when the stream has ended."""
 
     TAKES = (FILE_PATH, OVERWRITE, NUM_FILES)
-    _sink: Optional[AkSink] = None
+    _sink: AkSink | None = None
 
     def _start(self, flow: Flow) -> None:
         check_count("numFiles", self._get("numFiles"), 1)

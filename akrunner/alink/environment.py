@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional
+from typing import Any, ClassVar
 
 import duckdb
 
@@ -32,14 +33,14 @@ class Environment:
         pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
     """
 
-    parallelism: Optional[int] = None
+    parallelism: int | None = None
     engine: Any = "local"
     debug: bool = False
     echo: bool = False
-    flink: Optional[Any] = None
-    pending: List[Callable[[], None]] = field(default_factory=list)
-    streams: List[Any] = field(default_factory=list)
-    _connection: Optional[Any] = None
+    flink: Any | None = None
+    pending: list[Callable[[], None]] = field(default_factory=list)
+    streams: list[Any] = field(default_factory=list)
+    _connection: Any | None = None
 
     def hold(self, engine: FlinkEngine) -> None:
         """Run jobs on it. Its slots are kept until another environment is chosen, or the program ends. Batch tables are Flink's then,
@@ -57,7 +58,7 @@ class Environment:
         return self._connection
 
     @property
-    def observer(self) -> "Optional[Echo]":
+    def observer(self) -> Echo | None:
         return Echo() if self.echo or self.debug else None
 
     def execute(self) -> None:
@@ -93,7 +94,7 @@ def current() -> Environment:
 
 
 def useLocalEnv(
-    parallelism: int = 1, flinkHome: Optional[str] = None, config: Optional[Mapping[str, Any]] = None, engine: str = "local"
+    parallelism: int = 1, flinkHome: str | None = None, config: Mapping[str, Any] | None = None, engine: str = "local"
 ) -> Environment:
     """Run jobs as processes of this machine.
 
@@ -173,7 +174,7 @@ def _check_parallelism(parallelism: Any) -> None:
 class AlinkGlobalConfiguration:
     """What holds for all environments. What is said of plugins is kept and given back, and nothing else: there are none."""
 
-    _plugins: ClassVar[Dict[str, Any]] = {"dir": "plugins", "url": "", "auto": False}
+    _plugins: ClassVar[dict[str, Any]] = {"dir": "plugins", "url": "", "auto": False}
 
     @staticmethod
     def setPrintProcessInfo(value: bool) -> None:

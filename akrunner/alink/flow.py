@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ class StreamOperator(AlgoOperator):
         return StreamOperator
 
     @staticmethod
-    def execute(jobName: Optional[str] = None) -> None:
+    def execute(jobName: str | None = None) -> None:
         """Run everything that was linked to a sink or printed, until the sources end. The first error of any operator is raised; everything is stopped then.
 
         Args:
@@ -46,7 +47,7 @@ class StreamOperator(AlgoOperator):
         Flow(sinks).run()
 
     @staticmethod
-    def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "StreamOperator":
+    def fromDataframe(frame: Any, schemaStr: str | None = None) -> StreamOperator:
         """The rows of a pandas DataFrame.
 
         Args:
@@ -68,7 +69,7 @@ class StreamOperator(AlgoOperator):
         """
         BatchOperator.setParallelism(parallelism)
 
-    def print(self, refreshInterval: int = 0, maxLimit: int = 0) -> "StreamOperator":
+    def print(self, refreshInterval: int = 0, maxLimit: int = 0) -> StreamOperator:
         """Print rows as they come, once something is executed.
 
         Args:
@@ -80,7 +81,7 @@ class StreamOperator(AlgoOperator):
         current().streams.append(PrintStreamOp(self))
         return self
 
-    def select(self, fields: Fields) -> "StreamOperator":
+    def select(self, fields: Fields) -> StreamOperator:
         """Columns and expressions, SQL: `"a, b + 1 AS c"`, or a list of columns.
 
         Args:
@@ -90,7 +91,7 @@ class StreamOperator(AlgoOperator):
         """
         return SqlStreamOp(f"SELECT {DUCKDBS.fields(fields)} FROM {{input}}").linkFrom(self)
 
-    def where(self, predicate: str) -> "StreamOperator":
+    def where(self, predicate: str) -> StreamOperator:
         """Rows for which an SQL expression is true.
 
         Args:
@@ -100,7 +101,7 @@ class StreamOperator(AlgoOperator):
         """
         return SqlStreamOp(f"SELECT * FROM {{input}} WHERE {DUCKDBS.text(predicate)}").linkFrom(self)
 
-    def filter(self, predicate: str) -> "StreamOperator":
+    def filter(self, predicate: str) -> StreamOperator:
         """As `where`.
 
         Args:
@@ -110,7 +111,7 @@ class StreamOperator(AlgoOperator):
         """
         return self.where(predicate)
 
-    def as_(self, names: Fields) -> "StreamOperator":
+    def as_(self, names: Fields) -> StreamOperator:
         """The same columns under other names.
 
         Args:
@@ -120,7 +121,7 @@ class StreamOperator(AlgoOperator):
         """
         return AliasStreamOp(names_of(names)).linkFrom(self)
 
-    def alias(self, names: Fields) -> "StreamOperator":
+    def alias(self, names: Fields) -> StreamOperator:
         """As `as_`.
 
         Args:
@@ -130,7 +131,7 @@ class StreamOperator(AlgoOperator):
         """
         return self.as_(names)
 
-    def unionAll(self, *others: "StreamOperator") -> "StreamOperator":
+    def unionAll(self, *others: StreamOperator) -> StreamOperator:
         """The rows of all, as they come; columns by their place.
 
         Args:
@@ -140,7 +141,7 @@ class StreamOperator(AlgoOperator):
         """
         return UnionAllStreamOp().linkFrom(self, *others)
 
-    def sample(self, ratio: float) -> "StreamOperator":
+    def sample(self, ratio: float) -> StreamOperator:
         """Each row with this probability.
 
         Args:
@@ -156,16 +157,16 @@ class StreamOperator(AlgoOperator):
 
     # -- while it flows
 
-    def _start(self, flow: "Flow") -> None:
+    def _start(self, flow: Flow) -> None:
         """Called before the first row."""
 
-    def _take(self, flow: "Flow", batch: pa.RecordBatch) -> None:
+    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
         """Rows of an input."""
         relation = self._compute([flow.relation(batch)], False)
         for out in arrow_table(relation).to_batches():
             flow.give(self, out)
 
-    def _end(self, flow: "Flow") -> None:
+    def _end(self, flow: Flow) -> None:
         """Every input has ended."""
         flow.end(self)
 
@@ -177,13 +178,13 @@ class Flow:
     """One execution. Args: sinks: what is to get rows."""
 
     def __init__(self, sinks: Sequence[StreamOperator]) -> None:
-        self._takers: Dict[StreamOperator, List[StreamOperator]] = {}
-        self._open: Dict[StreamOperator, int] = {}
-        self._order: List[StreamOperator] = []
-        self._threads: List[threading.Thread] = []
+        self._takers: dict[StreamOperator, list[StreamOperator]] = {}
+        self._open: dict[StreamOperator, int] = {}
+        self._order: list[StreamOperator] = []
+        self._threads: list[threading.Thread] = []
         self._lock = threading.RLock()
         self.stopped = threading.Event()
-        self.error: Optional[BaseException] = None
+        self.error: BaseException | None = None
         for sink in sinks:
             self._add(sink)
 
@@ -274,18 +275,18 @@ class SqlStreamOp(StreamOperator):
         super().__init__()
         self._query = query
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(self._query, input=inputs[0])
 
 
 class AliasStreamOp(StreamOperator):
     """Other names."""
 
-    def __init__(self, names: List[str]) -> None:
+    def __init__(self, names: list[str]) -> None:
         super().__init__()
         self._names = names
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return renamed(inputs[0], self._names)
 
 
@@ -294,7 +295,7 @@ class UnionAllStreamOp(StreamOperator):
 
     INPUTS = (1, None)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
@@ -308,7 +309,7 @@ class PrintStreamOp(StreamOperator):
         super().__init__()
         self.linkFrom(operator)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _start(self, flow: Flow) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any
 
 from akrunner.alink.flow import StreamOperator
 from akrunner.alink.operator import BatchOperator
@@ -10,9 +10,7 @@ from akrunner.checks import shown
 from akrunner.errors import ConfigError
 
 
-def dataframeToOperator(
-    df: Any, schemaStr: Optional[str] = None, op_type: Optional[str] = None, opType: Optional[str] = None
-) -> Any:
+def dataframeToOperator(df: Any, schemaStr: str | None = None, op_type: str | None = None, opType: str | None = None) -> Any:
     """A pandas DataFrame as an operator: `BatchOperator.fromDataframe`, or `StreamOperator.fromDataframe`.
 
     Args:
@@ -31,7 +29,7 @@ def dataframeToOperator(
     return (BatchOperator if kind == "batch" else StreamOperator).fromDataframe(df, schemaStr)
 
 
-def collectToDataframes(*ops: BatchOperator) -> List[Any]:
+def collectToDataframes(*ops: BatchOperator) -> list[Any]:
     """Compute operators, and bring their rows here.
 
     Args:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, Dict, List, Optional, Tuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +82,7 @@ def column_of(schema: pa.Schema, name: str, parameter: str) -> pa.Field:
 class KerasTrainBatchOp(BatchOperator):
     """Trains a model that is a list of layers."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = TRAIN
+    TAKES: ClassVar[tuple[Param, ...]] = TRAIN
     _KEEP = True
     _ENV = TF2
     _CLASSES: ClassVar[bool]
@@ -91,7 +91,7 @@ class KerasTrainBatchOp(BatchOperator):
         super()._linked()
         self._check_required()
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         schema = arrow_schema(inputs[0])
         column_of(schema, self._get("tensorCol"), "tensorCol")
         kind = column_of(schema, self._get("labelCol"), "labelCol").type
@@ -102,7 +102,7 @@ class KerasTrainBatchOp(BatchOperator):
         model = self._trained(table, 1 if labels is None else max(2, len(labels)))
         return from_arrow(KerasModel(model, self._get("tensorCol"), labels).to_table(kind))
 
-    def _rows(self, rows: pa.RecordBatch) -> Tuple[pa.Table, Optional[pa.Array]]:
+    def _rows(self, rows: pa.RecordBatch) -> tuple[pa.Table, pa.Array | None]:
         """(what the script gets, the labels in their order: None: of a regression)."""
         tensor, label = self._get("tensorCol"), self._get("labelCol")
         if not rows.num_rows:
@@ -139,9 +139,9 @@ class KerasTrainBatchOp(BatchOperator):
         assert result.model is not None
         return result.model
 
-    def _params(self) -> Dict[str, Any]:
+    def _params(self) -> dict[str, Any]:
         """What Alink's script for these models is told."""
-        params: Dict[str, Any] = {
+        params: dict[str, Any] = {
             "tensor_cols": [self._get("tensorCol")], "label_col": self._get("labelCol"), "label_type": "long" if self._CLASSES else "float",
             "model_config": {"layers": self._get("layers")}, "optimizer": self._get("optimizer"), "batch_size": self._get("batchSize"),
             "num_epochs": self._get("numEpochs"), "validation_split": self._get("validationSplit"),
@@ -158,7 +158,7 @@ class _Script:
 
     def __init__(self, operator: KerasTrainBatchOp) -> None:
         self._operator = operator
-        self._fixed: Dict[str, Any] = {
+        self._fixed: dict[str, Any] = {
             "userParams": "{}",
             "userFiles": None,
             "numWorkers": 1,
@@ -171,7 +171,7 @@ class _Script:
         return self._fixed[name] if name in self._fixed else self._operator._get(name)
 
 
-def fed_column(column: pa.Array, name: str, shape: Optional[Tuple[int, ...]]) -> pa.Array:
+def fed_column(column: pa.Array, name: str, shape: tuple[int, ...] | None) -> pa.Array:
     """Tensors of one shape as a column that keeps it, of text or lists. Raises: DataError: a row is none, or of another shape."""
     if isinstance(column, pa.ExtensionArray):
         return column
@@ -229,7 +229,7 @@ class KerasPlan:
         self.feeds = _TENSOR if is_text(field.type) else model.tensor_col
         self._result = keras_result(operator, schema, None if model.labels is None else model.labels.type)
 
-    def arguments(self) -> Dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Of `akrunner.predict` and `predict_stream`."""
         operator = self._operator
         signature = signature_of(self.model.model.path, "serving_default", "serve")
@@ -265,7 +265,7 @@ class KerasPlan:
             schema=self._result,
         )
 
-    def _made(self, logits: "np.ndarray[Any, Any]") -> Dict[str, pa.Array]:
+    def _made(self, logits: np.ndarray[Any, Any]) -> dict[str, pa.Array]:
         prediction, labels = self._operator._get("predictionCol"), self.model.labels
         if labels is None:
             return {prediction: pa.array(logits[:, 0])}
@@ -277,7 +277,7 @@ class KerasPlan:
         return made
 
 
-def probabilities(logits: "np.ndarray[Any, Any]", classes: int) -> "np.ndarray[Any, Any]":
+def probabilities(logits: np.ndarray[Any, Any], classes: int) -> np.ndarray[Any, Any]:
     """[rows, classes], of one logit a row (a sigmoid) or of one for each class (a softmax)."""
     if logits.shape[1] == 1:
         # the same, without a number that is too large
@@ -286,13 +286,13 @@ def probabilities(logits: "np.ndarray[Any, Any]", classes: int) -> "np.ndarray[A
         )
         return np.stack([1 - second, second], axis=1)[:, : max(classes, 1)] if classes > 1 else np.ones((len(logits), 1))
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: "np.ndarray[Any, Any]" = raised / raised.sum(axis=1, keepdims=True)
+    shares: np.ndarray[Any, Any] = raised / raised.sum(axis=1, keepdims=True)
     return shares
 
 
-def details(shares: "np.ndarray[Any, Any]", labels: pa.Array) -> pa.Array:
+def details(shares: np.ndarray[Any, Any], labels: pa.Array) -> pa.Array:
     """A column of {"label": probability}, JSON."""
-    parts: List[Any] = []
+    parts: list[Any] = []
     for i, label in enumerate(labels.to_pylist()):
         opening = (
             ("{" if i == 0 else ",")
@@ -303,7 +303,7 @@ def details(shares: "np.ndarray[Any, Any]", labels: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*parts, pa.scalar("}"), "")
 
 
-def keras_result(operator: Any, schema: pa.Schema, label_type: Optional[pa.DataType]) -> pa.Schema:
+def keras_result(operator: Any, schema: pa.Schema, label_type: pa.DataType | None) -> pa.Schema:
     """Columns of a prediction. Args: label_type: None: of a regression."""
     reserved = operator._get("reservedCols")
     for name in reserved or ():
@@ -319,7 +319,7 @@ class KerasPredictBatchOp(BatchOperator):
     """Predicts with a KerasSequential model: linked from the model and the table."""
 
     INPUTS = (2, 2)
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    TAKES: ClassVar[tuple[Param, ...]] = ()
     _KEEP = True
     _CLASSES: ClassVar[bool]
 
@@ -327,7 +327,7 @@ class KerasPredictBatchOp(BatchOperator):
         super()._linked()
         self._check_required()
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         schema = arrow_schema(inputs[1])
         if dry:
             label = column_of(arrow_schema(inputs[0]), "label_value", "the model").type

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +34,7 @@ class KerasModel:
 
     model: Model
     tensor_col: str
-    labels: Optional[pa.Array]
+    labels: pa.Array | None
 
     def to_table(self, label_type: pa.DataType) -> pa.Table:
         """As a model table. Args: label_type: of the column of labels."""
@@ -51,10 +51,10 @@ class KerasModel:
         }
         # every value is JSON in JSON, as Alink's params are
         strings = [json.dumps({name: json.dumps(value) for name, value in meta.items()})]
-        rows: List[str] = self.model.to_table()["model_info"].to_pylist()
+        rows: list[str] = self.model.to_table()["model_info"].to_pylist()
         strings += [json.dumps([i, text]) for i, text in enumerate(rows)]
-        ids: List[int] = []
-        infos: List[Optional[str]] = []
+        ids: list[int] = []
+        infos: list[str | None] = []
         for number, text in enumerate(strings):
             for slice, at in enumerate(range(0, len(text), _LONGEST)):
                 ids.append(number * _SLICES + slice)
@@ -69,7 +69,7 @@ class KerasModel:
         )
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> "KerasModel":
+    def from_table(cls, table: pa.Table) -> KerasModel:
         """From a model table; rows in any order. Raises: ModelError: it is none of a KerasSequential operator, or damaged."""
         if table.num_columns != 3 or table.column_names[:2] != ["model_id", "model_info"]:
             raise ModelError(
@@ -83,7 +83,7 @@ class KerasModel:
         if not strings:
             raise ModelError("the model table is empty")
         try:
-            meta: Dict[str, Any] = {name: json.loads(value) for name, value in json.loads(strings[0]).items()}
+            meta: dict[str, Any] = {name: json.loads(value) for name, value in json.loads(strings[0]).items()}
             rows = [(int(i), str(text)) for i, text in map(json.loads, strings[1:])]
             column = meta["tfInputCols"][0] if meta.get("tfInputCols") else meta["tensorCol"]
             regression = "REGRESSION" in str(meta.get("taskType", "")).upper()
@@ -100,9 +100,9 @@ class KerasModel:
         return cls(model, column, None if regression else labels)
 
 
-def _strings(table: pa.Table) -> List[str]:
+def _strings(table: pa.Table) -> list[str]:
     """The texts, put together of their slices."""
-    parts: Dict[int, List[str]] = {}
+    parts: dict[int, list[str]] = {}
     for number, text in zip(table["model_id"].to_pylist(), table["model_info"].to_pylist()):
         parts.setdefault(number // _SLICES, []).append(text)
     return ["".join(part) for _, part in sorted(parts.items())]

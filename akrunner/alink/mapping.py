@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from akrunner.errors import ConfigError, DataError
 from akrunner.foreign import ours
 from akrunner.schema import is_list, nearest
 
-Shapes = Dict[str, Tuple[int, ...]]
+Shapes = dict[str, tuple[int, ...]]
 
 SELECTED_COL = Param("selectedCol", "text", "The column.", required=True)
 OUTPUT_COL = Param("outputCol", "text", "Name of the column that is made; the selected one is replaced without it.")
@@ -55,13 +56,13 @@ CONVERTED = Param("selectedCols", "texts", "The columns; all of them without it.
 class Change(WithParams):
     """Makes one column of another."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    TAKES: ClassVar[tuple[Param, ...]] = ()
 
-    def _changed(self, column: pa.Array, shape: Optional[Tuple[int, ...]]) -> Tuple[pa.Array, Optional[Tuple[int, ...]]]:
+    def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
         """(the column that is made, the shape of its values). Args: shape: of those of `column`, where it is known."""
         raise NotImplementedError
 
-    def _mapped(self, rows: pa.RecordBatch, shapes: Shapes) -> Tuple[pa.RecordBatch, Shapes]:
+    def _mapped(self, rows: pa.RecordBatch, shapes: Shapes) -> tuple[pa.RecordBatch, Shapes]:
         """The result's rows, and the shape of the column that was made, in the order Alink puts columns in."""
         name = self._get("selectedCol")
         if name not in rows.schema.names:
@@ -81,7 +82,7 @@ class Change(WithParams):
 class ToTensorChange(Change):
     """Text, a vector or a number, to a tensor."""
 
-    def _changed(self, column: pa.Array, shape: Optional[Tuple[int, ...]]) -> Tuple[pa.Array, Optional[Tuple[int, ...]]]:
+    def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
         name = self._get("selectedCol")
         element, wanted = self._get("tensorDataType"), self._get("tensorShape")
         read = tensors_of(column, element)
@@ -99,14 +100,14 @@ class ToTensorChange(Change):
         return read.column(False), read.shape
 
 
-def _fixed(read: Tensors) -> Tuple[pa.Array, Optional[Tuple[int, ...]]]:
+def _fixed(read: Tensors) -> tuple[pa.Array, tuple[int, ...] | None]:
     return read.column(True), read.shape
 
 
 class TensorToVectorChange(Change):
     """A tensor to a vector of doubles."""
 
-    def _changed(self, column: pa.Array, shape: Optional[Tuple[int, ...]]) -> Tuple[pa.Array, Optional[Tuple[int, ...]]]:
+    def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
         read = tensors_of(column, None)
         name = self._get("selectedCol")
         if read.wrong is not None:
@@ -126,9 +127,9 @@ class ChangeBatchOp(Change, BatchOperator):
     """A change of a table's column."""
 
     _KEEP = True
-    _found: Optional[Shapes] = None
+    _found: Shapes | None = None
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         table = arrow_schema(inputs[0]).empty_table() if dry else arrow_table(inputs[0])
         rows, found = self._mapped(in_one(table), self._inputs[0]._shapes())
@@ -147,7 +148,7 @@ class ChangeBatchOp(Change, BatchOperator):
 class ChangeStreamOp(Change, StreamOperator):
     """A change of a stream's column."""
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         rows, _ = self._mapped(in_one(arrow_schema(inputs[0]).empty_table()), self._inputs[0]._shapes())
         return current().connection.from_arrow(rows.schema.empty_table())
@@ -202,7 +203,7 @@ class TensorToVectorStreamOp(TensorToVectorChange, ChangeStreamOp):
 class TypeConvert(WithParams):
     """Casts columns in place, as SQL does."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = (TARGET, CONVERTED)
+    TAKES: ClassVar[tuple[Param, ...]] = (TARGET, CONVERTED)
 
     def _cast(self, relation: Any) -> Any:
         target, chosen = self._get("targetType"), self._get("selectedCols")
@@ -220,7 +221,7 @@ class TypeConvert(WithParams):
         ]  # fmt: skip
         return queried(f"SELECT {', '.join(fields)} FROM {{input}}", input=relation)
 
-    def _lists(self, relation: Any, target: str, chosen: Optional[Sequence[str]]) -> Tuple[Any, pa.Schema]:
+    def _lists(self, relation: Any, target: str, chosen: Sequence[str] | None) -> tuple[Any, pa.Schema]:
         """The same with vectors as text."""
         rows = in_one(arrow_table(relation))
         for at, field in enumerate(rows.schema):
@@ -249,7 +250,7 @@ class TypeConvertBatchOp(TypeConvert, BatchOperator):
 
     TAKES = (TARGET, CONVERTED)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         return self._cast(inputs[0])
 
@@ -259,7 +260,7 @@ class TypeConvertStreamOp(TypeConvert, StreamOperator):
 
     TAKES = (TARGET, CONVERTED)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         if self._get("targetType") == "DECIMAL":
             raise ConfigError("TypeConvertStreamOp.targetType: DECIMAL is for batches (TypeConvertBatchOp), as in Alink")

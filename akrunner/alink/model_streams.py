@@ -11,7 +11,8 @@ import datetime
 import json
 import os
 import shutil
-from typing import Any, Callable, List, Optional
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,8 +69,8 @@ def model_of(path: str) -> Model:
 
 
 def watch_of(
-    operator: WithParams, source: Optional["ModelStreamFileSourceStreamOp"], from_table: Callable[[pa.Table], Model]
-) -> Optional[Watch]:
+    operator: WithParams, source: ModelStreamFileSourceStreamOp | None, from_table: Callable[[pa.Table], Model]
+) -> Watch | None:
     """Where an operator's new models come; None: nowhere. Args: source: the model stream it was linked from."""
     path, seconds, since = (operator._get(one.name) for one in (MODEL_STREAM, SCAN, START))
     name = MODEL_STREAM.name
@@ -87,7 +88,7 @@ class ModelStreamFileSourceStreamOp(StreamOperator):
     INPUTS = (0, 0)
     TAKES = (ROOT, SOURCE_SCAN, SOURCE_START, SCHEMA)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         raise ConfigError(
             "ModelStreamFileSourceStreamOp has models, not rows: link a predictor of a stream from the rows and from it, "
             "predictor.linkFrom(rows, models)"
@@ -107,7 +108,7 @@ class AppendModelStreamFileSinkBatchOp(BatchOperator):
         self._time()
         current().pending.append(self._write)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _write(self) -> None:

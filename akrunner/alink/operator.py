@@ -10,7 +10,8 @@ A table that several operators use is computed once (it is kept in DuckDB then);
 from __future__ import annotations
 
 import html
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -44,7 +45,7 @@ class AlgoOperator(WithParams):
     """A table, or what makes one of other tables."""
 
     #: how many tables it is linked from: (least, most); None: any number
-    INPUTS: Tuple[int, Optional[int]] = (1, 1)
+    INPUTS: tuple[int, int | None] = (1, 1)
 
     def __init__(self, **given: Any) -> None:
         """Nothing is computed yet.
@@ -53,7 +54,7 @@ class AlgoOperator(WithParams):
             **given: parameters by name, as the setters take them.
         """
         super().__init__(**given)
-        self._inputs: List[Any] = []
+        self._inputs: list[Any] = []
 
     def linkFrom(self: Op, *operators: Any) -> Op:
         """Take these tables as its input.
@@ -89,7 +90,7 @@ class AlgoOperator(WithParams):
 
     linkTo = link
 
-    def getColNames(self) -> List[str]:
+    def getColNames(self) -> list[str]:
         """Names of the columns. Runs nothing.
 
         Returns:
@@ -97,7 +98,7 @@ class AlgoOperator(WithParams):
         """
         return list(self._schema().names)
 
-    def getColTypes(self) -> List[str]:
+    def getColTypes(self) -> list[str]:
         """Types of the columns, as Alink calls them. Runs nothing.
 
         Returns:
@@ -132,7 +133,7 @@ class AlgoOperator(WithParams):
     def _schema(self) -> pa.Schema:
         return arrow_schema(self._nothing())
 
-    def _shapes(self) -> Dict[str, Tuple[int, ...]]:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Column of lists -> the shape of a value, of those that have more than one dimension: the tables beneath know none."""
         known = {name: shape for operator in self._inputs for name, shape in operator._shapes().items()}
         return {field.name: known[field.name] for field in self._schema() if field.name in known} if known else {}
@@ -142,7 +143,7 @@ class AlgoOperator(WithParams):
         self._check_linked()
         return self._compute([operator._nothing() for operator in self._inputs], True)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         """Relations in, relation out. Args: dry: only the columns are wanted: run no job, read no rows."""
         raise NotImplementedError
 
@@ -164,7 +165,7 @@ class BatchOperator(AlgoOperator):
         """
         super().__init__(**given)
         self._users = 0
-        self._table: Optional[Any] = None
+        self._table: Any | None = None
 
     def _kind(self) -> type:
         return BatchOperator
@@ -186,7 +187,7 @@ class BatchOperator(AlgoOperator):
 
     # -- look
 
-    def print(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
+    def print(self, n: int = 0, title: str | None = None) -> BatchOperator:
         """Print it now.
 
         Args:
@@ -199,7 +200,7 @@ class BatchOperator(AlgoOperator):
         current().execute()
         return self
 
-    def lazyPrint(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
+    def lazyPrint(self, n: int = 0, title: str | None = None) -> BatchOperator:
         """Print it when something is executed.
 
         Args:
@@ -219,7 +220,7 @@ class BatchOperator(AlgoOperator):
         current().pending.append(show)
         return self
 
-    def lazyCollectToDataframe(self, *callbacks: Callable[[Any], None]) -> "BatchOperator":
+    def lazyCollectToDataframe(self, *callbacks: Callable[[Any], None]) -> BatchOperator:
         """Give a pandas DataFrame of the rows to functions when something is executed.
 
         Args:
@@ -255,7 +256,7 @@ class BatchOperator(AlgoOperator):
         """
         return to_pandas(self.collectToTable())
 
-    def collect(self) -> List[Tuple[Any, ...]]:
+    def collect(self) -> list[tuple[Any, ...]]:
         """All rows, as tuples.
 
         Returns:
@@ -265,7 +266,7 @@ class BatchOperator(AlgoOperator):
         return list(zip(*(column.to_pylist() for column in table.columns))) if table.num_columns else []
 
     @staticmethod
-    def execute(jobName: Optional[str] = None) -> None:
+    def execute(jobName: str | None = None) -> None:
         """Do everything that waits for it: sinks, and lazy prints.
 
         Args:
@@ -285,7 +286,7 @@ class BatchOperator(AlgoOperator):
 
     # -- make another
 
-    def select(self, fields: Fields) -> "BatchOperator":
+    def select(self, fields: Fields) -> BatchOperator:
         """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns.
 
         Args:
@@ -295,7 +296,7 @@ class BatchOperator(AlgoOperator):
         """
         return SqlOp(f"SELECT {dialect().fields(fields)} FROM {{input}}").linkFrom(self)
 
-    def where(self, predicate: str) -> "BatchOperator":
+    def where(self, predicate: str) -> BatchOperator:
         """Rows for which an SQL expression is true.
 
         Args:
@@ -305,7 +306,7 @@ class BatchOperator(AlgoOperator):
         """
         return SqlOp(f"SELECT * FROM {{input}} WHERE {dialect().text(predicate)}").linkFrom(self)
 
-    def filter(self, predicate: str) -> "BatchOperator":
+    def filter(self, predicate: str) -> BatchOperator:
         """As `where`.
 
         Args:
@@ -315,7 +316,7 @@ class BatchOperator(AlgoOperator):
         """
         return self.where(predicate)
 
-    def as_(self, names: Fields) -> "BatchOperator":
+    def as_(self, names: Fields) -> BatchOperator:
         """The same columns under other names.
 
         Args:
@@ -325,7 +326,7 @@ class BatchOperator(AlgoOperator):
         """
         return AliasOp(names_of(names)).linkFrom(self)
 
-    def alias(self, names: Fields) -> "BatchOperator":
+    def alias(self, names: Fields) -> BatchOperator:
         """As `as_`.
 
         Args:
@@ -335,7 +336,7 @@ class BatchOperator(AlgoOperator):
         """
         return self.as_(names)
 
-    def distinct(self) -> "BatchOperator":
+    def distinct(self) -> BatchOperator:
         """Every different row once.
 
         Returns:
@@ -346,12 +347,12 @@ class BatchOperator(AlgoOperator):
     def orderBy(
         self,
         fieldName: str,
-        limit: Optional[int] = None,
-        fetch: Optional[int] = None,
-        offset: Optional[int] = None,
+        limit: int | None = None,
+        fetch: int | None = None,
+        offset: int | None = None,
         order: str = "asc",
-        isAscending: Optional[bool] = None,
-    ) -> "BatchOperator":
+        isAscending: bool | None = None,
+    ) -> BatchOperator:
         """Rows in order.
 
         Args:
@@ -377,7 +378,7 @@ class BatchOperator(AlgoOperator):
             self
         )
 
-    def groupBy(self, groupByPredicate: Fields, selectClause: str) -> "BatchOperator":
+    def groupBy(self, groupByPredicate: Fields, selectClause: str) -> BatchOperator:
         """A row a group: `groupBy("species", "species, AVG(p) AS p")`.
 
         Args:
@@ -389,7 +390,7 @@ class BatchOperator(AlgoOperator):
         groups = dialect().fields(groupByPredicate)
         return SqlOp(f"SELECT {dialect().text(selectClause)} FROM {{input}} GROUP BY {groups}").linkFrom(self)
 
-    def join(self, right: "BatchOperator", joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> "BatchOperator":
+    def join(self, right: BatchOperator, joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> BatchOperator:
         """Two tables side by side; in SQL this one is `a`, the other `b`.
 
         Args:
@@ -415,7 +416,7 @@ class BatchOperator(AlgoOperator):
         on = "" if type.upper() == "CROSS" else f" ON {on}"
         return JoinOp(f"SELECT {selected} FROM {{a}} {how} {{b}}{on}").linkFrom(self, right)
 
-    def unionAll(self, *others: "BatchOperator") -> "BatchOperator":
+    def unionAll(self, *others: BatchOperator) -> BatchOperator:
         """The rows of all, columns by their place.
 
         Args:
@@ -425,7 +426,7 @@ class BatchOperator(AlgoOperator):
         """
         return UnionAllOp().linkFrom(self, *others)
 
-    def sample(self, ratio: float, withReplacement: bool = False) -> "BatchOperator":
+    def sample(self, ratio: float, withReplacement: bool = False) -> BatchOperator:
         """Each row with this probability; the same ones every time.
 
         Args:
@@ -444,7 +445,7 @@ class BatchOperator(AlgoOperator):
             return SqlOp(f"SELECT * FROM {{input}} WHERE RAND(7) < {ratio}").linkFrom(self)
         return SqlOp(f"SELECT * FROM {{input}} USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
 
-    def firstN(self, size: int) -> "BatchOperator":
+    def firstN(self, size: int) -> BatchOperator:
         """The first so many rows.
 
         Args:
@@ -454,7 +455,7 @@ class BatchOperator(AlgoOperator):
         """
         return SqlOp(f"SELECT * FROM {{input}} LIMIT {check_count('size', size, 0, _MOST)}").linkFrom(self)
 
-    def shuffle(self) -> "BatchOperator":
+    def shuffle(self) -> BatchOperator:
         """The rows in another order, another one every time.
 
         Returns:
@@ -464,7 +465,7 @@ class BatchOperator(AlgoOperator):
 
         return ShuffleBatchOp().linkFrom(self)
 
-    def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> "BatchOperator":
+    def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> BatchOperator:
         """So many rows, others every time.
 
         Args:
@@ -479,7 +480,7 @@ class BatchOperator(AlgoOperator):
             raise ConfigError("sampleWithSize: withReplacement=True is not offered; sample(ratio) of SampleBatchOp has it")
         return self.shuffle().firstN(check_count("sampleWithSize: numSamples", numSamples, 0, _MOST))
 
-    def rebalance(self) -> "BatchOperator":
+    def rebalance(self) -> BatchOperator:
         """Does nothing: rows are dealt to workers one by one, so their shares are even to within a row.
 
         Returns:
@@ -490,7 +491,7 @@ class BatchOperator(AlgoOperator):
     # -- of something else
 
     @staticmethod
-    def fromTable(table: Any) -> "BatchOperator":
+    def fromTable(table: Any) -> BatchOperator:
         """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source. Or a PyFlink Table or
         DataStream, which Flink computes.
 
@@ -504,7 +505,7 @@ class BatchOperator(AlgoOperator):
         return FlinkSourceBatchOp(table) if type(table).__module__.startswith("pyflink.") else TableSourceBatchOp(table)
 
     @staticmethod
-    def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "BatchOperator":
+    def fromDataframe(frame: Any, schemaStr: str | None = None) -> BatchOperator:
         """A pandas DataFrame.
 
         Args:
@@ -538,7 +539,7 @@ class SqlOp(BatchOperator):
         super().__init__()
         self._query = query
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(self._query, input=inputs[0])
 
 
@@ -551,18 +552,18 @@ class JoinOp(BatchOperator):
         super().__init__()
         self._query = query
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(self._query, a=inputs[0], b=inputs[1])
 
 
 class AliasOp(BatchOperator):
     """Other names."""
 
-    def __init__(self, names: List[str]) -> None:
+    def __init__(self, names: list[str]) -> None:
         super().__init__()
         self._names = names
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return renamed(inputs[0], self._names)
 
 
@@ -571,7 +572,7 @@ class UnionAllOp(BatchOperator):
 
     INPUTS = (1, None)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         for other in inputs[1:]:
             if len(other.columns) != len(inputs[0].columns):
                 raise ConfigError(f"unionAll: {len(inputs[0].columns)} columns and {len(other.columns)} columns")
@@ -581,7 +582,7 @@ class UnionAllOp(BatchOperator):
         return result
 
 
-def _amount(least: int, most: Optional[int]) -> str:
+def _amount(least: int, most: int | None) -> str:
     if most is None:
         return f"{least} or more tables"
     if least == most:

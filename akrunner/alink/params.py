@@ -12,8 +12,9 @@ import difflib
 import json
 import math
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -39,8 +40,8 @@ class Param:
     doc: str
     default: Any = None
     required: bool = False
-    aliases: Tuple[str, ...] = ()
-    choices: Tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     @property
     def takes(self) -> str:
@@ -59,30 +60,30 @@ class Param:
             raise ConfigError(f"{self.name} takes {self.takes}, not {shown(value)}")
         return kept
 
-    def must(self) -> "Param":
+    def must(self) -> Param:
         """The same, required."""
         return dataclasses.replace(self, required=True)
 
 
-def _text(value: Any) -> Optional[str]:
+def _text(value: Any) -> str | None:
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     return text if isinstance(text, str) and "\0" not in text else None
 
 
-def _whole(value: Any) -> Optional[int]:
+def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _number(value: Any) -> Optional[float]:
+def _number(value: Any) -> float | None:
     number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     return number if math.isfinite(number) else None
 
 
-def _flag(value: Any) -> Optional[bool]:
+def _flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _texts(value: Any) -> Optional[List[str]]:
+def _texts(value: Any) -> list[str] | None:
     """A list, the JSON text of one, or one text."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -97,7 +98,7 @@ def _texts(value: Any) -> Optional[List[str]]:
     return None if any(text is None for text in texts) else [text for text in texts if text is not None]
 
 
-def _wholes(value: Any) -> Optional[List[int]]:
+def _wholes(value: Any) -> list[int] | None:
     """A list of whole numbers, or the JSON text of one."""
     if isinstance(value, str):
         try:
@@ -110,13 +111,13 @@ def _wholes(value: Any) -> Optional[List[int]]:
     return None if None in wholes else [one for one in wholes if one is not None]
 
 
-def _numbers(value: Any) -> Optional[List[float]]:
+def _numbers(value: Any) -> list[float] | None:
     """A list of numbers, or one."""
     numbers = [_number(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
     return None if None in numbers else [one for one in numbers if one is not None]
 
 
-def _object(value: Any) -> Optional[Dict[str, Any]]:
+def _object(value: Any) -> dict[str, Any] | None:
     """A dict, or the JSON text of one."""
     if isinstance(value, str):
         try:
@@ -128,14 +129,14 @@ def _object(value: Any) -> Optional[Dict[str, Any]]:
     return check_params("its value", value) if isinstance(value, Mapping) else None
 
 
-def _schema(value: Any) -> Optional[str]:
+def _schema(value: Any) -> str | None:
     if isinstance(value, str):
         Schema.parse(value, "outputSchemaStr")
         return value
     return None
 
 
-_KINDS: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
+_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "text": ("text", _text),
     "whole": ("a whole number", _whole),
     "wholes": ("a list of whole numbers, or the JSON text of one", _wholes),
@@ -156,9 +157,9 @@ _TAKEN = ("getSchemaStr",)
 class WithParams:
     """Has the parameters its class declares in `TAKES`: setters, getters and keyword arguments."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    TAKES: ClassVar[tuple[Param, ...]] = ()
     #: every name a parameter may be called by -> it
-    _named: ClassVar[Dict[str, Param]] = {}
+    _named: ClassVar[dict[str, Param]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -176,7 +177,7 @@ class WithParams:
         Raises:
             ConfigError: one is unknown, or of a wrong type.
         """
-        self._given: Dict[str, Any] = {}
+        self._given: dict[str, Any] = {}
         for name, value in given.items():
             if name not in self._named:
                 raise ConfigError(f"{type(self).__name__} has no parameter {name}{self._nearest(name, self._named)}")

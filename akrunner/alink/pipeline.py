@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, ClassVar, Dict, List, Sequence, Tuple, Type, Union
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from akrunner.alink.keras import (
     PREDICT_CLASSES,
@@ -63,9 +64,9 @@ INFER_SELECTED = Param(
 class Trainer(WithParams):
     """Trains a model on a table."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
-    _OPERATOR: ClassVar[Type[BatchOperator]]
-    _MODEL: ClassVar[Type[TableModel]]
+    TAKES: ClassVar[tuple[Param, ...]] = ()
+    _OPERATOR: ClassVar[type[BatchOperator]]
+    _MODEL: ClassVar[type[TableModel]]
 
     def fit(self, operator: BatchOperator) -> Any:
         """Train it, here and once.
@@ -82,7 +83,7 @@ class Trainer(WithParams):
         model._relation()
         return self._MODEL(**self._predicting()).setModelData(model)
 
-    def _predicting(self) -> Dict[str, Any]:
+    def _predicting(self) -> dict[str, Any]:
         """The parameters of the model."""
         return {name: value for name, value in self._given.items() if name in self._MODEL._named}
 
@@ -90,10 +91,10 @@ class Trainer(WithParams):
 class TableModelTrainer(Trainer):
     """Trains a model on a table, with a script."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = (*TRAIN, INFER_SELECTED, *_PREDICTING)
+    TAKES: ClassVar[tuple[Param, ...]] = (*TRAIN, INFER_SELECTED, *_PREDICTING)
     _MODEL = TFTableModelPredictor
 
-    def _predicting(self) -> Dict[str, Any]:
+    def _predicting(self) -> dict[str, Any]:
         # the columns a script is given are not those its model is fed with
         kept = {name: value for name, value in super()._predicting().items() if name != "selectedCols"}
         if self._get("inferSelectedCols") is not None:
@@ -131,7 +132,7 @@ class KerasSequentialRegressor(Trainer):
     _MODEL = KerasSequentialRegressionModel
 
 
-Stage = Union[Trainer, Transformer]
+Stage = Trainer | Transformer
 
 
 class Pipeline:
@@ -143,9 +144,9 @@ class Pipeline:
         Args:
             *stages: in their order.
         """
-        self._stages: List[Stage] = list(stages)
+        self._stages: list[Stage] = list(stages)
 
-    def add(self, stage: Stage) -> "Pipeline":
+    def add(self, stage: Stage) -> Pipeline:
         """One more stage, at the end.
 
         Args:
@@ -160,7 +161,7 @@ class Pipeline:
         self._stages.append(stage)
         return self
 
-    def fit(self, operator: BatchOperator) -> "PipelineModel":
+    def fit(self, operator: BatchOperator) -> PipelineModel:
         """Train every stage on what the stages before it give.
 
         Args:
@@ -172,7 +173,7 @@ class Pipeline:
         """
         if not self._stages:
             raise ConfigError("the pipeline is empty: add(stage) first")
-        fitted: List[Transformer] = []
+        fitted: list[Transformer] = []
         for i, stage in enumerate(self._stages):
             done = stage.fit(operator) if isinstance(stage, Trainer) else stage
             fitted.append(done)
@@ -204,7 +205,7 @@ class PipelineModel:
             operator = stage.transform(operator)
         return operator
 
-    def save(self, path: str, overwrite: bool = False) -> "PipelineModel":
+    def save(self, path: str, overwrite: bool = False) -> PipelineModel:
         """Write it to a new directory: `pipeline.json`, and a zip for each model.
 
         Args:
@@ -224,7 +225,7 @@ class PipelineModel:
             for i, stage in enumerate(self._stages):
                 params = {name: value for name, value in stage._given.items() if name != MODEL_PATH.name}
                 stored = stage._stored(os.path.join(folder, f"stage-{i}"))
-                one: Dict[str, Any] = {"stage": type(stage).__name__, "params": params}
+                one: dict[str, Any] = {"stage": type(stage).__name__, "params": params}
                 described.append(one if stored is None else {**one, "model": os.path.basename(stored)})
             with open(os.path.join(folder, _DESCRIPTION), "w") as f:
                 json.dump(described, f, indent=1)
@@ -233,7 +234,7 @@ class PipelineModel:
         return self
 
     @staticmethod
-    def load(path: str) -> "PipelineModel":
+    def load(path: str) -> PipelineModel:
         """Read what `save` wrote.
 
         Args:
@@ -255,7 +256,7 @@ class PipelineModel:
             raise ModelError(f"load: {path} is damaged: its {_DESCRIPTION} is not a list of stages, as save() writes it")
         return PipelineModel(*(_loaded(one, folder) for one in described))
 
-    def collectLocalPredictor(self, inputSchemaStr: str) -> "LocalPredictor":
+    def collectLocalPredictor(self, inputSchemaStr: str) -> LocalPredictor:
         """For single rows.
 
         Args:
@@ -267,7 +268,7 @@ class PipelineModel:
 
 
 #: what a pipeline may be saved with, by name
-_STAGES: Dict[str, Type[Transformer]] = {
+_STAGES: dict[str, type[Transformer]] = {
     kind.__name__: kind
     for kind in (
         Select, ToTensor, VectorToTensor, TensorToVector, TFSavedModelPredictor, TFTableModelPredictor, KerasSequentialClassificationModel,
@@ -277,11 +278,11 @@ _STAGES: Dict[str, Type[Transformer]] = {
 
 
 def _is_stage(described: Any) -> bool:
-    kinds: Dict[str, Any] = {"stage": str, "params": dict, "model": (str, type(None))}
+    kinds: dict[str, Any] = {"stage": str, "params": dict, "model": (str, type(None))}
     return isinstance(described, dict) and all(isinstance(described.get(key), kind) for key, kind in kinds.items())
 
 
-def _loaded(described: Dict[str, Any], folder: str) -> Transformer:
+def _loaded(described: dict[str, Any], folder: str) -> Transformer:
     """A stage as `PipelineModel.save` described it."""
     model = described.get("model")
     kind = _STAGES.get(described["stage"])
@@ -293,7 +294,7 @@ def _loaded(described: Dict[str, Any], folder: str) -> Transformer:
 class LocalPredictor:
     """A pipeline's models, each warm in a process of its own, for single rows. Close it, or use it as a context manager."""
 
-    def __init__(self, model: Union[PipelineModel, str], inputSchemaStr: str) -> None:
+    def __init__(self, model: PipelineModel | str, inputSchemaStr: str) -> None:
         """Start its processes.
 
         Args:
@@ -303,8 +304,8 @@ class LocalPredictor:
         pipeline = PipelineModel.load(model) if isinstance(model, str) else model
         parsed = schema_of(inputSchemaStr, "inputSchemaStr")
         assert parsed is not None
-        self._names: List[str] = parsed.arrow.names
-        self._stages: List[Tuple[Any, List[str]]] = []
+        self._names: list[str] = parsed.arrow.names
+        self._stages: list[tuple[Any, list[str]]] = []
         schema = parsed.arrow
         try:
             for stage in pipeline._stages:
@@ -317,7 +318,7 @@ class LocalPredictor:
             raise
         self._schema = schema
 
-    def map(self, row: Sequence[Any]) -> Tuple[Any, ...]:
+    def map(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """Predict one row.
 
         Args:
@@ -329,13 +330,13 @@ class LocalPredictor:
         """
         if len(row) != len(self._names):
             raise ConfigError(f"map: {len(row)} values for {len(self._names)} columns ({', '.join(self._names)})")
-        named: Dict[str, Any] = dict(zip(self._names, row))
+        named: dict[str, Any] = dict(zip(self._names, row))
         for predictor, names in self._stages:
             told = predictor.predict(named)
             named = {name: told[name] for name in names}
         return tuple(named.values())
 
-    def getOutputColNames(self) -> List[str]:
+    def getOutputColNames(self) -> list[str]:
         """Names of what `map` returns.
 
         Returns:
@@ -356,7 +357,7 @@ class LocalPredictor:
         for predictor, _ in self._stages:
             predictor.close()
 
-    def __enter__(self) -> "LocalPredictor":
+    def __enter__(self) -> LocalPredictor:
         return self
 
     def __exit__(self, *error: Any) -> None:

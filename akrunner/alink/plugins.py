@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Dict, List, Optional
 
 from akrunner.checks import check_text
 from akrunner.errors import PythonEnvError
 from akrunner.prepare import environment_of, instead_of
 
 #: how Alink's plugins that are Pythons begin, whatever system they end with -> the environment that stands for them
-_PYTHONS: Dict[str, str] = {"tf115_python_env": "tf1.15", "tf231_python_env": "tf2.3"}
+_PYTHONS: dict[str, str] = {"tf115_python_env": "tf1.15", "tf231_python_env": "tf2.3"}
 _SYSTEM = {"darwin": "macosx", "win32": "windows"}.get(sys.platform, "linux")
 
 
 class PluginDownloader:
     """Alink's, for programs that begin with it. It downloads nothing; each of its methods that did says so in a line."""
 
-    def loadConfig(self, configFileName: Optional[str] = None) -> None:
+    def loadConfig(self, configFileName: str | None = None) -> None:
         """Nothing: there is no list of plugins to be had.
 
         Args:
@@ -26,7 +25,7 @@ class PluginDownloader:
 
     loadJarsPluginConfig = loadResourcePluginConfig = loadConfig
 
-    def listAvailablePlugins(self) -> List[str]:
+    def listAvailablePlugins(self) -> list[str]:
         """The Pythons that Alink has as plugins; akrunner has environments for them.
 
         Returns:
@@ -34,7 +33,7 @@ class PluginDownloader:
         """
         return [f"{name}_{_SYSTEM}" for name in _PYTHONS]
 
-    def listAvailablePluginVersions(self, pluginName: str) -> List[str]:
+    def listAvailablePluginVersions(self, pluginName: str) -> list[str]:
         """The version of TensorFlow of such a Python.
 
         Args:
@@ -45,7 +44,7 @@ class PluginDownloader:
         stands = _environment(pluginName)
         return [stands.removeprefix("tf")] if stands else []
 
-    def downloadPlugin(self, pluginName: str, pluginVersion: Optional[str] = None) -> None:
+    def downloadPlugin(self, pluginName: str, pluginVersion: str | None = None) -> None:
         """Say what is used in place of a plugin.
 
         Args:
@@ -88,6 +87,6 @@ def instead(plugin: str) -> str:
     return f"{plugin}: nothing to download, scripts run on TensorFlow {found.tensorflow} of {found.path}{make}"
 
 
-def _environment(plugin: str) -> Optional[str]:
+def _environment(plugin: str) -> str | None:
     check_text("pluginName", plugin)
     return next((stands for name, stands in _PYTHONS.items() if plugin.startswith(name)), None)

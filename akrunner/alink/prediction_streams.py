@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, Iterator, List, Optional, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from akrunner.stream_job import StreamJob
 class PredictStreamOp(JobStreamOp):
     """Runs a SavedModel over rows as they come."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    TAKES: ClassVar[tuple[Param, ...]] = ()
 
     def _model(self) -> Any:
         raise NotImplementedError
@@ -33,14 +34,14 @@ class PredictStreamOp(JobStreamOp):
     def _prepare(self) -> None:
         self._opened = self._model()
 
-    def _watch(self) -> Optional[Watch]:
+    def _watch(self) -> Watch | None:
         """Where new models come; None: nowhere."""
         return None
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return current().connection.from_arrow(predicted_schema(self, inputs[-1]).empty_table())
 
-    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> tuple[Any, Callable[[], None]]:
         job = predict_stream(
             self._opened,
             rows,
@@ -57,8 +58,8 @@ class ModelPredictStreamOp(PredictStreamOp):
     """Runs the model of a training operator, of a file, and those that come while the stream runs."""
 
     INPUTS = (1, 2)
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
-    _models: Optional[ModelStreamFileSourceStreamOp] = None
+    TAKES: ClassVar[tuple[Param, ...]] = ()
+    _models: ModelStreamFileSourceStreamOp | None = None
 
     def __init__(self, model: Any = None, **given: Any) -> None:
         """The model may also be linked, as the first of two.
@@ -89,7 +90,7 @@ class ModelPredictStreamOp(PredictStreamOp):
             return model_of(self._get("modelFilePath"))
         return Model.from_table(self._model_operator.collectToTable())
 
-    def _watch(self) -> Optional[Watch]:
+    def _watch(self) -> Watch | None:
         return watch_of(self, self._models, Model.from_table)
 
 
@@ -111,14 +112,14 @@ class TFSavedModelPredictStreamOp(PredictStreamOp):
 class KerasPredictStreamOp(ModelPredictStreamOp):
     """Runs a KerasSequential model over a stream."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    TAKES: ClassVar[tuple[Param, ...]] = ()
     _CLASSES: ClassVar[bool]
 
     def _model(self) -> Any:
         table = table_of(self._get("modelFilePath")) if self._model_operator is None else self._model_operator.collectToTable()
         return KerasModel.from_table(table)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         schema = arrow_schema(inputs[0])
         label = None
         if self._CLASSES and self._model_operator is not None:
@@ -138,7 +139,7 @@ class KerasPredictStreamOp(ModelPredictStreamOp):
             )
         return found.model
 
-    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> tuple[Any, Callable[[], None]]:
         plan = KerasPlan(self, self._opened, schema)
         fed_schema = plan.fed_schema(schema)
         job = predict_stream(
@@ -160,7 +161,7 @@ class _Said:
     def __init__(self, job: StreamJob, plan: KerasPlan) -> None:
         self._job, self._plan = job, plan
 
-    def __enter__(self) -> "_Said":
+    def __enter__(self) -> _Said:
         return self
 
     def __exit__(self, *error: Any) -> None:

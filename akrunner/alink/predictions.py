@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Tuple
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ COMMON = (
 )  # fmt: skip
 
 
-def predict_arguments(operator: WithParams) -> Dict[str, Any]:
+def predict_arguments(operator: WithParams) -> dict[str, Any]:
     """Keyword arguments of `akrunner.predict`, as the parameters say."""
     return dict(
         selected_cols=operator._get("selectedCols"),
@@ -57,17 +57,17 @@ def predict_arguments(operator: WithParams) -> Dict[str, Any]:
 class PredictBatchOp(BatchOperator):
     """Runs a SavedModel over its last input."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = COMMON
+    TAKES: ClassVar[tuple[Param, ...]] = COMMON
     _KEEP = True
 
     def _linked(self) -> None:
         super()._linked()
         self._check_required()
 
-    def _model(self, inputs: List[Any]) -> Any:
+    def _model(self, inputs: list[Any]) -> Any:
         raise NotImplementedError
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         if dry:
             schema = predicted_schema(self, inputs[-1])
             return from_arrow(schema.empty_table())
@@ -97,7 +97,7 @@ class TFTableModelPredictBatchOp(PredictBatchOp):
     INPUTS = (2, 2)
     TAKES = COMMON
 
-    def _model(self, inputs: List[Any]) -> Any:
+    def _model(self, inputs: list[Any]) -> Any:
         return Model.from_table(arrow_table(inputs[0]))
 
 
@@ -106,5 +106,5 @@ class TFSavedModelPredictBatchOp(PredictBatchOp):
 
     TAKES = (MODEL_PATH, *COMMON)
 
-    def _model(self, inputs: List[Any]) -> Any:
+    def _model(self, inputs: list[Any]) -> Any:
         return self._get("modelPath")

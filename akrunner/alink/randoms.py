@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ Draw = Callable[[np.random.Generator, int], Any]
 
 _CONF = re.compile(r"\s*(?P<name>[^:]+?)\s*:\s*(?P<dist>\w+)\s*\((?P<args>[^()]*)\)\s*")
 #: name -> (numbers it takes, None: pairs of them; what it is, in words)
-_TAKES: Dict[str, Tuple[Optional[int], str]] = {
+_TAKES: dict[str, tuple[int | None, str]] = {
     "uniform": (2, "uniform(a, b)"),
     "uniform_open": (2, "uniform_open(a, b)"),
     "gauss": (2, "gauss(mean, variance)"),
@@ -43,9 +44,9 @@ class Column:
 UNIFORM = Column(lambda random, count: random.random(count))
 
 
-def columns_of(text: Optional[str], names: Sequence[str]) -> List[Column]:
+def columns_of(text: str | None, names: Sequence[str]) -> list[Column]:
     """A column for each name. Raises: ConfigError: the text is wrong, or is about a column that is not there."""
-    told: Dict[str, Column] = {}
+    told: dict[str, Column] = {}
     for one in filter(str.strip, (text or "").split(";")):
         match = _CONF.fullmatch(one)
         if match is None:
@@ -86,7 +87,7 @@ def _number(text: str, part: str) -> float:
     return number
 
 
-def _draw(text: str, dist: str, numbers: List[float]) -> Draw:
+def _draw(text: str, dist: str, numbers: list[float]) -> Draw:
     if dist.startswith("uniform"):
         low, high = numbers
         if not low <= high:
@@ -111,8 +112,8 @@ def _draw(text: str, dist: str, numbers: List[float]) -> Draw:
 def random_table(
     rows: int,
     names: Sequence[str],
-    confs: Optional[str],
-    id_column: Optional[str],
+    confs: str | None,
+    id_column: str | None,
     first_id: int,
     seed: int,
     batch_rows: int = 65536,
@@ -132,7 +133,7 @@ def random_table(
         for first in range(0, rows, batch_rows):
             count = min(batch_rows, rows - first)
             begin = first_id + first
-            arrays: List[Any] = [pa.array(np.arange(begin, begin + count), pa.int64())] if numbered else []
+            arrays: list[Any] = [pa.array(np.arange(begin, begin + count), pa.int64())] if numbered else []
             for column in columns:
                 drawn = column.draw(random, count)
                 arrays.append(pa.array(drawn, mask=random.random(count) < column.nulls if column.nulls else None))
@@ -141,7 +142,7 @@ def random_table(
     return TableSource(schema, batches, "random numbers", True)
 
 
-def names_for(columns: int, names: Optional[Sequence[str]]) -> List[str]:
+def names_for(columns: int, names: Sequence[str] | None) -> list[str]:
     """Names of the columns: those given, else col0, col1, ..."""
     if names is None and columns < 1:
         raise ConfigError(f"numCols={columns}: give 1 or more")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar, List, Optional, Tuple
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,16 +33,16 @@ class SelectBatchOp(BatchOperator):
 
     TAKES = (FIELDS,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(f"SELECT {dialect().text(self._get('clause'))} FROM {{input}}", input=inputs[0])
 
 
 class WhereBatchOp(BatchOperator):
     """Rows of a table for which an SQL expression is true."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = (CONDITION,)
+    TAKES: ClassVar[tuple[Param, ...]] = (CONDITION,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(f"SELECT * FROM {{input}} WHERE {dialect().text(self._get('clause'))}", input=inputs[0])
 
 
@@ -56,14 +57,14 @@ class AsBatchOp(BatchOperator):
 
     TAKES = (NAMES,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return renamed(inputs[0], names_of(self._get("clause")))
 
 
 class DistinctBatchOp(BatchOperator):
     """Every different row once."""
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried("SELECT DISTINCT * FROM {input}", input=inputs[0])
 
 
@@ -72,7 +73,7 @@ class FirstNBatchOp(BatchOperator):
 
     TAKES = (SIZE,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         size = self._get("size")
         if size < 0:
             raise ConfigError(f"FirstNBatchOp.size={size}: give 0 or more")
@@ -88,7 +89,7 @@ class ShuffleBatchOp(BatchOperator):
 
     _KEEP = True
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried("SELECT * FROM {input} ORDER BY RAND()", input=inputs[0]) if not dry else inputs[0]
 
 
@@ -98,7 +99,7 @@ class SampleBatchOp(BatchOperator):
     TAKES = (RATIO, REPLACEMENT)
     _KEEP = True
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         ratio = _share("SampleBatchOp.ratio", self._get("ratio"), self._get("withReplacement"))
         if dry:
             return inputs[0]
@@ -123,7 +124,7 @@ class SplitBatchOp(BatchOperator):
 
     TAKES = (FRACTION, SPLIT_SEED)
     _KEEP = True
-    _rest: Optional[Any] = None
+    _rest: Any | None = None
 
     def getSideOutput(self, index: int) -> BatchOperator:
         """The other rows.
@@ -136,7 +137,7 @@ class SplitBatchOp(BatchOperator):
         _check_side(index)
         return SideBatchOp().linkFrom(self)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         fraction = _share("SplitBatchOp.fraction", self._get("fraction"))
         if dry:
             return inputs[0]
@@ -151,7 +152,7 @@ class SplitBatchOp(BatchOperator):
 class SideBatchOp(BatchOperator):
     """The rows a split does not give."""
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         rest = self._inputs[0]._rest
         return inputs[0] if dry or rest is None else rest
 
@@ -169,16 +170,16 @@ class SelectStreamOp(StreamOperator):
 
     TAKES = (FIELDS,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(f"SELECT {DUCKDBS.text(self._get('clause'))} FROM {{input}}", input=inputs[0])
 
 
 class WhereStreamOp(StreamOperator):
     """Rows of a stream for which an SQL expression is true."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = (CONDITION,)
+    TAKES: ClassVar[tuple[Param, ...]] = (CONDITION,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried(f"SELECT * FROM {{input}} WHERE {DUCKDBS.text(self._get('clause'))}", input=inputs[0])
 
 
@@ -193,14 +194,14 @@ class AsStreamOp(StreamOperator):
 
     TAKES = (NAMES,)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return renamed(inputs[0], names_of(self._get("clause")))
 
 
 class _Drawing(StreamOperator):
     """Chooses among the rows of each batch."""
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         return inputs[0]
 
@@ -223,7 +224,7 @@ class SplitStreamOp(_Drawing):
     """Each row of a stream with a probability; `getSideOutput(0)` has the others."""
 
     TAKES = (FRACTION, SPLIT_SEED)
-    _side: Optional["SideStreamOp"] = None
+    _side: SideStreamOp | None = None
 
     def getSideOutput(self, index: int) -> StreamOperator:
         """The other rows.
@@ -252,7 +253,7 @@ class SplitStreamOp(_Drawing):
 class SideStreamOp(StreamOperator):
     """The rows a split of a stream does not give; the split gives them to whom they are for."""
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -80,14 +81,14 @@ class ScriptJob:
             self._folder = leftovers.temp_folder("akrunner-alink-")
         try:
             self._params = text_params(operator._get("userParams"))
-            self._files: List[str] = list(operator._get("userFiles") or [])
+            self._files: list[str] = list(operator._get("userFiles") or [])
             self._tensors(schema)
             self._sides(sides)
         except BaseException:
             self.close()
             raise
 
-    def arguments(self) -> Dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Keyword arguments; the files among them are there until `close`."""
         operator, environment = self._operator, current()
         return dict(
@@ -166,13 +167,13 @@ def python_env(operator: Any) -> str:
     return ANY_TF2
 
 
-def text_params(given: Any) -> Dict[str, str]:
+def text_params(given: Any) -> dict[str, str]:
     """User params as Alink hands them over: every value as text."""
     given = json.loads(given) if isinstance(given, str) else given
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
 
 
-def _parallelism(operator: Any, parallelism: Optional[int]) -> Optional[int]:
+def _parallelism(operator: Any, parallelism: int | None) -> int | None:
     """To be divided between workers and parameter servers, where one of the counts is not given; None: nothing to divide."""
     counts = [operator._get("numWorkers"), operator._get("numPSs")]
     if parallelism is None or None not in counts:
@@ -181,7 +182,7 @@ def _parallelism(operator: Any, parallelism: Optional[int]) -> Optional[int]:
     return int(max(parallelism, *(count for count in counts if count is not None), 1))
 
 
-def chosen(relation: Any, columns: Optional[Sequence[str]]) -> Any:
+def chosen(relation: Any, columns: Sequence[str] | None) -> Any:
     """These columns of a relation, all of them for None."""
     if columns is None:
         return relation
@@ -192,7 +193,7 @@ def chosen(relation: Any, columns: Optional[Sequence[str]]) -> Any:
     return queried("SELECT " + written.fields(list(columns)) + " FROM {input}", input=relation)
 
 
-def with_shapes(relation: Any, shapes: Mapping[str, Tuple[int, ...]]) -> Tuple[Any, pa.Schema]:
+def with_shapes(relation: Any, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Any, pa.Schema]:
     """A relation as a source of a job, and its schema. Args: shapes: of columns of lists, which the tables beneath do not know."""
     wanted = {name: shape for name, shape in shapes.items() if name in relation.columns}
     if not wanted:
@@ -206,7 +207,7 @@ class ScriptBatchOp(BatchOperator):
     """Runs a script over its first input; further ones are side inputs, files named in `user_params["ALINK:bc_1"]`, ..."""
 
     INPUTS = (1, None)
-    TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
+    TAKES: ClassVar[tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
     _KEEP = True
     _ENV = TF2
 
@@ -214,7 +215,7 @@ class ScriptBatchOp(BatchOperator):
         super()._linked()
         self._check_required()
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         if dry:
             return from_arrow(self._result_schema().empty_table())
         relation = chosen(inputs[0], self._get("selectedCols"))

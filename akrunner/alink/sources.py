@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -51,7 +52,7 @@ class SourceOp(BatchOperator):
     def _open(self) -> TableSource:
         raise NotImplementedError
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         source = self._open()
         if dry:
@@ -85,14 +86,14 @@ class FlinkSourceBatchOp(BatchOperator):
             )
         self._given_table = flink.of(table)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return self._given_table
 
 
 class TableSourceBatchOp(SourceOp):
     """A table in memory: pyarrow, pandas, polars, DuckDB, a dict of columns, anything `akrunner.run` takes."""
 
-    def __init__(self, table: Any, schemaStr: Optional[str] = None) -> None:
+    def __init__(self, table: Any, schemaStr: str | None = None) -> None:
         """Nothing is read yet.
 
         Args:
@@ -187,7 +188,7 @@ class ParquetSourceBatchOp(SourceOp):
     def _open(self) -> TableSource:
         return open_source(self._get("filePath"), read_examples=codec.read_examples, input_format="parquet")
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         path = self._get("filePath")
         if dry or "://" in path or current().flink is not None:
             return super()._compute(inputs, dry)
@@ -238,7 +239,7 @@ class SinkOp(BatchOperator):
         self._check_required()
         current().pending.append(self._write)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
     def _write(self) -> None:

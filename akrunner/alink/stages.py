@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, Optional, Type, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -76,12 +76,12 @@ class Transformer(WithParams):
         """The model it runs."""
         raise NotImplementedError
 
-    def _stored(self, path: str) -> Optional[str]:
+    def _stored(self, path: str) -> str | None:
         """Write what it has learned. Args: path: of a file that has no ending yet. Returns: the file; None: it has learned nothing."""
         return self._open().save(path + ".zip", overwrite=True)
 
     @classmethod
-    def _loaded(cls, params: Dict[str, Any], path: Optional[str]) -> "Transformer":
+    def _loaded(cls, params: dict[str, Any], path: str | None) -> Transformer:
         """Of what `_stored` wrote."""
         raise NotImplementedError
 
@@ -97,8 +97,8 @@ class Transformer(WithParams):
 class MappingStage(Transformer):
     """A stage without a model: what its batch operator does, to whatever it transforms."""
 
-    _BATCH: ClassVar[Type[BatchOperator]]
-    _STREAM: ClassVar[Type[StreamOperator]]
+    _BATCH: ClassVar[type[BatchOperator]]
+    _STREAM: ClassVar[type[StreamOperator]]
 
     def transform(self, operator: Any) -> Any:
         """Map the rows.
@@ -111,11 +111,11 @@ class MappingStage(Transformer):
         kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
         return kind(**self._given).linkFrom(operator)
 
-    def _stored(self, path: str) -> Optional[str]:
+    def _stored(self, path: str) -> str | None:
         return None
 
     @classmethod
-    def _loaded(cls, params: Dict[str, Any], path: Optional[str]) -> "MappingStage":
+    def _loaded(cls, params: dict[str, Any], path: str | None) -> MappingStage:
         return cls(**params)
 
     def _single(self, schema: pa.Schema) -> Any:
@@ -170,15 +170,15 @@ class TFSavedModelPredictor(Transformer):
         return Model.from_saved_model(self._get("modelPath"))
 
     @classmethod
-    def _loaded(cls, params: Dict[str, Any], path: Optional[str]) -> "TFSavedModelPredictor":
+    def _loaded(cls, params: dict[str, Any], path: str | None) -> TFSavedModelPredictor:
         return cls(modelPath=path, **params)
 
 
 class TableModel(Transformer):
     """Runs a model table over whatever it transforms; a trainer's `fit` gives one."""
 
-    _BATCH: ClassVar[Type[BatchOperator]]
-    _STREAM: ClassVar[Type[StreamOperator]]
+    _BATCH: ClassVar[type[BatchOperator]]
+    _STREAM: ClassVar[type[StreamOperator]]
 
     def __init__(self, **given: Any) -> None:
         """Its model table may come later.
@@ -187,7 +187,7 @@ class TableModel(Transformer):
             **given: parameters by name, as the setters take them.
         """
         super().__init__(**given)
-        self._model_data: Optional[BatchOperator] = None
+        self._model_data: BatchOperator | None = None
 
     def setModelData(self: Table, operator: BatchOperator) -> Table:
         """Say which operator has the model table.
@@ -234,7 +234,7 @@ class TableModel(Transformer):
     def _open(self) -> Model:
         return Model.from_table(self.getModelData().collectToTable())
 
-    def _stored(self, path: str) -> Optional[str]:
+    def _stored(self, path: str) -> str | None:
         table = self.getModelData().collectToTable()
         if self._get("modelFilePath") is not None and not isinstance(self._model_data, AkSourceBatchOp):
             _write_ak(self._get("modelFilePath"), table, bool(self._get("overwriteSink")))
@@ -256,7 +256,7 @@ class TFTableModelPredictor(TableModel):
 
     TAKES = (*COMMON, *STAGE_MODEL)
     _BATCH, _STREAM = TFTableModelPredictBatchOp, TFTableModelPredictStreamOp
-    _saved: Optional[str] = None
+    _saved: str | None = None
 
     def transform(self, operator: Any) -> Any:
         """Run the model.
@@ -289,7 +289,7 @@ class TFTableModelPredictor(TableModel):
         return Model.from_table(table).save(path + ".zip", overwrite=True)
 
     @classmethod
-    def _loaded(cls, params: Dict[str, Any], path: Optional[str]) -> "TFTableModelPredictor":
+    def _loaded(cls, params: dict[str, Any], path: str | None) -> TFTableModelPredictor:
         # the pipeline has its model beside it
         stage = cls(**{name: value for name, value in params.items() if name != "modelFilePath"})
         stage._saved = path
@@ -306,7 +306,7 @@ class KerasModelStage(TableModel):
         return path + ".ak"
 
     @classmethod
-    def _loaded(cls, params: Dict[str, Any], path: Optional[str]) -> "KerasModelStage":
+    def _loaded(cls, params: dict[str, Any], path: str | None) -> KerasModelStage:
         assert path is not None
         stage = cls(**{name: value for name, value in params.items() if name != "modelFilePath"})
         return stage.setModelData(AkSourceBatchOp(filePath=path))
@@ -337,10 +337,10 @@ class _Mapped:
     def __init__(self, stage: MappingStage, schema: pa.Schema) -> None:
         self._stage, self._schema = stage, schema
 
-    def predict(self, row: Dict[str, Any]) -> Dict[str, Any]:
+    def predict(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row's result."""
         table = pa.Table.from_pylist([row], schema=self._schema)
-        found: Dict[str, Any] = self._stage.transform(TableSourceBatchOp(table)).collectToTable().to_pylist()[0]
+        found: dict[str, Any] = self._stage.transform(TableSourceBatchOp(table)).collectToTable().to_pylist()[0]
         return found
 
     def close(self) -> None:
@@ -357,11 +357,11 @@ class _KerasSingle:
             model.model, input_schema=self._fed, reserved_cols=schema.names, **self._plan.arguments()
         )
 
-    def predict(self, row: Dict[str, Any]) -> Dict[str, Any]:
+    def predict(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row's result."""
         batch = pa.RecordBatch.from_pylist([row], schema=self._schema)
         answer = self._predictor.predict(pa.Table.from_batches([self._plan.fed(batch, self._fed)]))
-        found: Dict[str, Any] = self._plan.said(in_one(answer)).to_pylist()[0]
+        found: dict[str, Any] = self._plan.said(in_one(answer)).to_pylist()[0]
         return found
 
     def close(self) -> None:

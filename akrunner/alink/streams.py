@@ -6,7 +6,8 @@ import csv
 import os
 import queue
 import time
-from typing import IO, Any, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,7 @@ class SourceStreamOp(StreamOperator):
     def _source(self) -> TableSource:
         raise NotImplementedError
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
         return current().connection.from_arrow(self._source().schema.empty_table())
 
@@ -93,7 +94,7 @@ class RandomTableSourceStreamOp(SourceStreamOp):
         return TableSource(rows.schema, slowly, rows.name)
 
 
-def _zone(pause: Optional[float], zones: Optional[Sequence[float]]) -> Tuple[float, float]:
+def _zone(pause: float | None, zones: Sequence[float] | None) -> tuple[float, float]:
     """(the shortest, the longest time between two rows), in seconds."""
     if pause is not None:
         zones = [pause, pause]
@@ -132,7 +133,7 @@ class MemSourceStreamOp(SourceStreamOp):
 class TableStreamOp(SourceStreamOp):
     """A table in memory, as `StreamOperator.fromDataframe` takes it."""
 
-    def __init__(self, table: Any, schemaStr: Optional[str]) -> None:
+    def __init__(self, table: Any, schemaStr: str | None) -> None:
         super().__init__()
         self._table = TableSourceBatchOp(table, schemaStr)
 
@@ -150,7 +151,7 @@ class SinkStreamOp(StreamOperator):
         self._check_required()
         current().streams.append(self)
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]
 
 
@@ -158,7 +159,7 @@ class CsvSinkStreamOp(SinkStreamOp):
     """Writes a CSV file without a line of names, each batch at once."""
 
     TAKES = (FILE_PATH, DELIMITER, OVERWRITE)
-    _file: Optional[IO[str]] = None
+    _file: IO[str] | None = None
 
     def _start(self, flow: Flow) -> None:
         path = self._get("filePath")
@@ -185,7 +186,7 @@ class JobStreamOp(StreamOperator):
 
     WAITS = True
 
-    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> tuple[Any, Callable[[], None]]:
         """(the running job, what is called when it has ended)."""
         raise NotImplementedError
 
@@ -193,7 +194,7 @@ class JobStreamOp(StreamOperator):
         """What is needed before rows flow, and uses DuckDB."""
 
     def _start(self, flow: Flow) -> None:
-        self._queue: "queue.Queue[Any]" = queue.Queue(4)
+        self._queue: queue.Queue[Any] = queue.Queue(4)
         schema = self._input_schema()
         self._prepare()
 
@@ -242,10 +243,10 @@ class JobStreamOp(StreamOperator):
 class ScriptStreamOp(JobStreamOp):
     """Runs a script over rows as they come."""
 
-    TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
+    TAKES: ClassVar[tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
     _ENV = TF2
 
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return current().connection.from_arrow(self._result_schema().empty_table())
 
     def _result_schema(self) -> pa.Schema:
@@ -260,7 +261,7 @@ class ScriptStreamOp(JobStreamOp):
         columns = self._get("selectedCols")
         self._queue_up(flow, shaped(batch if columns is None else batch.select(columns), self._known))
 
-    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> tuple[Any, Callable[[], None]]:
         files = ScriptJob(self, schema)
         try:
             job = verbs.stream(

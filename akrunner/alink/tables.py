@@ -6,8 +6,9 @@ import math
 import re
 import uuid
 import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Sequence, Tuple, Union
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from akrunner.io.frames import to_pandas
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.schema import is_list
 
-Fields = Union[str, Sequence[str]]
+Fields = str | Sequence[str]
 
 
 def queried(query: str, **tables: Any) -> Any:
@@ -63,7 +64,7 @@ def is_flinks(relation: Any) -> bool:
     return not hasattr(relation, "create")
 
 
-def from_arrow(rows: Union[pa.Table, pa.RecordBatchReader]) -> Any:
+def from_arrow(rows: pa.Table | pa.RecordBatchReader) -> Any:
     """A relation beneath batch operators."""
     flink = current().flink
     if flink is None:
@@ -112,7 +113,7 @@ def in_one(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def shaped(rows: pa.RecordBatch, shapes: Mapping[str, Tuple[int, ...]]) -> pa.RecordBatch:
+def shaped(rows: pa.RecordBatch, shapes: Mapping[str, tuple[int, ...]]) -> pa.RecordBatch:
     """Rows whose columns of lists have these shapes, where every row has as many values. Args: shapes: column -> shape of a value."""
     for name, shape in shapes.items():
         column = rows.column(name)
@@ -167,7 +168,7 @@ def dialect() -> Dialect:
     return DUCKDBS if current().flink is None else FLINKS
 
 
-def names_of(names: Fields) -> List[str]:
+def names_of(names: Fields) -> list[str]:
     if isinstance(names, str):
         return [name.strip().strip('`"') for name in names.split(",")]
     return check_names("names", names) or []

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +22,14 @@ from akrunner.io.units import cut
 from akrunner.schema import is_list, is_text, to_floats
 
 #: Alink's element types, those of most tensors first
-ELEMENTS: Dict[str, pa.DataType] = {
+ELEMENTS: dict[str, pa.DataType] = {
     row.element: row.arrow for row in sorted(TABLE, key=lambda row: row.family is not Family.REAL) if row.element
 }
 _TYPED = r"(?s)^\s*(?P<type>[A-Za-z]+)#(?P<shape>[0-9,\s]*)#(?P<values>.*)$"
 _SPARSE = r"(?s)^\s*(?:\$(?P<size>\d*)\$)?(?P<pairs>[^$]*)$"
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf(inity)?)$"
 
-Shape = Tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 @dataclass
@@ -45,8 +46,8 @@ class Tensors:
     values: pa.Array
     lengths: np.ndarray[Any, Any]
     valid: np.ndarray[Any, Any]
-    shape: Optional[Shape]
-    wrong: Optional[Tuple[int, str]] = None
+    shape: Shape | None
+    wrong: tuple[int, str] | None = None
     whole: bool = False
 
     def column(self, fixed: bool) -> pa.Array:
@@ -71,7 +72,7 @@ def _spread(values: pa.Array, valid: np.ndarray[Any, Any]) -> pa.Array:
     return values.take(pa.array(np.cumsum(valid) - 1, pa.int64(), mask=~valid))
 
 
-def tensors_of(column: pa.Array, element: Optional[str]) -> Tensors:
+def tensors_of(column: pa.Array, element: str | None) -> Tensors:
     """A column of text, lists or numbers as tensors. Args: element: the type they are to have (a key of `ELEMENTS`); None: their own."""
     if isinstance(column, pa.ExtensionArray):
         shape = tuple(column.type.shape) if isinstance(column.type, pa.FixedShapeTensorType) else None
@@ -113,7 +114,7 @@ def reshaped(tensors: Tensors, shape: Sequence[int], name: str) -> Tensors:
     return tensors
 
 
-def _same(lengths: np.ndarray[Any, Any]) -> Optional[Shape]:
+def _same(lengths: np.ndarray[Any, Any]) -> Shape | None:
     return (int(lengths[0]),) if len(lengths) and (lengths == lengths[0]).all() else None
 
 
@@ -124,7 +125,7 @@ def _name_of(data_type: pa.DataType) -> str:
     )
 
 
-def _typed(tensors: Tensors, found: str, element: Optional[str]) -> Tensors:
+def _typed(tensors: Tensors, found: str, element: str | None) -> Tensors:
     """With the elements that are wanted, where Alink takes one for the other; else every row is wrong."""
     wanted = element or found
     target = ELEMENTS[wanted]
@@ -147,7 +148,7 @@ def _typed(tensors: Tensors, found: str, element: Optional[str]) -> Tensors:
 # -- text
 
 
-def _texts(column: pa.Array, valid: np.ndarray[Any, Any], element: Optional[str]) -> Tensors:
+def _texts(column: pa.Array, valid: np.ndarray[Any, Any], element: str | None) -> Tensors:
     typed = pc.extract_regex(column, _TYPED)
     names = pc.utf8_upper(pc.struct_field(typed, "type"))
     has_type = names.is_valid().to_numpy(zero_copy_only=False)
@@ -176,7 +177,7 @@ def _texts(column: pa.Array, valid: np.ndarray[Any, Any], element: Optional[str]
 
 
 def _nothing(
-    column: pa.Array, valid: np.ndarray[Any, Any], bad: np.ndarray[Any, Any], why: str, element: Optional[str]
+    column: pa.Array, valid: np.ndarray[Any, Any], bad: np.ndarray[Any, Any], why: str, element: str | None
 ) -> Tensors:
     rows = np.flatnonzero(valid & bad)
     none = np.zeros(len(column), bool)
@@ -301,7 +302,7 @@ def reduced(tensors: Tensors, method: str) -> Tensors:
     if method == "FLATTEN":
         return Tensors(values, tensors.lengths, tensors.valid, _same(tensors.lengths[tensors.valid]))
     numbers = values.to_numpy(zero_copy_only=False)
-    shape: List[int] = [*tensors.shape] if tensors.shape is not None else []
+    shape: list[int] = [*tensors.shape] if tensors.shape is not None else []
     function: Any = {"SUM": np.add, "MEAN": np.add, "MAX": np.maximum, "MIN": np.minimum}[method]
     if shape and rows:
         block = numbers.reshape(rows, shape[0], -1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Union
 
 from akrunner.checks import check_flag, check_path, shown
 from akrunner.checkup import disks, limits, network, pythons
@@ -17,7 +17,7 @@ from akrunner.sequences import SequenceNotStr
 
 __all__ = ["Checkup", "Line", "doctor"]
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = str | os.PathLike[str]
 #: of a job's directory, on whatever disk
 _JOB_SECONDS = 30.0
 
@@ -27,10 +27,10 @@ class DoctorArguments:
     """What `doctor` was given; `akrunner.options` says what each is."""
 
     # options: written by scripts/gen-options
-    work_dir: Optional[PathLike] = None
-    python_env: Union[PathLike, SequenceNotStr[PathLike], None] = None
-    flink_master: Optional[str] = None
-    flink_python: Optional[PathLike] = None
+    work_dir: PathLike | None = None
+    python_env: PathLike | SequenceNotStr[PathLike] | None = None
+    flink_master: str | None = None
+    flink_python: PathLike | None = None
     quick: bool = False
     # end of what scripts/gen-options writes
 
@@ -38,11 +38,11 @@ class DoctorArguments:
 # options: written by scripts/gen-options
 @told("doctor")
 def doctor(
-    work_dir: Optional[PathLike] = None,
+    work_dir: PathLike | None = None,
     *,
-    python_env: Union[PathLike, SequenceNotStr[PathLike], None] = None,
-    flink_master: Optional[str] = None,
-    flink_python: Optional[PathLike] = None,
+    python_env: PathLike | SequenceNotStr[PathLike] | None = None,
+    flink_master: str | None = None,
+    flink_python: PathLike | None = None,
     quick: bool = False,
 ) -> Checkup:
     """Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.
@@ -96,9 +96,9 @@ def looked_over(given: DoctorArguments) -> Checkup:
 def _of_job(folder: str) -> Checkup:
     from akrunner.checkup.job import explained
 
-    found: List[Checkup] = []
+    found: list[Checkup] = []
 
-    wrong: List[ConfigError] = []
+    wrong: list[ConfigError] = []
 
     def look() -> Sequence[Line]:
         try:
@@ -115,10 +115,10 @@ def _of_job(folder: str) -> Checkup:
     return Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
 
 
-def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: str, quick: bool) -> List[Check]:
+def _of_machine(envs: Sequence[str | None], master: str | None, python: str, quick: bool) -> list[Check]:
     from akrunner.checkup import services
 
-    def environment(env: Optional[str]) -> Check:
+    def environment(env: str | None) -> Check:
         late = "an environment on a local disk; --quick leaves out the import of TensorFlow"
         return Check(
             "TensorFlow" if env is None else f"TensorFlow of {env}",
@@ -156,7 +156,7 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
     ]
 
 
-def _environments(given: "Union[PathLike, SequenceNotStr[PathLike], None]") -> List[Optional[str]]:
+def _environments(given: PathLike | SequenceNotStr[PathLike] | None) -> list[str | None]:
     if given is None:
         return [None]
     if isinstance(given, (str, os.PathLike)):

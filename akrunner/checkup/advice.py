@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 #: (error, what stands in its words or its log, the advice), the first that fits
-_ADVICE: Sequence[Tuple[str, str, str]] = (
+_ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", r"SIGKILL.*killed from outside",
      "the task used little of the memory: who or what ended it? A scheduler's limit, an administrator, the script itself; it is safe to run the job again"),
     ("", r"out of memory|SIGKILL|MemoryError|ResourceExhausted|Cannot allocate memory|std::bad_alloc",

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Callable, List, Sequence
 
 from akrunner.checkup.lines import BROKEN, LOOK, Line
 from akrunner.checkup.plain import plain
@@ -27,8 +27,8 @@ class Check:
     look: Callable[[], Sequence[Line]]
     seconds: float = 10.0
     late: str = "something it asked does not answer: a network disk, a name server, a driver"
-    found: List[Line] = field(default_factory=list)
-    thread: "threading.Thread | None" = None
+    found: list[Line] = field(default_factory=list)
+    thread: threading.Thread | None = None
 
     def start(self) -> None:
         # a thread that hangs in the system must not keep the process from ending
@@ -45,7 +45,7 @@ class Check:
         except BaseException as e:  # whatever a library raises is told, not raised
             self.found = [Line(self.about, LOOK, f"could not be looked at: {type(e).__name__}: {in_words(e)}")]
 
-    def result(self, began: float) -> List[Line]:
+    def result(self, began: float) -> list[Line]:
         """Args: began: when all were started (`time.monotonic`)."""
         if self.thread is None:
             return self.found
@@ -55,7 +55,7 @@ class Check:
         return self.found
 
 
-def looked(checks: Sequence[Check]) -> List[Line]:
+def looked(checks: Sequence[Check]) -> list[Line]:
     """What all of them found; takes no longer than the longest of them may."""
     began = time.monotonic()
     for check in checks:

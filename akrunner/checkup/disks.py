@@ -8,8 +8,8 @@ import shlex
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.checks import path_shown
@@ -56,7 +56,7 @@ class Place:
     runs: bool = False
 
 
-def places() -> List[Place]:
+def places() -> list[Place]:
     """Where jobs write unless they say otherwise."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [
@@ -66,7 +66,7 @@ def places() -> List[Place]:
     ]
 
 
-def current() -> List[Line]:
+def current() -> list[Line]:
     """The directory relative paths of a command are in."""
     try:
         here = os.getcwd()
@@ -75,7 +75,7 @@ def current() -> List[Line]:
     return looked_at(Place("current directory", here, "cd", needed=False))
 
 
-def temp() -> List[Line]:
+def temp() -> list[Line]:
     """The directory rows and scripts of jobs are in."""
     named = os.environ.get("TMPDIR")
     try:
@@ -98,7 +98,7 @@ def temp() -> List[Line]:
     return lines
 
 
-def _unused(named: str) -> Tuple[str, str]:
+def _unused(named: str) -> tuple[str, str]:
     """Why a TMPDIR is not used, and what helps."""
     if _odd(named):
         here = ", and from here it is no directory that can be written" if _odd(named) == _RELATIVE else ""
@@ -124,7 +124,7 @@ def _odd(path: str) -> str:
     return _RELATIVE if path_shown("/" + path, "") else "something that is no path"
 
 
-def looked_at(place: Place) -> List[Line]:
+def looked_at(place: Place) -> list[Line]:
     """A directory that is there, or the nearest above it that is."""
     path, do, bad = place.path, f"{place.knob} names another place", BROKEN if place.needed else LOOK
     if _odd(path):
@@ -143,7 +143,7 @@ def looked_at(place: Place) -> List[Line]:
     system = os.statvfs(path)
     free = system.f_bavail * system.f_frsize
     told += f": {gib(free)} free" + (f" on {device}" if kind in _NETWORK else "")
-    states: List[Tuple[str, str]] = []
+    states: list[tuple[str, str]] = []
     if kind in _IN_MEMORY:
         told += f", in memory ({kind})"
         states.append((LOOK, "what is written there takes the memory that tasks need"))
@@ -175,7 +175,7 @@ def unwritable(path: str) -> str:
     return (_obstacle(path) or ("", ""))[0]
 
 
-def _obstacle(path: str) -> Optional[Tuple[str, str]]:
+def _obstacle(path: str) -> tuple[str, str] | None:
     """Why nothing can be written to a directory, and what helps there, "" if nothing does; None: it can be written, as far as files may be large."""
     name = os.path.join(path, f".akrunner-{uuid.uuid4().hex}")
     try:
@@ -196,7 +196,7 @@ def _obstacle(path: str) -> Optional[Tuple[str, str]]:
     return None
 
 
-def _why(error: OSError, path: str) -> Tuple[str, str]:
+def _why(error: OSError, path: str) -> tuple[str, str]:
     if error.errno == errno.EROFS:
         return "it is read-only", "mount it so that it can be written"
     if error.errno == errno.ENOENT or (error.errno in (errno.EACCES, errno.EPERM) and not os.geteuid()):
@@ -213,7 +213,7 @@ def _why(error: OSError, path: str) -> Tuple[str, str]:
     return in_words(error), ""
 
 
-def kind_of(path: str, mounts: str = "/proc/self/mounts") -> Tuple[str, str]:
+def kind_of(path: str, mounts: str = "/proc/self/mounts") -> tuple[str, str]:
     """(type of the file system, what it is on) of a directory; empty where the system does not say."""
     real, best = os.path.realpath(path), ("", "", "")
     try:
@@ -233,7 +233,7 @@ def kind_of(path: str, mounts: str = "/proc/self/mounts") -> Tuple[str, str]:
     return best[1], best[2]
 
 
-def clock(also: Sequence[Tuple[str, float]] = ()) -> List[Line]:
+def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
     """This machine's clock, against what can be known without asking strangers: files of this program, disks, servers that were asked anyway.
 
     Args: also: (who, the time it says minus ours).
@@ -258,7 +258,7 @@ def clock(also: Sequence[Tuple[str, float]] = ()) -> List[Line]:
     return [Line("clock", OK, f"{shown}, as {against} {'have' if ',' in against else 'has'} it")]
 
 
-def _disk_skew() -> List[Tuple[str, float]]:
+def _disk_skew() -> list[tuple[str, float]]:
     """The clock by which a disk dates its files: a server's, where it is a network disk."""
     try:
         folder = leftovers.temp_directory()
@@ -270,7 +270,7 @@ def _disk_skew() -> List[Tuple[str, float]]:
         return []
 
 
-def shared_memory(path: str = "/dev/shm") -> List[Line]:
+def shared_memory(path: str = "/dev/shm") -> list[Line]:
     """What processes share memory by, in containers 64 MiB as a rule."""
     size = _size(path)
     if size is None:
@@ -294,7 +294,7 @@ def shared_memory(path: str = "/dev/shm") -> List[Line]:
     return [Line("shared memory", OK, f"{path}: {gib(size)}")]
 
 
-def _size(path: str) -> Optional[int]:
+def _size(path: str) -> int | None:
     try:
         system = os.statvfs(path)
     except OSError:

@@ -17,7 +17,8 @@ import re
 import socket
 import stat
 import time
-from typing import IO, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 from akrunner.checks import nearest_file
 from akrunner.checkup.advice import advice
@@ -64,7 +65,7 @@ def explained(given: str) -> Checkup:
         return Checkup((Line("job", BROKEN, told, "its logs are all there is"), *_logs(folder, {})))
 
 
-def folder_of(given: str) -> Optional[str]:
+def folder_of(given: str) -> str | None:
     """The job's directory; None: it is none's."""
     path = os.path.abspath(os.path.expanduser(given))
     for _ in range(_ABOVE):
@@ -74,7 +75,7 @@ def folder_of(given: str) -> Optional[str]:
     return None
 
 
-def newest_failed() -> Optional[str]:
+def newest_failed() -> str | None:
     """The directory with the logs of the job of this user's that failed last."""
     folder = state_dir("failed", make=False)
     names = sorted(os.listdir(folder)) if folder is not None else []
@@ -93,7 +94,7 @@ def _none(given: str) -> str:
     return f"work_dir: {said}. {kept[0].upper()}{kept[1:]}"
 
 
-def _read(path: str) -> Dict[str, Any]:
+def _read(path: str) -> dict[str, Any]:
     with _opened(path) as f:
         text = f.read(_RECORD_BYTES + 1)
     if len(text) > _RECORD_BYTES:
@@ -113,7 +114,7 @@ def _opened(path: str) -> IO[bytes]:
     return os.fdopen(fd, "rb")
 
 
-def _list(body: Mapping[str, Any], name: str) -> List[Any]:
+def _list(body: Mapping[str, Any], name: str) -> list[Any]:
     """Raises: TypeError: it is none; a text has an end and letters, too."""
     found = body[name]
     if not isinstance(found, list):
@@ -279,7 +280,7 @@ def _warnings(about: str, body: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(about, LOOK, f"{len(told) - _SOME} more")
 
 
-def _end(traceback: str) -> List[str]:
+def _end(traceback: str) -> list[str]:
     """Of a traceback, where it happened and what was raised."""
     lines = traceback.rstrip().splitlines()
     return lines if len(lines) <= _TAIL_LINES else ["  ...", *lines[-_TAIL_LINES:]]
@@ -325,18 +326,18 @@ def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
     yield from logs
 
 
-def _logs(folder: str, body: Mapping[str, Any]) -> List[Line]:
+def _logs(folder: str, body: Mapping[str, Any]) -> list[Line]:
     """The end of what each task printed."""
     known = body.get("tasks")
     names = [str(name) for name in known] if isinstance(known, list) else []
     if not names:
         tasks = os.path.join(folder, "tasks")
         names = [name.replace("-", ":") for name in sorted(os.listdir(tasks))] if os.path.isdir(tasks) else []
-    tails: List[Tuple[str, List[str]]] = [(name, _tail(folder, name)) for name in names[:_SOME]]
+    tails: list[tuple[str, list[str]]] = [(name, _tail(folder, name)) for name in names[:_SOME]]
     return [Line(f"log of {name}", OK, redacted("its last lines\n" + "\n".join(lines))) for name, lines in tails if lines]
 
 
-def _tail(folder: str, task: str) -> List[str]:
+def _tail(folder: str, task: str) -> list[str]:
     """The last lines a task printed; nothing if its log is not there."""
     if not _TASK.fullmatch(task):
         return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import Dict, List, Tuple
 
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.launch import cgroups
@@ -23,7 +22,7 @@ MORE_ADDRESSES = "TensorFlow reserves far more than it uses: ulimit -v unlimited
 _FEW_THREADS, _TOO_FEW_THREADS = 500, 60
 
 
-def memory(root: str = "/") -> List[Line]:
+def memory(root: str = "/") -> list[Line]:
     """Args: root: where the kernel's files are."""
     known = meminfo(root)
     total, free = known.get("MemTotal", 0), known.get("MemAvailable", 0)
@@ -50,7 +49,7 @@ def memory(root: str = "/") -> List[Line]:
     return lines
 
 
-def _memory_state(free: int, about: str) -> Tuple[str, str, str]:
+def _memory_state(free: int, about: str) -> tuple[str, str, str]:
     do = "a worker with TensorFlow takes 300 to 700 MiB before it reads a row: end something, or give the container more"
     if not free:
         return LOOK, about, "the kernel does not say how much is free"
@@ -59,7 +58,7 @@ def _memory_state(free: int, about: str) -> Tuple[str, str, str]:
     return (LOOK, about, do) if free < _LITTLE else (OK, about, "")
 
 
-def meminfo(root: str = "/") -> Dict[str, int]:
+def meminfo(root: str = "/") -> dict[str, int]:
     """Bytes, by the names of /proc/meminfo; empty where there is none."""
     found = {}
     for line in text(os.path.join(root, "proc/meminfo")).splitlines():
@@ -70,7 +69,7 @@ def meminfo(root: str = "/") -> Dict[str, int]:
     return found
 
 
-def cores(root: str = "/") -> List[Line]:
+def cores(root: str = "/") -> list[Line]:
     """Cores this process may use, and the time on them that the container has."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = cgroups.cores(root)
@@ -98,7 +97,7 @@ def cores(root: str = "/") -> List[Line]:
     return [Line("cores", OK, about)]
 
 
-def allowed() -> List[Line]:
+def allowed() -> list[Line]:
     """What `ulimit` says of address space, open files and the size of files."""
     addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
     lines = [Line("address space", OK, "not limited (ulimit -v)")]
@@ -124,7 +123,7 @@ def allowed() -> List[Line]:
     return lines
 
 
-def processes(root: str = "/") -> List[Line]:
+def processes(root: str = "/") -> list[Line]:
     """How many processes and threads there may be, and how many there are."""
     rooms = []
     for limit, used in cgroups.processes(root):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any
 
 OK, LOOK, BROKEN = "ok", "look here", "broken"
 _WORST = (BROKEN, LOOK, OK)
@@ -36,8 +37,8 @@ class Checkup:
         job: what is known of the job that was asked about (its `job.json`), None: the machine was.
     """
 
-    lines: Tuple[Line, ...]
-    job: Optional[Dict[str, Any]] = None
+    lines: tuple[Line, ...]
+    job: dict[str, Any] | None = None
 
     @property
     def state(self) -> str:
@@ -49,7 +50,7 @@ class Checkup:
         """Whether nothing is broken."""
         return self.state != BROKEN
 
-    def of(self, state: str) -> List[Line]:
+    def of(self, state: str) -> list[Line]:
         """The lines that say so.
 
         Args:
@@ -59,7 +60,7 @@ class Checkup:
         """
         return [line for line in self.lines if line.state == state]
 
-    def asdict(self) -> Dict[str, Any]:
+    def asdict(self) -> dict[str, Any]:
         """As JSON has it.
 
         Returns:

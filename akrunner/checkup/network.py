@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from typing import List, Mapping
+from collections.abc import Mapping
 
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.foreign import in_words
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(
 )
 
 
-def ports(root: str = "/") -> List[Line]:
+def ports(root: str = "/") -> list[Line]:
     """Whether a port can be had on this machine and reached, and how many there are. Args: root: where the kernel's files are."""
     do = "a container without a loopback interface, a firewall of this machine: ip link set lo up; no rule for 127.0.0.0/8"
     try:
@@ -46,7 +46,7 @@ def ports(root: str = "/") -> List[Line]:
     return [Line("ports", OK, f"127.0.0.1 answers; {first} to {last}")]
 
 
-def names(root: str = "/") -> List[Line]:
+def names(root: str = "/") -> list[Line]:
     """Whether `localhost` and this machine's own name lead to it."""
     lines = []
     try:
@@ -74,7 +74,7 @@ def names(root: str = "/") -> List[Line]:
     return lines
 
 
-def proxies(environ: Mapping[str, str] = os.environ) -> List[Line]:
+def proxies(environ: Mapping[str, str] = os.environ) -> list[Line]:
     """gRPC, by which TensorFlow's servers speak, goes through a proxy that is set unless it is told not to."""
     named = [name for name in _PROXIES if environ.get(name)]
     if not named:
@@ -100,7 +100,7 @@ def _address(value: str) -> str:
     return f"{found[1] or ''}{'***@' if found[2] else ''}{found[3]}" if found else "something that is no address"
 
 
-def _range(root: str) -> "tuple[int, int]":
+def _range(root: str) -> tuple[int, int]:
     try:
         with open(os.path.join(root, "proc/sys/net/ipv4/ip_local_port_range")) as f:
             first, last = f.read().split()

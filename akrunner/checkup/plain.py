@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, Mapping, Tuple
+from collections.abc import Iterator, Mapping
 
 from akrunner.checks import path_shown
 from akrunner.checkup.lines import Line
@@ -43,7 +43,7 @@ def _line(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in kept) + more
 
 
-def _hidden(environ: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
+def _hidden(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(value, name) of those that hold several lines, JSON, or a key where a place should be; also as the path a library makes of it."""
     for name, value in environ.items():
         strange = "\n" in value or "{" in value or (name.endswith(_PLACES) and _KEY.search(value))

@@ -9,8 +9,9 @@ import re
 import resource
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib import metadata
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any
 
 from akrunner.checkup.limits import MORE_ADDRESSES
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
@@ -80,7 +81,7 @@ print("AKRUNNER " + json.dumps(told))
 """
 
 
-def own() -> List[Line]:
+def own() -> list[Line]:
     """This interpreter, and what akrunner needs in it."""
     versions, missing = [], []
     for name in _OURS:
@@ -98,7 +99,7 @@ def own() -> List[Line]:
     return [Line("Python", OK, about)]
 
 
-def environment(python_env: Optional[str], importing: bool = True) -> List[Line]:
+def environment(python_env: str | None, importing: bool = True) -> list[Line]:
     """What a job with this `python_env=` would run under. Args: importing: whether to import its TensorFlow, which takes seconds."""
     about = "TensorFlow" if python_env is None else f"TensorFlow of {python_env}"
     try:
@@ -118,7 +119,7 @@ def environment(python_env: Optional[str], importing: bool = True) -> List[Line]
     return _imported(about, told, found.path)
 
 
-def _without(about: str, python_env: Optional[str], path: str) -> Line:
+def _without(about: str, python_env: str | None, path: str) -> Line:
     """An interpreter that has no TensorFlow: broken if it was named, else others may be meant."""
     if python_env is not None:
         return Line(
@@ -136,13 +137,13 @@ def _without(about: str, python_env: Optional[str], path: str) -> Line:
     return Line(about, LOOK, f"{path} has none, and a job without --python-env would use it{said}", do)
 
 
-def _imported(about: str, told: str, path: str) -> List[Line]:
+def _imported(about: str, told: str, path: str) -> list[Line]:
     try:
         done = ask([path, "-c", _LOOK], IMPORT_SECONDS, noted=False)
     except OSError as e:
         return [Line(about, BROKEN, f"{told}; importing it: {e}", "an environment on a local disk, a machine that does less")]
     try:
-        said: Dict[str, Any] = json.loads(next(line for line in done.out.splitlines() if line.startswith("AKRUNNER "))[9:])
+        said: dict[str, Any] = json.loads(next(line for line in done.out.splitlines() if line.startswith("AKRUNNER "))[9:])
     except (StopIteration, ValueError):
         return [_dead(about, told, path, done)]
     if said["error"]:
@@ -231,7 +232,7 @@ def gpu(about: str, said: Mapping[str, Any], root: str = "/", environ: Mapping[s
     )
 
 
-def _obstacles(said: Mapping[str, Any], cards: int, hidden: Optional[str], root: str) -> "List[tuple[str, str]]":
+def _obstacles(said: Mapping[str, Any], cards: int, hidden: str | None, root: str) -> list[tuple[str, str]]:
     """What stands in the way, the first first, and what to do about it."""
     found = []
     named = f"={hidden!r}" if hidden is not None and _CARDS.fullmatch(hidden) else ""

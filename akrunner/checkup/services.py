@@ -8,8 +8,8 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.checks import path_shown
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
@@ -25,7 +25,7 @@ from akrunner.warming import kept_status
 _SECONDS = 8.0
 _VERSION = "import importlib.util, importlib.metadata as m; print(m.version('apache-flink') if importlib.util.find_spec('pyflink') else '')"
 #: what is asked of the environment, or found in a file, by store: (store, variables, files below the home directory, library)
-_STORES: Sequence[Tuple[str, Sequence[str], Sequence[str], str]] = (
+_STORES: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
     ("S3", ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), (".aws/credentials",), "s3fs"),
     ("Google Cloud Storage", ("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud/application_default_credentials.json",), "gcsfs"),
     ("Azure", ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET"), (".azure/msal_token_cache.json",), "adlfs"),
@@ -53,7 +53,7 @@ _MODULES = {
 _DOCKER = re.compile(r"|(unix|tcp|ssh|http|https|fd|npipe)://[\w./:@-]{0,200}")
 
 
-def flink(master: Optional[str], python: str) -> List[Line]:
+def flink(master: str | None, python: str) -> list[Line]:
     """PyFlink and Java here, and the cluster. Args: master: its REST address, None: not asked for; python: may have PyFlink."""
     lines = []
     try:
@@ -106,7 +106,7 @@ def cluster(master: str, version: str) -> Line:
     return Line("Flink cluster", OK, told)
 
 
-def credentials(environ: Mapping[str, str] = os.environ) -> List[Line]:
+def credentials(environ: Mapping[str, str] = os.environ) -> list[Line]:
     """Whose keys are found, and where."""
     lines = []
     for service, find, library in (("MaxCompute", odps_credentials, "odps"), ("OSS", oss_credentials, "ossfs")):
@@ -149,10 +149,10 @@ def _found(about: str, where: str, library: str, install: str) -> Line:
     return Line(about, OK, f"found in {where}")
 
 
-def tools() -> List[Line]:
+def tools() -> list[Line]:
     """What some jobs use, and all do without."""
-    there: List[Tuple[str, str]] = []
-    absent: List[Tuple[str, str]] = []
+    there: list[tuple[str, str]] = []
+    absent: list[tuple[str, str]] = []
     for name, purpose in _PROGRAMS.items():
         # those of akrunner's own environment, too, which need not be on PATH
         beside = os.access(os.path.join(os.path.dirname(sys.executable), name), os.X_OK)
@@ -165,7 +165,7 @@ def tools() -> List[Line]:
     return [*lines, *_docker()] if shutil.which("docker") else lines
 
 
-def _docker() -> List[Line]:
+def _docker() -> list[Line]:
     """Whether its service is there. No job needs it."""
     if not _DOCKER.fullmatch(os.environ.get("DOCKER_HOST", "")):
         return [Line("docker", OK, "installed; DOCKER_HOST holds something that is no address")]
@@ -179,7 +179,7 @@ def _docker() -> List[Line]:
     return [Line("docker", OK, f"its service is {done.out.strip()[:40]}")]
 
 
-def packages() -> List[Line]:
+def packages() -> list[Line]:
     """Libraries of which known versions do not work together are told by their own words; here: what is older than akrunner wants."""
     try:
         wanted = metadata.requires("akrunner") or []
@@ -200,11 +200,11 @@ def packages() -> List[Line]:
     return [Line("packages", LOOK, "; ".join(old), "pip install --upgrade of these")] if old else []
 
 
-def _numbers(version: str) -> "list[int]":
+def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split("+")[0].split(".") if part.isdigit()]
 
 
-def warm() -> List[Line]:
+def warm() -> list[Line]:
     """Workers that wait for jobs of this user."""
     if os.environ.get("AKRUNNER_WARM") == "0":
         return [Line("warm workers", OK, "AKRUNNER_WARM=0: jobs start cold")]

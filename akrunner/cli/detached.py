@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -24,7 +24,7 @@ MASTER_HELP = (
 EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job; 143 it was cancelled."
 
 
-def master(given: Optional[str]) -> str:
+def master(given: str | None) -> str:
     """Raises: ConfigError: no cluster is named anywhere."""
     if given or os.environ.get(MASTER):
         return given or os.environ[MASTER]
@@ -47,8 +47,8 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
 
 
 def status(
-    job: Optional[str] = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
-    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    job: str | None = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
+    flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     wait: bool = typer.Option(
         False, "--wait", help="Return when the job has ended: 0 when it has succeeded, 143 when it was cancelled, else 1."
     ),
@@ -81,7 +81,7 @@ def status(
 
 def logs(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
-    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     follow: bool = typer.Option(False, "--follow", "-f", help="Go on until the job has ended."),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON object on stdout, for machines: all lines, with --follow when the job has ended."
@@ -99,7 +99,7 @@ def logs(
 
 def cancel(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
-    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     as_json: bool = JSON,
 ) -> None:
     """End a detached job and every process of it."""
@@ -113,7 +113,7 @@ def cancel(
         typer.echo(f"{ended.id} {ended.state}")
 
 
-def _show(jobs: "list[Status]") -> None:
+def _show(jobs: list[Status]) -> None:
     """Lines a shell can cut: never narrowed to a terminal's width."""
     for one in jobs:
         typer.echo(f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {one.name}")

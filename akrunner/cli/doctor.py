@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, List, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -60,7 +61,7 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         raise typer.Exit(code)
 
 
-def variables_of(environment: Mapping[str, str]) -> List[Line]:
+def variables_of(environment: Mapping[str, str]) -> list[Line]:
     """What is wrong with the variables that jobs of the command line read, or seem to."""
     wrong = [
         Line("variables", BROKEN, words, "every job is refused: unset it, or mend it") for words in variables.wrong(environment)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import akrunner
 from akrunner.cli import detached, lines
@@ -43,7 +44,7 @@ def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
 
 
-def detach(script: str, source: Any, mode: str, options: Dict[str, Any], as_json: bool, quiet: bool) -> None:
+def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
     """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
     check_detach(options, True)
     engine = options.pop("engine")

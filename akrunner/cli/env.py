@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import Dict, List
 
 import typer
 from rich.console import Console
@@ -37,7 +36,7 @@ JSON = flag("as_json")
 
 @app.command("list", help="Every interpreter there is, with its TensorFlow, and the names that stand for one.")
 def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines.")) -> None:
-    paths: Dict[str, List[str]] = {}
+    paths: dict[str, list[str]] = {}
     for recipe in environments.RECIPES.values():
         try:
             paths.setdefault(interpreters.named(recipe).path, []).append(recipe.name)
@@ -117,7 +116,7 @@ def _dotted(found: interpreters.Interpreter) -> str:
     return ".".join(map(str, found.python))
 
 
-def _show(rows: List[Dict[str, object]]) -> None:
+def _show(rows: list[dict[str, object]]) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("name", "Python", "TensorFlow", "tf-keras", "numpy", "protobuf", "path"):
         table.add_column(title, no_wrap=title != "path")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,7 +22,7 @@ JSON = flag("as_json")
 _FOLDER = "flink"
 
 
-def running_cluster() -> "Optional[Cluster]":
+def running_cluster() -> Cluster | None:
     """The one `start` has brought up."""
     from akrunner.engines.flink.host import cluster
 
@@ -35,7 +35,7 @@ def start(
     taskmanagers: int = typer.Option(2, min=1, help="TaskManager processes."),
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
     port: int = typer.Option(8081, help="Of the web address."),
-    python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
+    python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
     as_json: bool = JSON,
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""

@@ -7,7 +7,8 @@ import contextlib
 import inspect
 import os
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import typer
 
@@ -21,13 +22,13 @@ _TYPES: Mapping[str, Any] = {
     "bool": bool,
     "int": int,
     "float": float,
-    "Optional[bool]": Optional[bool],
-    "Optional[int]": Optional[int],
-    "Optional[float]": Optional[float],
+    "bool | None": bool | None,
+    "int | None": int | None,
+    "float | None": float | None,
 }
 #: in what a command was given: the options that somebody gave for this job, not the environment
 _SAID = "(said)"
-_NAMES, _TEXTS = "Optional[SequenceNotStr[str]]", "Optional[Mapping[str, str]]"
+_NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
 def _environments() -> Sequence[str]:
@@ -114,10 +115,10 @@ def _parameter(option: Option, command: str) -> inspect.Parameter:
     verb = next((verb for verb in COMMANDS[command].verbs if verb in option.verbs), "")
     many, words, help = option.many_in(command), option.words_in(command), option.help_in(command)
     default = option.defaults.get(command, option.default_in(verb))
-    kind = _TYPES.get(option.type_in(verb)) or (str if isinstance(default, str) else Optional[str])
+    kind = _TYPES.get(option.type_in(verb)) or (str if isinstance(default, str) else str | None)
     needed = command in option.needed or verb in option.required
     if many:
-        kind, default = List[str], []
+        kind, default = list[str], []
     if words:
         info = typer.Option(
             ... if needed else default,
@@ -135,13 +136,13 @@ def _parameter(option: Option, command: str) -> inspect.Parameter:
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
-def _completing(option: Option, verb: str) -> Optional[Callable[[str], List[str]]]:
+def _completing(option: Option, verb: str) -> Callable[[str], list[str]] | None:
     """What a shell completes the value of an option to; None: names of files."""
     choices = option.choices_in(verb)
     if not choices and option.name not in _KNOWN:
         return None
 
-    def completed(incomplete: str) -> List[str]:
+    def completed(incomplete: str) -> list[str]:
         return [one for one in choices or _KNOWN[option.name]() if one.startswith(incomplete)]
 
     # Typer reads annotations as they are, not as this module writes them
@@ -185,11 +186,11 @@ def shorten(command: Any, name: str) -> None:
             parameter.rich_help_panel = None
 
 
-def options(verb: str, words: Mapping[str, Any]) -> Dict[str, Any]:
+def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, as a function takes it by name: nothing that stands in its place there. Raises: ConfigError: something of it is wrong."""
     ahead = next(one.positional for one in VERBS if one.name == verb)
     taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead and not _is_idle(one, verb, words)]
-    made: Dict[str, Any] = {one.name: words[one.name] for one in taken}
+    made: dict[str, Any] = {one.name: words[one.name] for one in taken}
     for one in taken:
         if one.type_in(verb) == _NAMES:
             made[one.name] = _names(made[one.name])
@@ -220,7 +221,7 @@ def source(words: Mapping[str, Any]) -> Any:
     return found if len(found) > 1 else next(iter(found), None)
 
 
-def _names(given: Optional[str]) -> Optional[List[str]]:
+def _names(given: str | None) -> list[str] | None:
     if given is None:
         return None
     return [name.strip() for name in given.split(",")] if given.strip() else []

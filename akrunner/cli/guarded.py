@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -31,7 +32,7 @@ EXIT_TIMEOUT = 124
 EXIT_TERMINATED = 143
 
 #: the first that fits
-_CODES: Tuple[Tuple[Type[BaseException], int], ...] = (
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (akrunner.JobTimeoutError, EXIT_TIMEOUT),
     (akrunner.ConfigError, EXIT_USAGE),
     (akrunner.ReadError, EXIT_READ),
@@ -88,7 +89,7 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
     return code
 
 
-def _chain(error: BaseException) -> List[BaseException]:
+def _chain(error: BaseException) -> list[BaseException]:
     """An exception and those it comes from."""
     chain = [error]
     while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
@@ -170,7 +171,7 @@ def _in_printing(error: BaseException) -> bool:
     return False
 
 
-def _of_stdout(error: BaseException) -> Optional[str]:
+def _of_stdout(error: BaseException) -> str | None:
     """Half a sentence if an error of printing says that stdout cannot be written, None if it says something else. Silences stdout then."""
     # Rich makes a SystemExit of it
     lost = next((one for one in _chain(error) if isinstance(one, BrokenPipeError)), None)
@@ -229,7 +230,7 @@ def _say(
     as_json: bool,
     more: str = "",
     kind: bool = False,
-    body: Optional[Dict[str, Any]] = None,
+    body: dict[str, Any] | None = None,
 ) -> int:
     """What went wrong, as JSON on stdout or in words on stderr: in words also when stdout does not take the JSON. Returns: the code.
 
@@ -250,7 +251,7 @@ def _say(
     return code
 
 
-def failure(error: BaseException, code: int) -> Dict[str, Any]:
+def failure(error: BaseException, code: int) -> dict[str, Any]:
     """What went wrong, for machines."""
     first = getattr(error, "failure", None)
     body = _head(type(error).__name__, str(error.args[0]) if error.args else "", code)
@@ -270,13 +271,13 @@ def failure(error: BaseException, code: int) -> Dict[str, Any]:
     return body
 
 
-def _head(name: str, message: str, code: int) -> Dict[str, Any]:
+def _head(name: str, message: str, code: int) -> dict[str, Any]:
     # the same names, whatever it was
-    none: Dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
+    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
     return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
 
 
-def emit(body: Dict[str, Any]) -> None:
+def emit(body: dict[str, Any]) -> None:
     """Print the one JSON object of a command. Raises: OSError: stdout does not take it."""
     text = json.dumps(_plain(body), allow_nan=False) + "\n"
     # a signal must not cut it in two
@@ -285,7 +286,7 @@ def emit(body: Dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _lost(body: Dict[str, Any]) -> str:
+def _lost(body: dict[str, Any]) -> str:
     """Emit it. Returns: why stdout did not take it, in words."""
     try:
         emit(body)

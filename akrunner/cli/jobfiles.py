@@ -3,10 +3,12 @@ file, which wins over akrunner's defaults."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any
 
 import typer
 
@@ -21,10 +23,10 @@ class Line:
     """A command line. Attributes: words: with the script, or model, in the job file's place; script_args: the script's own; more: what else its context is made
     with; file: None: there is none; elsewhere: options that the line, or the environment, has."""
 
-    words: List[str]
-    script_args: List[str]
-    more: Dict[str, Any] = field(default_factory=dict)
-    file: Optional[jobfile.JobFile] = None
+    words: list[str]
+    script_args: list[str]
+    more: dict[str, Any] = field(default_factory=dict)
+    file: jobfile.JobFile | None = None
     elsewhere: Sequence[str] = ()
 
 
@@ -60,7 +62,7 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
     return Line(line, list(script_args) or list(own), {"default_map": {name: defaults}}, file, elsewhere)
 
 
-def origins(ctx: typer.Context) -> List[str]:
+def origins(ctx: typer.Context) -> list[str]:
     """Where each value came from that is no default of akrunner's: "num_workers: --num-workers"."""
     found = []
     for one in ctx.command.params:
@@ -78,7 +80,7 @@ def origins(ctx: typer.Context) -> List[str]:
     return found
 
 
-def merged(ctx: typer.Context) -> Dict[str, List[str]]:
+def merged(ctx: typer.Context) -> dict[str, list[str]]:
     """Params and variables of the file that stand before those of the command line, and lose against them."""
     told: Mapping[str, Any] = ctx.default_map or {}
     return {
@@ -88,7 +90,7 @@ def merged(ctx: typer.Context) -> Dict[str, List[str]]:
     }
 
 
-def _place(words: Sequence[str], flags: Set[str]) -> Optional[int]:
+def _place(words: Sequence[str], flags: set[str]) -> int | None:
     """Where the job file stands: the first word of that ending that is no value of an option's. Args: flags: options without a value."""
     for place in range(1, len(words)):
         before = words[place - 1]
@@ -98,7 +100,7 @@ def _place(words: Sequence[str], flags: Set[str]) -> Optional[int]:
 
 
 def _streams(words: Sequence[str]) -> bool:
-    return "--follow" in words or any(a in ("-i", "--input") and b in _STREAM for a, b in zip(words, words[1:]))
+    return "--follow" in words or any(a in ("-i", "--input") and b in _STREAM for a, b in itertools.pairwise(words))
 
 
 def _as_given(parameter: Any, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Iterable, Optional
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from akrunner.io import formats
 STDOUT = "-"
 
 
-def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: Optional[str]) -> Optional[str]:
+def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
     """The format of lines in which rows go to stdout; None: they do not go there.
 
     Args: form: of --output-format; schema: of the rows, None: not known yet.
@@ -33,13 +33,13 @@ def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: O
     return chosen.name
 
 
-def check_not_stdout(output: Optional[str]) -> None:
+def check_not_stdout(output: str | None) -> None:
     """Of a detached job. Raises: ConfigError."""
     if output == STDOUT:
         raise akrunner.ConfigError("--output -: a detached job has no stdout here; name a file")
 
 
-def write(batches: Iterable[pa.RecordBatch], form: str, schema: Optional[pa.Schema]) -> None:
+def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:
     """Write rows to stdout as they come. Args: schema: of the rows, None: that of the first batch.
 
     Raises: WriteError: stdout does not take them.

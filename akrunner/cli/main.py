@@ -7,7 +7,8 @@ import itertools
 import os
 import re
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -110,7 +111,7 @@ _JOBS = (*_SCRIPTED, "predict")
 _LONG = tuple(one.name for one in COMMANDS.values() if one.is_long)
 
 #: in the order in which `--help` shows them
-_COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
+_COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     **{name: functools.partial(_scripted, name) for name in _SCRIPTED},
     "predict": _predict,
     "status": functools.partial(_of_detached, "status"),
@@ -129,7 +130,7 @@ _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
 
 
 @functools.cache
-def _made(names: Tuple[str, ...], every: bool = False) -> Any:
+def _made(names: tuple[str, ...], every: bool = False) -> Any:
     """What Typer makes of some of the commands. Args: every: their help shows all options."""
     app = typer.Typer(
         name="akrunner",
@@ -186,7 +187,7 @@ def _wants_all(arguments: Sequence[str]) -> bool:
     return "--help-all" in arguments[: arguments.index("--") if "--" in arguments else None]
 
 
-def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
+def _divided(given: list[str]) -> tuple[list[str], list[str]]:
     """A command line as Typer takes it, and the script's own words."""
     # what stands behind -- is the script's, also what looks like an option of ours
     ours, script_args = given, []
@@ -218,7 +219,7 @@ def contrary(words: Sequence[str]) -> None:
                 raise akrunner.ConfigError(f"{' and '.join(pair)} are both given: leave one of them out")
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given and os.environ.get(_COMPLETES):
@@ -229,7 +230,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
     def run() -> Any:
         words, script_words = ours, script_args
-        more: Dict[str, Any] = {}
+        more: dict[str, Any] = {}
         line: Any = None
         if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
             from akrunner.cli import jobfiles

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
@@ -33,7 +35,7 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif path[:1] and path[0] in HEADS and str(error.message).startswith(_EXTRA):
         error.message = _file(path[0], words, _taking(error.ctx.command)) or error.message
     elif getattr(error, "param", None) is not None and error.message:
-        value = next((after for before, after in zip(words, words[1:]) if before in error.param.opts), "")
+        value = next((after for before, after in itertools.pairwise(words) if before in error.param.opts), "")
         value = next(
             (after for flag, _, after in (word.partition("=") for word in words) if flag in error.param.opts and after), value
         )
@@ -42,17 +44,17 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
 
 
-def _taking(command: Any) -> Set[str]:
+def _taking(command: Any) -> set[str]:
     """The flags of a command that take the word behind them."""
     return {flag for one in command.params if not getattr(one, "is_flag", False) for flag in one.opts}
 
 
-def _file(name: str, words: Sequence[str], taking: Set[str]) -> str:
+def _file(name: str, words: Sequence[str], taking: set[str]) -> str:
     """Of a command line without something it needs: which of its words may be a file in the wrong place; "": none. Args: taking: as of `_taking`."""
-    if any(before == "--dry-run" and word.isdigit() for before, word in zip(words, words[1:])):
+    if any(before == "--dry-run" and word.isdigit() for before, word in itertools.pairwise(words)):
         at = words.index("--dry-run")
         return f"--dry-run takes its number behind a =: --dry-run={words[at + 1]}."
-    free = [word for before, word in zip(words, words[1:]) if word[:1] != "-" and before not in taking]
+    free = [word for before, word in itertools.pairwise(words) if word[:1] != "-" and before not in taking]
     if not free:
         return ""
     if free[0].lower().endswith((".json", ".yaml", ".yml", ".ini", ".cfg")):
@@ -67,7 +69,7 @@ def _file(name: str, words: Sequence[str], taking: Set[str]) -> str:
     return f"{table} stands there without its flag: akrunner {name} {free[0]} --input {table}." if table is not None else ""
 
 
-def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable[[], Any]) -> str:
+def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable[[], Any]) -> str:
     name = " ".join(path)
     if flag == "--mode" and name in ("", *HEADS):
         return _mode(words)
@@ -139,7 +141,7 @@ def _meant(flag: str, name: str, own: Sequence[str]) -> str:
     return ""
 
 
-def _near(flag: str, own: Sequence[str]) -> List[str]:
+def _near(flag: str, own: Sequence[str]) -> list[str]:
     """Flags that look like it, or have a word with it; those alone that are surely meant."""
     sure = difflib.get_close_matches(flag, own, _MOST, _SURE)
     if sure:
@@ -150,10 +152,10 @@ def _near(flag: str, own: Sequence[str]) -> List[str]:
     return list(dict.fromkeys(near))[:_MOST]
 
 
-def _flags(command: Any, name: str = "") -> Iterator[Tuple[str, List[str]]]:
+def _flags(command: Any, name: str = "") -> Iterator[tuple[str, list[str]]]:
     """(command, what it has) of a command of Typer's and those in it."""
     yield name, [word for one in command.params for word in (*one.opts, *one.secondary_opts) if word[:1] == "-"]
-    inner: Dict[str, Any] = getattr(command, "commands", {})
+    inner: dict[str, Any] = getattr(command, "commands", {})
     for one, below in inner.items():
         yield from _flags(below, f"{name} {one}".strip())
 

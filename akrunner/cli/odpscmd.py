@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,9 +36,9 @@ def odpscmd(ctx: typer.Context) -> None:
     from akrunner.pai_mode import client
     from akrunner.pai_mode.arguments import PaiArguments
 
-    words: List[str] = ctx.obj or []
+    words: list[str] = ctx.obj or []
     called = statements.inside("odpscmd", {})
-    done: List["Done"] = []
+    done: list[Done] = []
     with statements.telling(called, done):
         call = client.parsed(words)
         if call.shown:
@@ -55,7 +55,7 @@ def odpscmd(ctx: typer.Context) -> None:
         )
 
 
-def _given(job: statements.Statements, call: "Call", options: Dict[str, Any]) -> "Statements":
+def _given(job: statements.Statements, call: Call, options: dict[str, Any]) -> Statements:
     """The statements of a call. Raises: ConfigError."""
     parts = call.parts
     if not parts:

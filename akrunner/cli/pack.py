@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -56,7 +57,7 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     with _told_to_go_on(output), Line(console, "listing", quiet or as_json) as line:
 
-        def show(progress: "PackProgress") -> None:
+        def show(progress: PackProgress) -> None:
             signals.check()
             line.show(lambda: progress_line(progress))
 
@@ -84,7 +85,7 @@ def _told_to_go_on(output: str) -> Iterator[None]:
         raise
 
 
-def progress_line(progress: "PackProgress") -> str:
+def progress_line(progress: PackProgress) -> str:
     """One line: what is done, how far, how fast, how long yet."""
     of = f" of {progress.total:,}" if progress.total is not None else ""
     parts = [f"{progress.seconds:5.1f} s", f"{progress.doing} {progress.rows:,}{of} rows"]
@@ -106,7 +107,7 @@ def in_words(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _say(done: "Packed", quiet: bool) -> None:
+def _say(done: Packed, quiet: bool) -> None:
     err = Console(stderr=True, highlight=False, soft_wrap=True)
     for warning in done.warnings:
         err.print(Text(f"akrunner: {printable(warning)}", style="yellow" if err.is_terminal else ""))
@@ -154,7 +155,7 @@ def _say(done: "Packed", quiet: bool) -> None:
     sys.stdout.flush()
 
 
-def _left_out(done: "Packed") -> str:
+def _left_out(done: Packed) -> str:
     """By which run."""
     if not done.skipped_before:
         return f"{_were(done.skipped_rows)} left out"
@@ -168,6 +169,6 @@ def _were(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _some(labels: List[str]) -> str:
+def _some(labels: list[str]) -> str:
     shown = ", ".join(f"{number} {printable(name)}" for number, name in enumerate(labels[:10]))
     return shown + (f", and {len(labels) - 10:,} more" if len(labels) > 10 else "")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -44,10 +45,10 @@ _WITH_VALUE = ("-name", "-project", "-lineage", "-jobname", "-priority", "-setti
 _LONG = 100
 
 
-def divided(words: Sequence[str]) -> Tuple[List[str], List[str]]:
+def divided(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """(this command's own words, PAI's): Click would take -name for -n -a -m -e."""
-    own: List[str] = []
-    theirs: List[str] = []
+    own: list[str] = []
+    theirs: list[str] = []
     rest = list(reversed(words))
     while rest:
         word = rest.pop()
@@ -78,7 +79,7 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     called = statements.inside(
         "pai", {name: value for name, value in options.items() if given.typed(ctx, name) or isinstance(value, dict)}
     )
-    done: List["Done"] = []
+    done: list[Done] = []
     with statements.telling(called, done):
         options = called.options if called is not None else options
         quiet = words["quiet"] or bool(options.get("quiet"))
@@ -104,7 +105,7 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             job.run(found)
 
 
-def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Optional[str | List[str]]":
+def _command(text: list[str], words: list[str], execute: str | None) -> str | list[str] | None:
     """What stands on the command line. Raises: ConfigError: two things do."""
     if execute is not None:
         text = [execute, *text]
@@ -119,7 +120,7 @@ def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Opti
     return text[0] if text else None
 
 
-def _plan(runner: "Runner", found: "Statements", as_json: bool) -> None:
+def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
     """What would be done, each statement in its place."""
     from akrunner.pai_mode import plan
 

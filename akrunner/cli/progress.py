@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import Callable, Optional, Type
 
 from rich.console import Console
 from rich.live import Live
@@ -17,18 +17,16 @@ class Line:
     """
 
     def __init__(self, console: Console, first: str, quiet: bool) -> None:
-        self._live: Optional[Live] = None
+        self._live: Live | None = None
         if console.is_terminal and not quiet:
             self._live = Live(Text(first), console=console, refresh_per_second=8, transient=True)
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> Line:
         if self._live is not None:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None

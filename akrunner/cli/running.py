@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from typing import Any, List, Literal, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import typer
 
@@ -118,7 +119,7 @@ def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], screen: sh
     return {**given.options(verb, {**words, **both}), "script_args": ctx.obj, "observer": screen}
 
 
-def _output(path: Optional[str], options: Mapping[str, Any]) -> Optional[str]:
+def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
     """Where the rows of a command go that its function does not write itself, in words."""
     if options.get("output_schema") is None:
         return None
@@ -136,7 +137,7 @@ def _plan(
     words: Mapping[str, Any],
     source: Any,
     options: Mapping[str, Any],
-    output: Optional[str] = None,
+    output: str | None = None,
 ) -> None:
     """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
     rows = words["dry_run_rows"]
@@ -147,7 +148,7 @@ def _plan(
     try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
 
-    def planned(try_rows: Optional[int]) -> akrunner.Plan:
+    def planned(try_rows: int | None) -> akrunner.Plan:
         plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
         return dataclasses.replace(plan, output=plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output)
 
@@ -189,7 +190,7 @@ def say_plan(ctx: typer.Context, plan: Any, text: str, as_json: bool, more: Mapp
         typer.echo(f"{text}\ngiven:        " + "; ".join(origins))
 
 
-def _asdict(trial: Any) -> Optional[Mapping[str, Any]]:
+def _asdict(trial: Any) -> Mapping[str, Any] | None:
     """What came of a trial, as JSON has it; None: nothing was tried."""
     if trial is None:
         return None
@@ -206,7 +207,7 @@ def _table(words: Mapping[str, Any], verb: str) -> Any:
     return given.source(words)
 
 
-def _asked(words: Mapping[str, Any]) -> List[str]:
+def _asked(words: Mapping[str, Any]) -> list[str]:
     """The tables a script asks for itself."""
     return [*words.get("tables", []), *words.get("output_tables", [])]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Type
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -32,7 +33,7 @@ _LEGIBLE, _NAMED = 12, 3
 _PRINTED = 10
 
 
-def kept_at(output: Optional[str]) -> str:
+def kept_at(output: str | None) -> str:
     """Of a job that has succeeded: where what it made is."""
     return (
         f"the job has succeeded, and its output is stored: {output}"
@@ -41,7 +42,7 @@ def kept_at(output: Optional[str]) -> str:
     )
 
 
-def check_json(as_json: bool, output: Optional[str]) -> None:
+def check_json(as_json: bool, output: str | None) -> None:
     """Of a stream. Raises: ConfigError: its rows would stand between what is to be one JSON object."""
     if as_json and output is None:
         raise akrunner.ConfigError("--json: a stream's rows go to stdout themselves; name a file for them with --output")
@@ -64,18 +65,16 @@ class Screen:
         self.known_as: Mapping[str, str] = {}
         self.renamed: Callable[[str], str] = str
 
-    def __enter__(self) -> "Screen":
+    def __enter__(self) -> Screen:
         self._line.__enter__()
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._line.__exit__(kind, error, trace)
 
     # -- the observer
 
-    def progress(self, progress: "Progress") -> None:
+    def progress(self, progress: Progress) -> None:
         signals.check()
         for warning in progress.warnings[self._warned :]:
             self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
@@ -89,12 +88,12 @@ class Screen:
 
     # -- afterwards
 
-    def result(self, result: "Result", rows_to: Optional[str] = None) -> None:
+    def result(self, result: Result, rows_to: str | None = None) -> None:
         """The closing line, and the rows when they went nowhere else. Args: rows_to: format in which all of them go to stdout."""
         with telling(kept_at(result.output)):
             self._result(result, rows_to)
 
-    def _result(self, result: "Result", rows_to: Optional[str]) -> None:
+    def _result(self, result: Result, rows_to: str | None) -> None:
         if self._json:
             body = {
                 "ok": True,
@@ -117,13 +116,13 @@ class Screen:
         elif result.table is not None and result.table.num_rows:
             self.preview(result.table, "--output FILE keeps them all")
 
-    def _help(self, tasks: "Sequence[TaskResult]") -> None:
+    def _help(self, tasks: Sequence[TaskResult]) -> None:
         """What programs have printed that did nothing else."""
         # each worker prints the same
         for said in dict.fromkeys(task.log_tail for task in tasks if task.only_printed and not self._log):
             self._err.print(Text(said))
 
-    def streamed(self, job: "akrunner.StreamJob", output: Optional[str]) -> None:
+    def streamed(self, job: akrunner.StreamJob, output: str | None) -> None:
         """The closing line of a stream; rows have gone out before."""
         stats = job.stats
         if self._json and stats is not None:
@@ -175,7 +174,7 @@ class Screen:
         if table.num_rows > _PREVIEW and not self._quiet:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
 
-    def asked(self, result: "Result", places: Sequence[str] = ()) -> None:
+    def asked(self, result: Result, places: Sequence[str] = ()) -> None:
         """The closing lines of a job whose scripts ask for their tables. Args: places: what else it has left, in words."""
         with telling(kept_at(result.output)):
             self._tell_warnings(result)
@@ -188,7 +187,7 @@ class Screen:
                     self._err.print(Text(place))
                 self._printed(result)
 
-    def _printed(self, result: "Result") -> None:
+    def _printed(self, result: Result) -> None:
         """The last of what a script printed, which is its result where it writes no table; and where all of it is."""
         said = {task.name: task.log_tail.rstrip() for task in result.tasks if task.log_tail.strip() and not task.only_printed}
         if self._log or not said:
@@ -202,12 +201,12 @@ class Screen:
         for line in lines[-_PRINTED:]:
             self._err.print(Text(f"  | {line}"))
 
-    def _tell_warnings(self, result: "Result") -> None:
+    def _tell_warnings(self, result: Result) -> None:
         for warning in result.stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
         self._warned = 0
 
-    def _tell_places(self, result: "Result") -> None:
+    def _tell_places(self, result: Result) -> None:
         for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
             self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
         if result.output is not None:
@@ -218,7 +217,7 @@ class Screen:
             self._err.print(Text(f"work dir: {result.work_dir}{again}"))
 
 
-def _rows(stats: "Stats") -> str:
+def _rows(stats: Stats) -> str:
     """ "2,000 rows in, 1 row out"."""
     return ", ".join(
         f"{count:,} row{'s' * (count != 1)} {way}" for count, way in ((stats.rows_in, "in"), (stats.rows_out, "out"))
@@ -235,7 +234,7 @@ def _fitting(widths: Sequence[int], console: int) -> int:
     return len(widths)
 
 
-def _of_table(counted: "tuple[str, Mapping[str, int]]") -> str:
+def _of_table(counted: tuple[str, Mapping[str, int]]) -> str:
     name, rows = counted
     parts = [
         f"{rows[key]:,} row{'s' * (rows[key] != 1)} {word}"
@@ -256,7 +255,7 @@ def _cell(value: Any) -> str:
         return str(integers_of(value)) if family_of(value.type) in TIMES else "?"
 
 
-def progress_line(progress: "Progress") -> str:
+def progress_line(progress: Progress) -> str:
     """One line: time, rows and MB/s each way, what the tasks do, the newest metrics."""
     seconds = max(progress.seconds, 1e-9)
     parts = [
@@ -270,7 +269,7 @@ def progress_line(progress: "Progress") -> str:
     return "  ".join(parts)
 
 
-def input_line(stats: "Stats") -> str:
+def input_line(stats: Stats) -> str:
     """What holds the job up in its input, behind a line's end: of one task, or of all if it was asked for; "": nothing, or nobody knows."""
     told = verdict(stats)
     if not any(record["asked"] for record in stats.inputs.values()):
@@ -278,7 +277,7 @@ def input_line(stats: "Stats") -> str:
     return "".join(f"\ninput: {words}" for words in told)
 
 
-def closing_line(stats: "Stats") -> str:
+def closing_line(stats: Stats) -> str:
     """How long, how many rows, and on which side the time went."""
     if stats.bound == "input" and stats.input_wait_seconds <= stats.main_seconds:
         why = f", input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"

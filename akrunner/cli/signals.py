@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 
 class _Waiting:
@@ -23,9 +23,9 @@ class _Waiting:
         self.number, self.again, self.until = number, again, until
 
 
-_seen: Optional[int] = None
+_seen: int | None = None
 _decided = False
-_waiting: Optional[_Waiting] = None
+_waiting: _Waiting | None = None
 _by_it = False
 #: seconds between looks whether an import is over
 _AGAIN = 0.02
@@ -70,7 +70,7 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def seen() -> Optional[int]:
+def seen() -> int | None:
     """The first that came, None when none has."""
     return _seen
 

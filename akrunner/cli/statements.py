@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.texts import Statements as Given
 
 
-def inside(name: str, typed: Mapping[str, Any]) -> "Optional[Inside]":
+def inside(name: str, typed: Mapping[str, Any]) -> Inside | None:
     """This command as the call of a shell script that akrunner runs, if it is one: its `options` are then those of the run, with what is typed here.
 
     Args: name: of the command; typed: options that stand behind it.
@@ -40,7 +42,7 @@ def inside(name: str, typed: Mapping[str, Any]) -> "Optional[Inside]":
     return called
 
 
-def telling(called: "Optional[Inside]", done: "List[Done]") -> ContextManager[None]:
+def telling(called: Inside | None, done: list[Done]) -> AbstractContextManager[None]:
     """The script that has called this command is told what the block has done, and why it failed. Args: done: what the statements came to; the
     block fills it."""
     return called.telling(done) if called is not None else contextlib.nullcontext()
@@ -52,16 +54,16 @@ class Statements:
     Args: options: of `PaiArguments`, and others; screen: shows them; done: what each came to is put there.
     """
 
-    def __init__(self, options: Dict[str, Any], screen: show.Screen, as_json: bool, quiet: bool, done: "List[Done]") -> None:
+    def __init__(self, options: dict[str, Any], screen: show.Screen, as_json: bool, quiet: bool, done: list[Done]) -> None:
         from akrunner.pai_mode.arguments import PaiArguments
         from akrunner.pai_mode.job import Runner
 
         self._screen, self._json, self._quiet, self._done = screen, as_json, quiet, done
         #: of the job that was last
-        self._plan: Optional["Plan"] = None
+        self._plan: Plan | None = None
         self.runner = Runner(PaiArguments.of(options), screen, screen.note, self._begin)
 
-    def run(self, given: "Given", printed: Optional[Callable[[str, pa.Table], None]] = None) -> None:
+    def run(self, given: Given, printed: Callable[[str, pa.Table], None] | None = None) -> None:
         """Run and show each. Args: printed: shows rows of a statement. Raises: as `Runner.running`."""
         if not self._json:
             for note in given.notes:
@@ -70,7 +72,7 @@ class Statements:
         if self._json:
             emit({"ok": True, "exit_code": 0, "statements": list(map(_as_json, self._done))})
 
-    def _each(self, given: "Given", printed: Callable[[str, pa.Table], None]) -> None:
+    def _each(self, given: Given, printed: Callable[[str, pa.Table], None]) -> None:
         statements = self.runner.running(given)
         while True:
             with self._screen:
@@ -93,7 +95,7 @@ class Statements:
             elif one.message and not self._quiet:
                 self._screen.note(one.message)
 
-    def run_script(self, script: "ShellScript") -> int:
+    def run_script(self, script: ShellScript) -> int:
         """Run a shell script, and what it calls. Returns: its exit code."""
         from akrunner.pai_mode import scripts
 
@@ -112,7 +114,7 @@ class Statements:
             self._screen.note(scripts.sentence(script, outcome))
         return outcome.code
 
-    def _begin(self, plan: "Plan") -> None:
+    def _begin(self, plan: Plan) -> None:
         from akrunner.pai_mode import pais
 
         self._plan = plan
@@ -126,7 +128,7 @@ def _printed(statement: str, rows: pa.Table) -> None:
     print_table(rows)
 
 
-def _checkpoints(plan: "Optional[Plan]") -> List[str]:
+def _checkpoints(plan: Plan | None) -> list[str]:
     """Where they are; of a bucket in the cloud the copy here is gone when the job has ended."""
     found = plan.checkpoint_dir if plan is not None else None
     if plan is None or found is None:
@@ -135,7 +137,7 @@ def _checkpoints(plan: "Optional[Plan]") -> List[str]:
     return [f"checkpoints: {found}{f' ({uri})' if uri != found else ''}" if os.path.isdir(found) else f"checkpoints: {uri}"]
 
 
-def _as_json(done: "Done") -> Dict[str, Any]:
+def _as_json(done: Done) -> dict[str, Any]:
     if isinstance(done, akrunner.Result):
         return {
             "kind": "pai",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import IO, Any, Dict, List, Optional
+from typing import IO, Any
 
 import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, committed, stream_sink
@@ -24,12 +24,12 @@ from akrunner.io import formats
 class Output:
     """Where rows go, as the command line has it. Attributes: path: None: stdout; live: written in place."""
 
-    path: Optional[str]
+    path: str | None
     overwrite: bool
     live: bool
 
 
-def run(script: str, inputs: List[str], output: Output, screen: show.Screen, options: Dict[str, Any]) -> None:
+def run(script: str, inputs: list[str], output: Output, screen: show.Screen, options: dict[str, Any]) -> None:
     """Run until the input ends.
 
     Raises: ConfigError: an argument is wrong; nothing was started.
@@ -38,20 +38,20 @@ def run(script: str, inputs: List[str], output: Output, screen: show.Screen, opt
     _write_out(akrunner.stream(script, inputs[0], **options), output, screen)
 
 
-def predict(model: str, inputs: List[str], output: Output, screen: show.Screen, options: Dict[str, Any]) -> None:
+def predict(model: str, inputs: list[str], output: Output, screen: show.Screen, options: dict[str, Any]) -> None:
     """As `run`, for `akrunner predict` of lines as they come."""
     _check(inputs, output, options)
     _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
 
 
-def check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
+def check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
     """Raises: ConfigError: a stream of a script cannot begin so."""
     _check(inputs, output, options)
     if output.path is not None and options.get("output_schema") is None:
         raise akrunner.ConfigError("--output needs --output-schema: the columns the script writes")
 
 
-def _check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
+def _check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
     if len(inputs) > 1:
         raise akrunner.ConfigError("a stream reads one --input: a file, or - for stdin")
     if output.path is None:
@@ -90,7 +90,7 @@ def _check_live(path: str, overwrite: bool) -> None:
         raise akrunner.SinkError(f"output: {path} may not be written")
 
 
-def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
+def _write_out(started: akrunner.StreamJob, output: Output, screen: show.Screen) -> None:
     with started as job:
         if output.path is None:
             lines.write(job, formats.LINES[0].name, job.schema)
@@ -101,9 +101,9 @@ def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Scree
     screen.streamed(job, None if job.only_asked else output.path)
 
 
-def _in_place(job: "akrunner.StreamJob", path: str, screen: show.Screen) -> None:
-    stream: Optional[IO[bytes]] = None
-    writer: Optional[LineWriter] = None
+def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
+    stream: IO[bytes] | None = None
+    writer: LineWriter | None = None
     rows = 0
     try:
         for batch in job:
@@ -133,12 +133,12 @@ def _created(path: str) -> IO[bytes]:
         raise akrunner.WriteError(f"output: cannot open {path}: {e.strerror}") from None
 
 
-def _committed(job: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
+def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> None:
     assert output.path is not None
     sink = stream_sink(output.path, job.schema, output.overwrite)
     rows = 0
 
-    def written() -> "akrunner.StreamJob":
+    def written() -> akrunner.StreamJob:
         nonlocal rows
         for batch in job:
             sink.write_rows(batch)

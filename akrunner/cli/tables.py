@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import typer
@@ -66,14 +67,14 @@ def _say_once(sentence: str) -> None:
     typer.echo(sentence, err=True)
 
 
-def say_stores(names: Iterable[Optional[str]]) -> None:
+def say_stores(names: Iterable[str | None]) -> None:
     """The same of a job's inputs and outputs, as far as they are tables."""
     for name in names:
         if name is not None and is_table(name):
             _store_of(TableName.parse(name).project)
 
 
-def say_asked(names: Sequence[str], project: Optional[str]) -> None:
+def say_asked(names: Sequence[str], project: str | None) -> None:
     """The same of tables that a script asks for, which may be named without their project."""
     say_stores(names)
     if names and not all(map(is_table, names)):
@@ -82,8 +83,8 @@ def say_asked(names: Sequence[str], project: Optional[str]) -> None:
 
 @app.command("ls", help="The tables there are, their rows and partitions.")
 def ls(
-    project: Optional[str] = typer.Argument(None, help="Of this project. Default: of all, or of --project."),
-    of: Optional[str] = PROJECT,
+    project: str | None = typer.Argument(None, help="Of this project. Default: of all, or of --project."),
+    of: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     one = project or of
@@ -93,7 +94,7 @@ def ls(
     if one is not None and store.kind == "local":
         check_project(one, store)
     names = [one.lower()] if one else store.projects()
-    found: List[Dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for owner in names:
         found.extend(_rows(store, owner))
     if as_json:
@@ -112,7 +113,7 @@ def ls(
             typer.echo(f"{row['uri']}: {row['error']}")
 
 
-def _rows(store: TableStore, project: str) -> Iterator[Dict[str, Any]]:
+def _rows(store: TableStore, project: str) -> Iterator[dict[str, Any]]:
     """Of each table. What is called as no project and no table can be is listed, too."""
     try:
         tables = store.tables(project)
@@ -128,13 +129,13 @@ def _rows(store: TableStore, project: str) -> Iterator[Dict[str, Any]]:
             yield _row(store, name)
 
 
-def _unread(uri: str, error: akrunner.ConfigError) -> Dict[str, Any]:
+def _unread(uri: str, error: akrunner.ConfigError) -> dict[str, Any]:
     return {"uri": uri, "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": str(error)}
 
 
-def _row(store: TableStore, name: TableName) -> Dict[str, Any]:
+def _row(store: TableStore, name: TableName) -> dict[str, Any]:
     """Of one that cannot be read, the reason."""
-    row: Dict[str, Any] = {"uri": str(name), "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": ""}
+    row: dict[str, Any] = {"uri": str(name), "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": ""}
     try:
         info = store.describe(name)
         row.update(columns=len(info.columns), partitioned_by=list(info.partitions), partitions=len(store.partitions(name)))
@@ -144,11 +145,11 @@ def _row(store: TableStore, name: TableName) -> Dict[str, Any]:
     return row
 
 
-def _count(row: Dict[str, Any]) -> str:
+def _count(row: dict[str, Any]) -> str:
     return f"{row['rows']:,}" if row["rows"] is not None else "?"
 
 
-def _parts(row: Dict[str, Any]) -> str:
+def _parts(row: dict[str, Any]) -> str:
     return f"{row['partitions']:,} by {', '.join(row['partitioned_by'])}" if row["partitioned_by"] else ""
 
 
@@ -156,7 +157,7 @@ def _parts(row: Dict[str, Any]) -> str:
 def show(
     table: str = typer.Argument(..., help=_TABLE),
     rows: int = typer.Option(10, min=0, help="How many of its rows."),
-    project: Optional[str] = PROJECT,
+    project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project)
@@ -168,7 +169,7 @@ def show(
         first = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
     columns = clauses.columns_of(info)
     if as_json:
-        body: Dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
+        body: dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
         emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(first)})
         return
     typer.echo(clauses.described(name, info, count))
@@ -185,19 +186,19 @@ def show(
     "put", help="Add a file's rows to a table, by the names of its columns. A table that is not there is made for them."
 )
 def put(
-    file: List[str] = typer.Argument(
+    file: list[str] = typer.Argument(
         ..., help="FILE... TABLE: file, glob, directory or URL, of any format `run` reads; and the table."
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="In place of the rows that are there, as INSERT OVERWRITE."),
-    select: Optional[str] = typer.Option(None, help="SQL over the file, called `input` in it."),
-    input_schema: Optional[str] = INPUT_SCHEMA,
-    input_format: Optional[str] = INPUT_FORMAT,
+    select: str | None = typer.Option(None, help="SQL over the file, called `input` in it."),
+    input_schema: str | None = INPUT_SCHEMA,
+    input_format: str | None = INPUT_FORMAT,
     no_header: bool = typer.Option(
         False,
         "--no-header",
         help="A CSV without a line of names: its columns are the table's by their places, or those of --input-schema.",
     ),
-    project: Optional[str] = PROJECT,
+    project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     if len(file) < 2:
@@ -228,14 +229,14 @@ def put(
 def get(
     table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
     file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord, or -."),
-    columns: Optional[str] = typer.Option(
+    columns: str | None = typer.Option(
         None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
     ),
-    output_format: Optional[str] = typer.Option(
+    output_format: str | None = typer.Option(
         None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl or csv. Default of -: jsonl."
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
-    project: Optional[str] = PROJECT,
+    project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project)
@@ -266,10 +267,10 @@ Run statements of MaxCompute's SQL, one after the other: CREATE, DROP, ALTER and
 
 @app.command("sql", help=_SQL_HELP)
 def sql(
-    text: Optional[str] = typer.Argument(None, help="Statements, with ; between them."),
-    file: Optional[str] = typer.Option(None, "--file", "-f", help="File of statements."),
-    var: List[str] = typer.Option([], help="NAME=VALUE for ${NAME}. Repeatable."),
-    project: Optional[str] = PROJECT,
+    text: str | None = typer.Argument(None, help="Statements, with ; between them."),
+    file: str | None = typer.Option(None, "--file", "-f", help="File of statements."),
+    var: list[str] = typer.Option([], help="NAME=VALUE for ${NAME}. Repeatable."),
+    project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     if (text is None) == (file is None):
@@ -278,7 +279,7 @@ def sql(
     from akrunner.pai_mode.texts import filled
 
     given = filled(text if text is not None else _text_of(file or ""), values.pairs(var, "--var"))
-    results: List[Dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     try:
         said = (lambda one: results.append(_told(one))) if as_json else _say
         folder = os.path.dirname(os.path.abspath(os.path.expanduser(file))) if file is not None else ""
@@ -290,7 +291,7 @@ def sql(
         emit({"ok": True, "exit_code": 0, "results": results})
 
 
-def _told(one: statements.StatementResult) -> Dict[str, Any]:
+def _told(one: statements.StatementResult) -> dict[str, Any]:
     """What a statement did, as JSON has it."""
     return {
         "line": one.statement.line,
@@ -319,7 +320,7 @@ def _say(result: statements.StatementResult) -> None:
 def drop(
     table: str = typer.Argument(..., help=_TABLE),
     if_exists: bool = typer.Option(False, "--if-exists", help="It need not be there."),
-    project: Optional[str] = PROJECT,
+    project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project).for_output()
@@ -334,7 +335,7 @@ def drop(
         emit({"ok": True, "exit_code": 0, "uri": str(name), "dropped": there}) if as_json else typer.echo(said)
 
 
-def _plain(rows: pa.Table) -> List[Dict[str, Any]]:
+def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     """Rows as JSON has them."""
     types = {field.name: field.type for field in rows.schema}
     return [{key: shown.plain(value, types[key]) for key, value in row.items()} for row in rows.to_pylist()]
@@ -348,7 +349,7 @@ def print_table(rows: pa.Table) -> None:
         typer.echo("(no rows)")
 
 
-def _print(titles: List[str], rows: List[List[Any]]) -> None:
+def _print(titles: list[str], rows: list[list[Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for title in titles:
         table.add_column(Text(title), no_wrap=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import akrunner
 from akrunner.checks import KeyTwice, nearest_file, once_each
@@ -22,9 +23,9 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 FROM_FILE = "@FILE for VALUE: what is in the file; @@ for an @ itself."
 
 
-def pairs(given: Sequence[str], option: str, files: bool = False) -> Dict[str, str]:
+def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, str]:
     """Args: files: whether a value may be `@FILE`. Raises: ConfigError: one is no KEY=VALUE, or its file cannot be read."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for one in given:
         key, sign, value = one.partition("=")
         if not sign or not key:
@@ -37,23 +38,23 @@ def pairs(given: Sequence[str], option: str, files: bool = False) -> Dict[str, s
     return found
 
 
-def environment(given: Sequence[str], files: Sequence[str]) -> Dict[str, str]:
+def environment(given: Sequence[str], files: Sequence[str]) -> dict[str, str]:
     """Of `--env` and `--env-file`, which the former wins over. Raises: ConfigError."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for path in files:
         found.update(_lines(_read(path, "--env-file"), path))
     return {**found, **pairs(given, "--env", files=True)}
 
 
-def in_files(given: Sequence[str], whole: Iterable[str]) -> Set[str]:
+def in_files(given: Sequence[str], whole: Iterable[str]) -> set[str]:
     """The keys whose values nobody is to see: they stand in files. Args: given: KEY=VALUE; whole: keys of files that hold nothing else."""
     divided = (one.partition("=") for one in given)
     return {*whole, *(key for key, _, text in divided if text.startswith("@") and not text.startswith("@@"))}
 
 
-def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
+def params(given: Sequence[str], path: str | None) -> dict[str, Any]:
     """Of `--param` and `--params-file`, which the former wins over. Raises: ConfigError."""
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if path is not None:
         text = _read(path, "--params-file")
         try:
@@ -71,9 +72,9 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
     return {**found, **valued(given, "--param", files=True)}
 
 
-def valued(given: Sequence[str], option: str, files: bool = False) -> Dict[str, Any]:
+def valued(given: Sequence[str], option: str, files: bool = False) -> dict[str, Any]:
     """KEY=VALUE where VALUE is JSON, else text. Args: files: whether it may be `@FILE`. Raises: ConfigError."""
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for key, text in pairs(given, option, files).items():
         try:
             found[key] = json.loads(text, object_pairs_hook=once_each)
@@ -115,10 +116,10 @@ def _text(read: Callable[[int], str], where: str) -> str:
         ) from None
 
 
-def _lines(text: str, path: str) -> Dict[str, str]:
+def _lines(text: str, path: str) -> dict[str, str]:
     """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
     is, in double ones with \\n, \\t, \\" and \\\\. Raises: ConfigError: a line is not one, or a key is there twice."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip().removeprefix("export ").lstrip()
         if not line or line.startswith("#"):
@@ -139,7 +140,7 @@ def _unquoted(value: str, where: str) -> str:
     quote = value[:1]
     if quote not in ("'", '"'):
         return value
-    made: List[str] = []
+    made: list[str] = []
     rest = iter(value[1:])
     for char in rest:
         if char == quote:
@@ -158,9 +159,9 @@ _STEPS = 20
 _NUMBER = re.compile(r"-?[0-9.]+")
 
 
-def with_numbers(words: Sequence[str]) -> List[str]:
+def with_numbers(words: Sequence[str]) -> list[str]:
     """A command line whose `--profile-input` has its number, which may be left out, and whose `--dry-run=5` is what Typer knows."""
-    found: List[str] = []
+    found: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import functools
 import re
-from typing import Callable, Dict, List, Mapping
+from collections.abc import Callable, Mapping
 
 from akrunner.checks import check_host
 from akrunner.errors import ConfigError
@@ -22,11 +22,11 @@ _OTHERS = (
 
 
 #: kinds of options that a variable may give, besides text
-_NUMBERS: Dict[str, Callable[[str], object]] = {"int": int, "float": float}
+_NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 
 
 @functools.cache
-def _checks() -> Dict[str, Callable[[str, object], object]]:
+def _checks() -> dict[str, Callable[[str, object], object]]:
     """Option -> what refuses a value of it, in a job."""
     # schemas, and Arrow with them: most commands need no more than the names
     from akrunner.spec import ResourceSpec, SupervisionSpec
@@ -38,12 +38,12 @@ def _checks() -> Dict[str, Callable[[str, object], object]]:
     return {**numbers, "bind_host": check_host, "advertised_host": check_host}
 
 
-def wrong(environment: Mapping[str, str]) -> List[str]:
+def wrong(environment: Mapping[str, str]) -> list[str]:
     """In words, which variables that give options their defaults hold what no job takes. None is shown."""
     told = []
     for one in OPTIONS:
         value = environment.get(one.variable, "") if one.variable else ""
-        kind = re.sub(r"^Optional\[(.*)\]$", r"\1", one.type)
+        kind = one.type.removesuffix(" | None")
         if not value:
             continue
         words = re.findall(r'"([^"]*)"', kind) if kind.startswith("Literal[") else []
@@ -73,7 +73,7 @@ def _refused(name: str, value: object) -> str:
     return ""
 
 
-def unread(environment: Mapping[str, str], command: str) -> List[str]:
+def unread(environment: Mapping[str, str], command: str) -> list[str]:
     """In words, what is wrong with each variable that has the name of an option of the command that is read from none, or nearly the name of one, or of
     one that is read."""
     known = [*_OTHERS, *(one.variable[len(_OURS) :] for one in OPTIONS if one.variable)]

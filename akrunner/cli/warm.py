@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 
@@ -124,7 +125,7 @@ def serve() -> None:
         listens(str(e))
 
 
-def _start(options: Dict[str, Any]) -> None:
+def _start(options: dict[str, Any]) -> None:
     """Start the process that keeps them. Raises: ConfigError: it says what is wrong."""
     folder = leftovers.state_dir("warm")
     if folder is None:
@@ -153,7 +154,7 @@ def _start(options: Dict[str, Any]) -> None:
         raise akrunner.ConfigError(error)
 
 
-def _show(status: Optional[Dict[str, Any]], as_json: bool, note: str) -> None:
+def _show(status: dict[str, Any] | None, as_json: bool, note: str) -> None:
     from akrunner.warming import in_words
 
     if as_json:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Mapping, Protocol, Tuple, TypeVar
+from typing import Protocol, TypeVar
 
 from akrunner.errors import TaskFailure
 
@@ -42,7 +43,7 @@ Task = TypeVar("Task")
 Failure = TypeVar("Failure", bound=Timed)
 
 
-def root_cause_first(failures: Mapping[Task, Failure]) -> Tuple[Tuple[Task, Failure], ...]:
+def root_cause_first(failures: Mapping[Task, Failure]) -> tuple[tuple[Task, Failure], ...]:
     """Put failures in order: the earliest is the root cause, and what follows it is most often its consequence."""
     return tuple(sorted(failures.items(), key=lambda failed: failed[1].time_ns))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import List, Optional
 
 from akrunner.errors import ConfigError
 
@@ -19,8 +18,8 @@ class PortHold:
     Raises: ConfigError: it is no address of this machine.
     """
 
-    def __init__(self, count: int, host: str = "127.0.0.1", advertised: Optional[str] = None) -> None:
-        self._sockets: List[socket.socket] = []
+    def __init__(self, count: int, host: str = "127.0.0.1", advertised: str | None = None) -> None:
+        self._sockets: list[socket.socket] = []
         self.host = advertised or host
         try:
             for _ in range(count):
@@ -31,7 +30,7 @@ class PortHold:
         self.ports = [held.getsockname()[1] for held in self._sockets]
 
     @property
-    def addresses(self) -> List[str]:
+    def addresses(self) -> list[str]:
         """["127.0.0.1:40001", ...]"""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return [f"{host}:{port}" for port in self.ports]

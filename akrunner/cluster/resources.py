@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Sequence, Tuple, TypeVar
+from typing import TypeVar
 
 from akrunner.errors import ConfigError
 from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
@@ -19,13 +20,13 @@ THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 class TaskResources:
     """Attributes: cpus: cores it may run on, empty for all; env: variables that say the rest."""
 
-    cpus: Tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def assign(
     cluster: ClusterSpec, wanted: ResourceSpec, gpus: Sequence[str], cpus: Sequence[int], inherited: Mapping[str, str]
-) -> Dict[TaskSpec, TaskResources]:
+) -> dict[TaskSpec, TaskResources]:
     """Every task's part.
 
     Args:
@@ -40,8 +41,8 @@ def assign(
     assigned = {}
     for task in cluster.tasks:
         part = working.index(task) if task in working else None
-        env: Dict[str, str] = {}
-        own: Tuple[int, ...] = ()
+        env: dict[str, str] = {}
+        own: tuple[int, ...] = ()
         if wanted.gpus_per_worker is not None:
             env[_GPUS] = ",".join(_part(gpus, part, wanted.gpus_per_worker)) if part is not None else ""
         if wanted.cpus_per_worker is not None and part is not None:
@@ -59,7 +60,7 @@ def _part(things: Sequence[Thing], part: int, size: int) -> Sequence[Thing]:
     return things[part * size : (part + 1) * size]
 
 
-def _enough(parameter: str, thing: str, each: "int | None", workers: int, there: int) -> None:
+def _enough(parameter: str, thing: str, each: int | None, workers: int, there: int) -> None:
     if each is not None and each * workers > there:
         who = "1 worker needs" if workers == 1 else f"{workers} workers need"
         raise ConfigError(

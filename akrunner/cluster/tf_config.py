@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping
+from collections.abc import Mapping
 
 from akrunner.spec import EVALUATOR, ClusterSpec, TaskSpec
 from akrunner.wire.context import TFConfig
@@ -17,7 +17,7 @@ def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: Tas
         has are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in its own only,
         unless all are to be told of it: TensorFlow 2 would wait for it.
     """
-    members: Dict[str, List[str]] = {}
+    members: dict[str, list[str]] = {}
     for member in cluster.tasks:
         if member.role == EVALUATOR and member != task and not cluster.evaluator_told:
             continue

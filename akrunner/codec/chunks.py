@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from akrunner.schema import Schema
 from akrunner.wire import frames
 
 
-def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_row: int = 0, step: int = 1) -> List[Any]:
+def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_row: int = 0, step: int = 1) -> list[Any]:
     """The payload of a DATA frame (what the worker's file gets), or of a ROWS frame (of a stream).
 
     Args: data_format: "examples" or "columns"; first_row, step: of its rows in the table, for errors.
@@ -49,7 +49,7 @@ def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, roundi
     return decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
 
 
-def frame_types(frame: frames.Frame) -> Dict[str, Optional[pa.DataType]]:
+def frame_types(frame: frames.Frame) -> dict[str, pa.DataType | None]:
     """The columns of an EXAMPLES or COLUMNS frame, each with the type its values have; None: it has no value.
 
     Raises: ProtocolError: the frame is not what the protocol says; DataError: a row is no Example, or one contradicts another.

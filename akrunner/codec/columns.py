@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +26,10 @@ from akrunner.wire import columns as layout
 from akrunner.wire.features import BYTES
 from akrunner.wire.frames import WireError
 
-_Packed = Tuple[Dict[str, Any], List[Any]]
+_Packed = tuple[dict[str, Any], list[Any]]
 
 
-def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> List[Any]:
+def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> list[Any]:
     """A batch as buffers to send one after another.
 
     Args and raises: as `encode_examples`.
@@ -89,7 +90,7 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
         offsets = _offsets(lengths)
     if field.kind == BYTES:
         blobs = blobs_of(flat)
-        header: Dict[str, Any] = {"form": "blob", "dtype": "bytes", "shape": [rows, None]}
+        header: dict[str, Any] = {"form": "blob", "dtype": "bytes", "shape": [rows, None]}
         return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs), offsets], valid)
     values = _native(field, flat, row_of)
     if field.shape is None:
@@ -123,7 +124,7 @@ def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDA
     return cast(NDArray[np.generic], np.ascontiguousarray(array.astype(field.dtype, copy=False)))
 
 
-def _with_nulls(header: Dict[str, Any], buffers: List[Any], valid: Optional[NDArray[np.bool_]]) -> _Packed:
+def _with_nulls(header: dict[str, Any], buffers: list[Any], valid: NDArray[np.bool_] | None) -> _Packed:
     if valid is None:
         return header, buffers
     return dict(header, nulls=True), [*buffers, valid.astype(np.uint8)]
@@ -141,9 +142,9 @@ def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def decode_columns(
     schema: Schema,
-    payload: "bytes | bytearray",
+    payload: bytes | bytearray,
     first_row: int = 0,
-    rows: Optional[int] = None,
+    rows: int | None = None,
     rounding: bool = True,
 ) -> pa.RecordBatch:
     """What `output_writer.write_batch` sent. Nothing of it is believed before it was looked at.
@@ -156,7 +157,7 @@ def decode_columns(
     return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row, rounding)
 
 
-def column_types(payload: "bytes | bytearray", rows: Optional[int] = None) -> Dict[str, Optional[pa.DataType]]:
+def column_types(payload: bytes | bytearray, rows: int | None = None) -> dict[str, pa.DataType | None]:
     """The columns that `output_writer.write_batch` sent, in order, each with the type its values have; None: it has no value.
 
     Args: as of `decode_columns`. Raises: WireError: it is not laid out as `akrunner.wire.columns` says.
@@ -165,7 +166,7 @@ def column_types(payload: "bytes | bytearray", rows: Optional[int] = None) -> Di
     return {header["name"]: _Column(header, buffers, count).own_type() for header, buffers in packed}
 
 
-def decode_some_columns(schema: Schema, payload: "bytes | bytearray | memoryview", first_row: int, rows: int) -> pa.RecordBatch:
+def decode_some_columns(schema: Schema, payload: bytes | bytearray | memoryview, first_row: int, rows: int) -> pa.RecordBatch:
     """As `decode_columns`, of some columns of a schema. Raises: ProtocolError, DataError."""
     try:
         unpacked = layout.unpack(payload, None, rows)
@@ -189,22 +190,22 @@ def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int, roundin
 class _Column:
     """One column as it came. Its header was checked; what stands in its offsets is checked here."""
 
-    def __init__(self, header: Mapping[str, Any], buffers: List[memoryview], rows: int, rounding: bool = True) -> None:
+    def __init__(self, header: Mapping[str, Any], buffers: list[memoryview], rows: int, rounding: bool = True) -> None:
         """Args: rounding: as of `decode_columns`."""
         self.header = header
         self.rows = rows
         self.rounding = rounding
-        self.shape: List[Optional[int]] = header["shape"]
+        self.shape: list[int | None] = header["shape"]
         self.is_bytes: bool = header["dtype"] == "bytes"
-        self.valid: Optional[NDArray[np.bool_]] = None
+        self.valid: NDArray[np.bool_] | None = None
         if header.get("nulls"):
             *buffers, valid = buffers
             self.valid = np.frombuffer(valid, np.uint8) != 0
-        self.ends: Optional[NDArray[np.int64]] = None
+        self.ends: NDArray[np.int64] | None = None
         if None in self.shape:
             self.ends = np.frombuffer(buffers[2 if self.is_bytes else 0], np.int64)
         self.values: Any = None
-        self.offsets: Optional[NDArray[np.int64]] = None
+        self.offsets: NDArray[np.int64] | None = None
         if self.is_bytes:
             self.offsets, self.values = np.frombuffer(buffers[0], np.int64), buffers[1]
             layout.check_offsets(self.offsets, len(self.values), header["name"])
@@ -240,7 +241,7 @@ class _Column:
             raise self.error(*wrong)
         return listed(field, values, offsets, self.valid)
 
-    def own_type(self) -> Optional[pa.DataType]:
+    def own_type(self) -> pa.DataType | None:
         """The type of a row's value; None: there is no value that says it."""
         values = self.flat(None)
         if not len(values) or (self.valid is not None and not self.valid.any()):
@@ -254,13 +255,13 @@ class _Column:
         return own if self.width == 1 else pa.list_(own)
 
     @property
-    def width(self) -> Optional[int]:
+    def width(self) -> int | None:
         """Values a row; None where that differs."""
         if None in self.shape:
             return None
         return math.prod(size for size in self.shape[1:] if size is not None)
 
-    def flat(self, valid: Optional[NDArray[np.bool_]]) -> pa.Array:
+    def flat(self, valid: NDArray[np.bool_] | None) -> pa.Array:
         """All values, end to end; text is still bytes, which nobody has looked at."""
         if self.offsets is None:
             return array_of(self.values, valid)

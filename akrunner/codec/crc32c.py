@@ -9,8 +9,9 @@ disappears in the cost of the bytes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from typing import Any, Iterable, List, Sequence, Tuple, Union, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class _Distance:
     """Contribution of byte value b at distance d from the end of a record: `table(d)[b]`; grown as needed."""
 
     def __init__(self) -> None:
-        self._tables: List[U32] = [_byte_table()]
+        self._tables: list[U32] = [_byte_table()]
 
     def table(self, distance: int) -> U32:
         base = self._tables[0]
@@ -94,7 +95,7 @@ def crcs_of(values: Sequence[bytes]) -> U32:
     return np.fromiter(map(crc_of if google_crc32c is None else google_crc32c.value, values), np.uint32, len(values))
 
 
-def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[Union[bytes, memoryview]]) -> U32:
+def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes | memoryview]) -> U32:
     """CRC-32C of pairs of byte strings, one behind the other, without a copy.
 
     Args:
@@ -131,7 +132,7 @@ def _shifted(tables: U32, crcs: U32) -> U32:
     return shifted
 
 
-def crc_of_layout(template: bytes, columns: Iterable[Tuple[int, U8]], rows: int) -> U32:
+def crc_of_layout(template: bytes, columns: Iterable[tuple[int, U8]], rows: int) -> U32:
     """CRC-32C of `rows` records of one length that differ only in some byte columns.
 
     Args:

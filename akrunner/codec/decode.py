@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 def decode_examples(
-    schema: Schema, buffer: "bytes | U8", lengths: I64, first_row: int = 0, *, strict: bool = True
+    schema: Schema, buffer: bytes | U8, lengths: I64, first_row: int = 0, *, strict: bool = True
 ) -> pa.RecordBatch:
     """Serialized Examples lying end to end -> a RecordBatch of the schema.
 
@@ -106,7 +106,7 @@ class _Column:
 
     def numbers_in_blocks(self) -> pa.Array:
         """One number a row, all of them in blocks: no row is looked for."""
-        parts: List[NDArray[Any]] = []
+        parts: list[NDArray[Any]] = []
         for block in self.spans.blocks:
             if self.code == 2:
                 if block.length != 4:
@@ -173,7 +173,7 @@ class _Column:
             raise self.error(*wrong)
         return listed(self.field, values, offsets, there)
 
-    def typed(self, values: NDArray[Any], null: "Mask | None", owner: "I64 | None") -> pa.Array:
+    def typed(self, values: NDArray[Any], null: Mask | None, owner: I64 | None) -> pa.Array:
         """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
         target = self.field.value_type
         if pa.types.is_null(target):
@@ -196,7 +196,7 @@ class _Column:
             return as_decimals(array, target)
         return counted(array, target) if family_of(target) in TIMES else array.cast(target)
 
-    def misfit(self, values: NDArray[Any], bad: Mask, owner: "I64 | None", target: pa.DataType) -> DataError:
+    def misfit(self, values: NDArray[Any], bad: Mask, owner: I64 | None, target: pa.DataType) -> DataError:
         at = int(np.flatnonzero(bad)[0])
         return self.error(at if owner is None else int(owner[at]), f"is {values[at]}, which does not fit {target}")
 
@@ -252,7 +252,7 @@ def _named(field: Field) -> str:
     return f"the schema's {field.type}"
 
 
-def _varints_at(buffer: U8, start: I64, length: I64) -> "Tuple[I64, Mask]":
+def _varints_at(buffer: U8, start: I64, length: I64) -> tuple[I64, Mask]:
     """(value, whether the span is exactly one varint) for each span."""
     value = np.zeros(len(start), np.uint64)
     ok = (length > 0) & (length <= 10)
@@ -264,7 +264,7 @@ def _varints_at(buffer: U8, start: I64, length: I64) -> "Tuple[I64, Mask]":
     return value.view(np.int64), ok
 
 
-def _varints_in(octets: U8) -> "Tuple[I64, Mask]":
+def _varints_in(octets: U8) -> tuple[I64, Mask]:
     """[n, width] -> (value, whether the row is exactly one varint)."""
     width = octets.shape[1]
     value = np.zeros(len(octets), np.uint64)
@@ -276,7 +276,7 @@ def _varints_in(octets: U8) -> "Tuple[I64, Mask]":
     return value.view(np.int64), ok
 
 
-def _varints(flat: U8) -> "Tuple[I64, I64, int]":
+def _varints(flat: U8) -> tuple[I64, I64, int]:
     """(values, positions just past each, bytes of the longest) of all varints lying end to end."""
     ends = np.flatnonzero(flat < 0x80) + 1
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else np.empty(0, np.int64)
@@ -289,7 +289,7 @@ def _varints(flat: U8) -> "Tuple[I64, I64, int]":
     return value.view(np.int64), ends.astype(np.int64), int(length.max(initial=0))
 
 
-def _length_after_tag(buffer: U8, start: I64) -> "Tuple[I64, I64, I64]":
+def _length_after_tag(buffer: U8, start: I64) -> tuple[I64, I64, I64]:
     """(length, width of its varint, position after it) for byte strings whose tag is at each start."""
     size = np.zeros(len(start), np.int64)
     width = np.zeros(len(start), np.int64)
@@ -304,11 +304,11 @@ def _length_after_tag(buffer: U8, start: I64) -> "Tuple[I64, I64, I64]":
     return size, width, start + 1 + width
 
 
-def _split_strings(buffer: U8, start: I64, length: I64) -> "Tuple[I64, I64, I64]":
+def _split_strings(buffer: U8, start: I64, length: I64) -> tuple[I64, I64, I64]:
     """Bodies of bytes_lists -> (start of each string, its length, strings in each body), in order."""
     at, stop = start.copy(), start + length
     index = np.arange(len(start))
-    found: "list[Tuple[I64, I64, I64]]" = []
+    found: list[tuple[I64, I64, I64]] = []
     counts = np.zeros(len(start), np.int64)
     live = at < stop
     while live.any():

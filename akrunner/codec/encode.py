@@ -16,8 +16,9 @@ bytes as they arrive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import List, Optional, Sequence, Tuple, Union, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -59,9 +60,9 @@ class _Fixed:
     """
 
     template: bytearray
-    values: List[Tuple[int, NDArray[np.generic]]] = field(default_factory=list)
+    values: list[tuple[int, NDArray[np.generic]]] = field(default_factory=list)
 
-    def append(self, other: "_Fixed") -> None:
+    def append(self, other: _Fixed) -> None:
         base = len(self.template)
         self.template += other.template
         self.values += [(base + position, value) for position, value in other.values]
@@ -74,13 +75,13 @@ class _Fixed:
             return out
         out[:] = np.frombuffer(bytes(self.template), np.uint8)
         for position, value in self.values:
-            shape = (rows,) + value.shape[1:]
+            shape = (rows, *value.shape[1:])
             strides = (length,) + (value.dtype.itemsize,) * (value.ndim - 1)
             np.ndarray(shape, value.dtype, buffer=out, offset=position, strides=strides)[...] = value
         return out
 
 
-_Part = Union[_Fixed, pa.LargeBinaryArray]
+_Part: TypeAlias = _Fixed | pa.LargeBinaryArray
 
 
 def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> pa.LargeBinaryArray:
@@ -162,7 +163,7 @@ def record_fronts(batch: pa.RecordBatch, name: str, sizes: I64) -> pa.LargeBinar
 
 def _frame_fixed(body: _Fixed, rows: int) -> U8:
     length = len(body.template)
-    columns: List[Tuple[int, U8]] = []
+    columns: list[tuple[int, U8]] = []
     varying = sum(value.dtype.itemsize * int(np.prod(value.shape[1:])) for _, value in body.values)
     framed = _Fixed(bytearray(record_heads(np.array([length]))[0].tobytes()))
     framed.append(body)
@@ -210,17 +211,17 @@ def record_heads(lengths: I64) -> U8:
     return out
 
 
-def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> List[_Part]:
+def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> list[_Part]:
     """The parts of every row, neighbouring fixed ones merged, the Example's own head in front."""
     rows = batch.num_rows
-    parts: List[_Part] = []
+    parts: list[_Part] = []
     for name, column in zip(batch.schema.names, batch.columns):
         for part in _column_parts(name, column, first_row, step):
             if parts and isinstance(part, _Fixed) and isinstance(parts[-1], _Fixed):
                 parts[-1].append(part)
             else:
                 parts.append(part)
-    total: Union[int, I64]
+    total: int | I64
     if all(isinstance(part, _Fixed) for part in parts):
         total = sum(len(part.template) for part in parts if isinstance(part, _Fixed))
     else:
@@ -235,7 +236,7 @@ def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> List[_Part]:
     return [head, *parts]
 
 
-def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> List[_Part]:
+def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> list[_Part]:
     """One column's entry of the feature map, for every row; nothing at all for a null."""
     kind = feature_kind(name, column.type)
     if str(column.type) in ("string_view", "binary_view"):
@@ -258,14 +259,14 @@ class _RowNames:
     column: str
     first_row: int
     step: int
-    where: Optional[I64]
+    where: I64 | None
 
     def error(self, position: int, what: str) -> DataError:
         row = self.first_row + self.step * int(self.where[position] if self.where is not None else position)
         return DataError(f"row {row}, column {self.column!r}: {what}", row=row, column=self.column)
 
 
-def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> List[_Part]:
+def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> list[_Part]:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     key = name.encode()
@@ -290,7 +291,7 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
     return [_header(key, kind, lengths * width, packed=True), payload]
 
 
-def _flat(column: pa.Array, names: _RowNames) -> Tuple[I64, pa.Array]:
+def _flat(column: pa.Array, names: _RowNames) -> tuple[I64, pa.Array]:
     """(where each list begins and ends, all of their values). Raises: DataError: one of these is null."""
     offsets, flat = list_layout(column)
     if flat.null_count:
@@ -322,7 +323,7 @@ def _fixed_numbers(key: bytes, kind: str, values: NDArray[np.generic]) -> _Fixed
     return part
 
 
-def _header(key: bytes, kind: str, size: Union[int, I64], packed: bool) -> _Fixed:
+def _header(key: bytes, kind: str, size: int | I64, packed: bool) -> _Fixed:
     """An entry of the map up to its values: tag and lengths of entry, key, feature, list (and packed field)."""
     inner = _Fixed(bytearray())
     body = size
@@ -342,7 +343,7 @@ def _header(key: bytes, kind: str, size: Union[int, I64], packed: bool) -> _Fixe
     return entry
 
 
-def _put_tagged_length(part: _Fixed, tag: int, length: Union[int, I64]) -> None:
+def _put_tagged_length(part: _Fixed, tag: int, length: int | I64) -> None:
     """Append a tag and a length; lengths that differ between rows get the width of the longest."""
     part.template.append(tag)
     if isinstance(length, (int, np.integer)):
@@ -367,7 +368,7 @@ def _pack(kind: str, values: NDArray[np.generic]) -> U8:
     return out.T
 
 
-def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I64]) -> NDArray[np.generic]:
+def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: I64 | None) -> NDArray[np.generic]:
     """Non-null Arrow values as float32 or int64; refuses what would change."""
 
     def refuse(bad: NDArray[np.bool_], what: str) -> DataError:
@@ -399,7 +400,7 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
         ) from None
 
 
-def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:
+def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> list[_Part]:
     """bytes_list of exactly one value: the element's own tag and length belong to the header."""
     sizes = np.diff(offsets_of(blobs))
     if len(sizes) and (sizes == sizes[0]).all() and sizes[0] <= 64 and sizes[0] > 0:
@@ -418,7 +419,7 @@ def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return join([_as_array(part, len(blobs)), blobs])
 
 
-def list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
+def list_layout(column: pa.Array) -> tuple[I64, pa.Array]:
     """(offsets [rows + 1] from 0, the values they cut), whatever kind of list, and no dictionary."""
     flat = decoded(column.flatten())
     if pa.types.is_fixed_size_list(column.type):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -21,14 +19,14 @@ _LOOKED_AT = 1000
 _NOTHING = 4
 
 
-def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> Dict[str, Optional[pa.DataType]]:
+def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> dict[str, pa.DataType | None]:
     """The features of Examples that lie end to end, by name, for a map has no order; each with the type of a column that holds it.
 
     Args: buffer: the Examples; lengths: [rows] bytes of each; the first thousand are looked at.
     Returns: name -> bigint, float, text (bytes of which all are UTF-8) or bytes, a list where a row has several; None: it has no value.
     Raises: DataError: a row is no Example, or has a feature in another list than one before it.
     """
-    seen: Dict[str, _Seen] = {}
+    seen: dict[str, _Seen] = {}
     ends = np.cumsum(lengths[:_LOOKED_AT])
     for row, (start, end) in enumerate(zip((ends - lengths[:_LOOKED_AT]).tolist(), ends.tolist())):
         data = bytes(buffer[start:end])
@@ -48,7 +46,7 @@ class _Seen:
     def __init__(self) -> None:
         self.kind = _NOTHING
         self.single = True
-        self.texts: List[bytes] = []
+        self.texts: list[bytes] = []
 
     def add(self, feature: Feature, data: bytes) -> None:
         count, texts = _values(feature, data)
@@ -64,7 +62,7 @@ class _Seen:
         self.texts += texts
 
     @property
-    def type(self) -> Optional[pa.DataType]:
+    def type(self) -> pa.DataType | None:
         if self.kind == _NOTHING:
             return None
         kind = BY_NUMBER[self.kind].name
@@ -72,7 +70,7 @@ class _Seen:
         return own if self.single else pa.list_(own)
 
 
-def _values(feature: Feature, data: bytes) -> Tuple[int, List[bytes]]:
+def _values(feature: Feature, data: bytes) -> tuple[int, list[bytes]]:
     """How many values a feature has, and those that are bytes."""
     body = data[feature.start : feature.start + feature.length] if feature.exact else feature.unpacked
     if feature.kind == KINDS[BYTES].number:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from akrunner.schema import Field
 Mask = NDArray[np.bool_]
 
 
-def misfit(field: Field, offsets: NDArray[np.int64], there: Optional[Mask]) -> Optional[Tuple[int, str]]:
+def misfit(field: Field, offsets: NDArray[np.int64], there: Mask | None) -> tuple[int, str] | None:
     """The first row whose list the column's type does not hold, and what is wrong with it; None: it holds all.
 
     Args: offsets: [rows + 1] where each row's values begin; there: [rows] which are no nulls, None: all.
@@ -31,7 +30,7 @@ def misfit(field: Field, offsets: NDArray[np.int64], there: Optional[Mask]) -> O
     return None
 
 
-def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Optional[Mask]) -> pa.Array:
+def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Mask | None) -> pa.Array:
     """Args: field: the column, of lists; values: of its type of values; the others as of `misfit`, which has found nothing."""
     rows = len(offsets) - 1
     if field.shape is None:

@@ -12,8 +12,8 @@ What no guess fits is parsed one record at a time; that is correct for every leg
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Collection, Dict, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +75,8 @@ class Spans:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
-        self.blocks: List[Block] = []
-        self._arrays: Optional[Tuple[I64, I64, NDArray[np.int8]]] = None
+        self.blocks: list[Block] = []
+        self._arrays: tuple[I64, I64, NDArray[np.int8]] | None = None
 
     def only_blocks(self, kind: int) -> bool:
         """Whether every row is in a block of this kind."""
@@ -95,7 +95,7 @@ class Spans:
     def kind(self) -> NDArray[np.int8]:
         return self._laid_out()[2]
 
-    def _laid_out(self) -> Tuple[I64, I64, NDArray[np.int8]]:
+    def _laid_out(self) -> tuple[I64, I64, NDArray[np.int8]]:
         if self._arrays is None:
             start, length, kind = np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int8)
             for block in self.blocks:
@@ -118,8 +118,8 @@ class Parsed:
     """
 
     buffer: U8
-    spans: Dict[bytes, Spans] = field(default_factory=dict)
-    unknown: Dict[bytes, int] = field(default_factory=dict)
+    spans: dict[bytes, Spans] = field(default_factory=dict)
+    unknown: dict[bytes, int] = field(default_factory=dict)
     order: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
@@ -142,10 +142,10 @@ class _Layout:
 
     bits: NDArray[np.uint64]
     want: NDArray[np.uint64]
-    features: Tuple[Tuple[bytes, int, int, int], ...]
+    features: tuple[tuple[bytes, int, int, int], ...]
 
     @classmethod
-    def of(cls, record: U8, length: int, features: List[Feature], start: int) -> "_Layout":
+    def of(cls, record: U8, length: int, features: list[Feature], start: int) -> _Layout:
         """From one record, padded to words, whose features were read at `start`."""
         mask = np.zeros(len(record), np.uint8)
         mask[:length] = 0xFF
@@ -164,7 +164,7 @@ class _Layout:
 
 
 #: length -> layouts seen lately; one that fits a record is right for it, wherever it was seen
-_recent: Dict[int, List[_Layout]] = {}
+_recent: dict[int, list[_Layout]] = {}
 _MAX_RECENT = 64
 
 
@@ -180,9 +180,9 @@ class _Parser:
         self.rows = len(starts)
         # no memory for what nobody asked for: every row may have features of its own
         self.spans = {name: Spans(self.rows) for name in wanted}
-        self.unknown: Dict[bytes, int] = {}
+        self.unknown: dict[bytes, int] = {}
         self.extra = bytearray()
-        self.matched: List[I64] = []
+        self.matched: list[I64] = []
 
     def run(self) -> Parsed:
         left: I64 = np.arange(self.rows, dtype=np.int64)
@@ -200,7 +200,7 @@ class _Parser:
             order[np.concatenate(self.matched)] = np.arange(self.rows)
         return Parsed(buffer, self.spans, self.unknown, order)
 
-    def column(self, name: bytes, row: int) -> Optional[Spans]:
+    def column(self, name: bytes, row: int) -> Spans | None:
         """The spans of a feature that `row` has; None when nobody asked for it."""
         spans = self.spans.get(name)
         if spans is None and (name in self.unknown or len(self.unknown) < _MOST_UNKNOWN):
@@ -245,7 +245,7 @@ class _Parser:
             left = left[keep[left]]
         return left
 
-    def layout(self, row: int, length: int) -> "Optional[_Layout]":
+    def layout(self, row: int, length: int) -> _Layout | None:
         """One record's layout: a recent one, or read from its bytes. None when it has an unusual form."""
         start = int(self.starts[row])
         record = np.zeros(-(-length // 8) * 8, np.uint8)
@@ -263,7 +263,7 @@ class _Parser:
         _recent[length] = [layout, *recent[:3]]
         return layout
 
-    def match_record(self, layout: "_Layout", alike: I64) -> Tuple[I64, U8]:
+    def match_record(self, layout: _Layout, alike: I64) -> tuple[I64, U8]:
         """Which of these records, all as long, have the layout; and their bytes, side by side."""
         width = 8 * len(layout.want)
         octets = arena.take(len(alike) * width).reshape(len(alike), width)
@@ -283,8 +283,8 @@ class _Parser:
         position, end, ok = self.open_records(left)
         slow = [left[~ok]]
         rows, position, end = left[ok], position[ok], end[ok]
-        pending: List[Tuple[I64, I64, I64, _Head]] = []
-        heads: List[_Head] = []
+        pending: list[tuple[I64, I64, I64, _Head]] = []
+        heads: list[_Head] = []
         for _ in range(_MAX_FEATURES):
             if not len(rows):
                 break
@@ -304,7 +304,7 @@ class _Parser:
             spans.kind[again] = 0
         return again
 
-    def step(self, position: I64, end: I64, guesses: "List[_Head]") -> "Tuple[I64, List[Tuple[I64, I64, I64, _Head]]]":
+    def step(self, position: I64, end: I64, guesses: list[_Head]) -> tuple[I64, list[tuple[I64, I64, I64, _Head]]]:
         """One feature of every record.
 
         Returns: the position after it [n], -1 where no guess fits; and for each guess that did the indices of the records it
@@ -312,7 +312,7 @@ class _Parser:
         """
         following = np.full(len(position), -1, np.int64)
         todo: I64 = np.arange(len(position), dtype=np.int64)
-        found: List[Tuple[I64, I64, I64, _Head]] = []
+        found: list[tuple[I64, I64, I64, _Head]] = []
         waiting = list(guesses)
         for _ in range(len(guesses) + _MAX_HEADS):
             if not len(todo):
@@ -330,7 +330,7 @@ class _Parser:
             todo = todo[~hit]
         return following, found
 
-    def open_records(self, rows: I64) -> Tuple[I64, I64, Mask]:
+    def open_records(self, rows: I64) -> tuple[I64, I64, Mask]:
         """Past the Example's own head: (position of the first entry, end, ok)."""
         start, end = self.starts[rows], self.ends[rows]
         ok = self.buffer[start] == 0x0A
@@ -339,7 +339,7 @@ class _Parser:
         ok &= fine & (position + value == end) & (end > start)
         return position, end, ok
 
-    def varints(self, positions: I64) -> Tuple[I64, I64, Mask]:
+    def varints(self, positions: I64) -> tuple[I64, I64, Mask]:
         """(value, width, ok) of the varint at each position; at most 5 bytes."""
         octets = self.windows(np.minimum(positions, self.size), 8)[:, :5].astype(np.int64)
         more = octets >= 0x80
@@ -349,14 +349,14 @@ class _Parser:
             value |= np.where(i < width, octets[:, i] & 0x7F, 0) << (7 * i)
         return value, width, ~more.all(axis=1)
 
-    def read_head(self, position: int, end: int) -> "Optional[_Head]":
+    def read_head(self, position: int, end: int) -> _Head | None:
         """The next feature of one record as a guess for the others; None when it has an unusual form."""
         try:
             return _Head.read(self.buffer, position, end)
         except (IndexError, ValueError):
             return None
 
-    def match_head(self, head: "_Head", position: I64, end: I64) -> Tuple[Mask, I64, I64, I64]:
+    def match_head(self, head: _Head, position: I64, end: I64) -> tuple[Mask, I64, I64, I64]:
         """(hit [n], and for the hits: value start, value length, position of the next feature)."""
         width = len(head.template)
         words = self.windows(np.minimum(position, self.size), width).view("<u8")
@@ -387,7 +387,7 @@ class _Parser:
 
     # -- one at a time
 
-    def read(self, row: int) -> Optional[List[Feature]]:
+    def read(self, row: int) -> list[Feature] | None:
         """Features of one record, None when one of them is not in the exact form a guess needs."""
         features = self.features(row)
         names = {feature.name for feature in features}
@@ -406,7 +406,7 @@ class _Parser:
                 self.extra += feature.unpacked
             spans.start[row], spans.length[row], spans.kind[row] = start, length, feature.kind
 
-    def features(self, row: int) -> List[Feature]:
+    def features(self, row: int) -> list[Feature]:
         start, end = int(self.starts[row]), int(self.ends[row])
         try:
             return read_example(self.buffer[start:end].tobytes(), start)
@@ -429,17 +429,17 @@ class _Head:
     kind: int
     template: U8
     mask: U8
-    lengths: List[List[int]]
-    distances: List[int]
+    lengths: list[list[int]]
+    distances: list[int]
     size: int
     keep: int
 
     @classmethod
-    def read(cls, buffer: U8, position: int, end: int) -> "Optional[_Head]":
+    def read(cls, buffer: U8, position: int, end: int) -> _Head | None:
         data = buffer[position : min(end, position + 1024)].tobytes()
         at = 0
-        lengths: List[List[int]] = []
-        ends: List[int] = []
+        lengths: list[list[int]] = []
+        ends: list[int] = []
 
         def lengthy(*tags: int) -> int:
             nonlocal at

@@ -5,8 +5,8 @@ For what the guesses of `akrunner.codec.parse` do not fit, and for the one recor
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Tuple
 
 from akrunner.wire.features import BY_NUMBER
 
@@ -23,7 +23,7 @@ class Feature:
     unpacked: bytes = b""
 
 
-def read_varint(data: bytes, at: int) -> Tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         octet = data[at]
@@ -36,7 +36,7 @@ def read_varint(data: bytes, at: int) -> Tuple[int, int]:
             raise ValueError("a varint is too long")
 
 
-def _fields(data: bytes, at: int, end: int) -> "Iterator[Tuple[int, int, int, int]]":
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes. One at a time: a message may
     have as many as it has bytes."""
     while at < end:
@@ -68,8 +68,8 @@ def _plainly_tagged(data: bytes, at: int, end: int) -> bool:
     return True
 
 
-def read_example(data: bytes, base: int) -> List[Feature]:
-    found: Dict[bytes, Feature] = {}
+def read_example(data: bytes, base: int) -> list[Feature]:
+    found: dict[bytes, Feature] = {}
     for number, wire, at, end in _fields(data, 0, len(data)):
         if number != 1 or wire != 2:
             continue
@@ -77,7 +77,7 @@ def read_example(data: bytes, base: int) -> List[Feature]:
             if entry != 1 or entry_wire != 2:
                 continue
             name = b""
-            ranges: List[Tuple[int, int]] = []
+            ranges: list[tuple[int, int]] = []
             for part, part_wire, part_at, part_end in _fields(data, entry_at, entry_end):
                 if part_wire != 2:
                     continue
@@ -90,10 +90,10 @@ def read_example(data: bytes, base: int) -> List[Feature]:
     return list(found.values())
 
 
-def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base: int) -> Feature:
+def _read_feature(name: bytes, data: bytes, ranges: list[tuple[int, int]], base: int) -> Feature:
     """The feature in these stretches of an entry (one, but for the oddest writers). A oneof: the last list named wins;
     several pieces of the same list add up."""
-    pieces: List[Tuple[int, int]] = []
+    pieces: list[tuple[int, int]] = []
     kind = 4
     for at, end in ranges:
         for number, wire, start, stop in _fields(data, at, end):
@@ -139,6 +139,6 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def tagged(body: bytes) -> List[Tuple[int, int]]:
+def tagged(body: bytes) -> list[tuple[int, int]]:
     """(start, length) of each string in the body of a bytes_list."""
     return [(a, b - a) for _, _, a, b in _fields(body, 0, len(body))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import IO, Iterator, List, Tuple
+from collections.abc import Iterator
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +54,7 @@ def _more(stream: IO[bytes], data: bytes, name: str, row: int, offset: int) -> b
     Args: row, offset: number of the record, and where in the file it begins.
     Raises: SourceError: its length is damaged, or the file ends within it.
     """
-    parts: List[bytes] = []
+    parts: list[bytes] = []
     size, wanted = len(data), 0
     while not parts or size < max(wanted, HEAD):
         if not wanted and size >= HEAD:
@@ -95,15 +96,15 @@ def _masked(data: bytes) -> bytes:
     return crc32c.mask(np.array([crc32c.crc_of(data)], np.uint32)).astype("<u4").tobytes()
 
 
-def cut(data: bytes) -> Tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def cut(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(starts, ends) of the whole records' payloads in `data`, and the bytes they use.
 
     Each length says where the next one lies, so there is no way around going from record to record; a run of records of one
     length is found at once.
     """
     flat = np.frombuffer(data, np.uint8)
-    starts: List[NDArray[np.int64]] = []
-    ends: List[NDArray[np.int64]] = []
+    starts: list[NDArray[np.int64]] = []
+    ends: list[NDArray[np.int64]] = []
     at, size = 0, len(data)
     while at + HEAD <= size:
         (length,) = _LENGTH.unpack_from(data, at)

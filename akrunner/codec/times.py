@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import pyarrow as pa
 
 from akrunner.column_types import UNITS
@@ -14,7 +12,7 @@ _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 _DECLARED = {"days": "date", **{unit: f"timestamp({digits})" for unit, digits in UNITS.items()}}
 
 
-def unit_of(data_type: pa.DataType) -> Optional[str]:
+def unit_of(data_type: pa.DataType) -> str | None:
     """What the integers of a timestamp or date count; None: it is another type."""
     if pa.types.is_date32(data_type):
         return "days"
@@ -23,7 +21,7 @@ def unit_of(data_type: pa.DataType) -> Optional[str]:
     return str(data_type.unit) if pa.types.is_timestamp(data_type) else None
 
 
-def check_units(table: Schema, output: Optional[Schema]) -> None:
+def check_units(table: Schema, output: Schema | None) -> None:
     """A script that hands a timestamp on under its name hands on an integer: it must count the same on both sides.
 
     Raises: SchemaError: it does not, and the output schema does not say the unit, so that nobody can have meant it.

@@ -16,7 +16,8 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Dict, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 _END_SECONDS = 20.0
 _PROGRESS_SECONDS = 10.0
@@ -60,7 +61,7 @@ class Lines:
 
 def main(folder: str) -> int:
     lines = Lines()
-    secrets: "queue.Queue[bytes]" = queue.Queue()
+    secrets: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_end_with_the_subtask, args=(secrets,), name="akrunner-end", daemon=True).start()
     # as Ctrl-C: every task is ended on the way out
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -84,7 +85,7 @@ def main(folder: str) -> int:
     return 0
 
 
-def _run(order: Dict[str, Any], lines: Lines, secrets: "queue.Queue[bytes]") -> str:
+def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> str:
     """The job. Args: secrets: what was written to stdin. Returns: its closing line."""
     from akrunner import verbs
     from akrunner.engines.flink.host.hosted import HostedEngine
@@ -108,7 +109,7 @@ def _run(order: Dict[str, Any], lines: Lines, secrets: "queue.Queue[bytes]") -> 
     return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
 
 
-def _named(words: str, order: Dict[str, Any]) -> str:
+def _named(words: str, order: dict[str, Any]) -> str:
     """With the names of the files the user gave, and of the machine other paths are on."""
     for place, real in order.get("real", {}).items():
         words = words.replace(os.path.join(os.path.abspath("work"), *place.split("/")), real)
@@ -122,7 +123,7 @@ def _lacking(error: ImportError) -> str:
     )
 
 
-def _end_with_the_subtask(secrets: "queue.Queue[bytes]") -> None:
+def _end_with_the_subtask(secrets: queue.Queue[bytes]) -> None:
     # a buffered reader would be locked at the interpreter's end
     said = b""
     while data := os.read(0, 1 << 12):

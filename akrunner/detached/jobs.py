@@ -11,8 +11,9 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any
 
 from akrunner import codec, leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
@@ -65,7 +66,7 @@ class Status:
     seconds: float
     tasks: int
     running: int
-    error: Optional[str] = None
+    error: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -123,7 +124,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         leftovers.drop(folder)
 
 
-def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: Dict[str, Any], folder: str) -> JobSpec:
+def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: dict[str, Any], folder: str) -> JobSpec:
     """The job of a script, everything checked that can be known here; the script and its files are laid out in `folder`.
 
     Raises: ConfigError.
@@ -147,7 +148,7 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
     return job
 
 
-def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str, Any], folder: str) -> JobSpec:
+def _prediction(model: Any, source: Any, engine: FlinkEngine, options: dict[str, Any], folder: str) -> JobSpec:
     """The job of a prediction, everything checked as by `_scripted`; the model is copied into `folder`. Raises: ConfigError."""
     if options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
@@ -156,7 +157,7 @@ def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str,
     return prediction.job
 
 
-def _arguments(job: JobSpec, options: Dict[str, Any], folder: str) -> Dict[str, Any]:
+def _arguments(job: JobSpec, options: dict[str, Any], folder: str) -> dict[str, Any]:
     """What the host calls with: JSON, and names its machine knows."""
     arguments = {name: _absolute(value) if name in _PATHS and value is not None else value for name, value in options.items()}
     for name in ("user_files", "requirements"):
@@ -183,7 +184,7 @@ def _absolute(path: Any) -> str:
     return os.path.abspath(os.path.expanduser(text)) + "/" * text.endswith("/")
 
 
-def listed(master: str) -> List[Status]:
+def listed(master: str) -> list[Status]:
     """The akrunner jobs a cluster knows, the newest first. Raises: ConfigError: there is none."""
     jobs = sorted(Rest(master).jobs(), key=lambda job: -int(job["start-time"]))
     return [_status(job) for job in jobs if job["name"].startswith(_NAME)]
@@ -237,12 +238,12 @@ def _going_on(master: str, job: str) -> Iterator[None]:
         ) from None
 
 
-def _status(job: Dict[str, Any]) -> Status:
+def _status(job: dict[str, Any]) -> Status:
     counts = job["tasks"]
     return Status(job["jid"], job["name"], job["state"], job["duration"] / 1000, counts["total"], counts["running"])
 
 
-def _error(cluster: Rest, job: str) -> Optional[str]:
+def _error(cluster: Rest, job: str) -> str | None:
     """Why it failed: akrunner's own words if it came to that, else Flink's."""
     deadline = time.monotonic() + _WHY_SECONDS
     while not (traces := cluster.traces(job)) and time.monotonic() < deadline:
@@ -268,7 +269,7 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
     if tag is None:
         raise ConfigError(f"job {job!r} was not submitted with --detach: its lines are its submitter's")
     mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
-    told: Dict[str, int] = {}
+    told: dict[str, int] = {}
     while True:
         last = found.ended or not follow
         for taskmanager in cluster.taskmanagers():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Callable, Iterator, Optional
+from collections.abc import Callable, Iterator
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
@@ -32,9 +32,9 @@ from akrunner.spec import JobSpec
 def run_attempts(
     job: JobSpec,
     source: RowSource,
-    sink: Optional[RowSink],
-    observer: Optional[Observer],
-    cancel: Optional[threading.Event],
+    sink: RowSink | None,
+    observer: Observer | None,
+    cancel: threading.Event | None,
     launcher: Callable[[WorkDir, Guard], Launcher],
 ) -> Outcome:
     """Run a job to its end, as `Engine.run`. Args: launcher: called for each attempt."""
@@ -57,7 +57,7 @@ class _Attempts:
         self._launcher = launcher
         self._policy = FailurePolicy(run.job.supervision.max_restarts, run.job.can_restart(run.source.replayable))
         #: of the newest attempt
-        self._supervisor: Optional[Supervisor] = None
+        self._supervisor: Supervisor | None = None
 
     def run(self) -> Outcome:
         run = self._run
@@ -134,7 +134,7 @@ class _Attempts:
         self._run.work.save_end(kept, record.failed(error, self._run.warnings, told))
 
 
-def _commit(tables: JobTables, sink: Optional[RowSink], outcome: Outcome) -> None:
+def _commit(tables: JobTables, sink: RowSink | None, outcome: Outcome) -> None:
     """Output tables, and what a sink has: whoever gave it need not commit it any more."""
     if isinstance(sink, JoiningSink) and tables.has_outputs and not outcome.only_asked:
         with underway(WriteError, "output"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -129,7 +130,7 @@ class TaskResult:
     cpu_seconds: float
     python: str
     log_tail: str
-    log_path: Optional[str]
+    log_path: str | None
     rows_dropped: int = 0
     rows_padded: int = 0
     only_printed: bool = False
@@ -176,17 +177,17 @@ class Stats:
     input_wait_seconds: float
     output_blocked_seconds: float
     bound: str
-    shares: Tuple[int, ...]
+    shares: tuple[int, ...]
     rows_unread: int = 0
     attempt: int = 0
     rows_dropped: int = 0
     rows_padded: int = 0
-    reports: List[Dict[str, Any]] = field(default_factory=list)
-    warnings: List[str] = field(default_factory=list)
-    starts: Dict[str, str] = field(default_factory=dict)
-    tables: Dict[str, Dict[str, int]] = field(default_factory=dict)
-    inputs: Dict[str, Dict[str, Any]] = field(default_factory=dict)
-    input_verdict: List[str] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    starts: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    input_verdict: list[str] = field(default_factory=list)
 
     @property
     def report_table(self) -> pa.Table:
@@ -205,9 +206,9 @@ class Stats:
 class Outcome:
     """A job that succeeded. `work_dir`: None when it was not kept."""
 
-    tasks: Tuple[TaskResult, ...]
+    tasks: tuple[TaskResult, ...]
     stats: Stats
-    work_dir: Optional[str]
+    work_dir: str | None
 
     @property
     def only_asked(self) -> bool:
@@ -236,9 +237,9 @@ class Engine(Protocol):
         self,
         job: JobSpec,
         source: RowSource,
-        sink: Optional[RowSink],
-        observer: Optional[Observer],
-        cancel: Optional[threading.Event] = None,
+        sink: RowSink | None,
+        observer: Observer | None,
+        cancel: threading.Event | None = None,
     ) -> Outcome:
         """Run a job to its end; blocks. Setting `cancel` ends it with a JobCancelledError.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any
 
 from akrunner.engines.mistakes import Columns, mistake
 from akrunner.schema import nearest
@@ -68,7 +69,7 @@ def advice(kind: str, message: str, columns: Sequence[str]) -> str:
     return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
 
 
-def _of_null(message: str, columns: Sequence[str]) -> Optional[str]:
+def _of_null(message: str, columns: Sequence[str]) -> str | None:
     """Of a row without a value that `tf.data` must have; None: the exception is about something else."""
     own = _NULL.search(message)
     if own is not None:

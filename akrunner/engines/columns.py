@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Set, Tuple
-
 import pyarrow as pa
 
 from akrunner import codec
@@ -25,13 +23,13 @@ class OutputColumns:
     """
 
     def __init__(self, job: JobSpec) -> None:
-        self.schema: Optional[Schema] = job.output_schema
+        self.schema: Schema | None = job.output_schema
         self.inferred = self.schema is None and job.output_inferred
         self._given = job.schema
-        self._by: Optional[TaskSpec] = None
-        self._looked_at: Set[Tuple[TaskSpec, int]] = set()
+        self._by: TaskSpec | None = None
+        self._looked_at: set[tuple[TaskSpec, int]] = set()
 
-    def of(self, task: TaskSpec, frame: frames.Frame) -> Optional[Schema]:
+    def of(self, task: TaskSpec, frame: frames.Frame) -> Schema | None:
         """The columns of a frame that a task wrote; None: the job writes no rows.
 
         Raises: ProtocolError: the frame is not what the protocol says; DataError: it does not say what a column is, or says something else
@@ -58,7 +56,7 @@ class OutputColumns:
         )
 
     @property
-    def warnings(self) -> List[str]:
+    def warnings(self) -> list[str]:
         """Times of the table that are whole numbers in what was written: nothing but their name says that they were times."""
         if not self.inferred or self.schema is None:
             return []
@@ -89,15 +87,15 @@ def _has_words(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_date32(data_type) or (pa.types.is_timestamp(data_type) and data_type.tz is None))
 
 
-def _has(data_type: Optional[pa.DataType]) -> str:
+def _has(data_type: pa.DataType | None) -> str:
     return f"is {data_type}" if data_type is not None else "is missing"
 
 
-def _types(schema: Schema) -> Dict[str, pa.DataType]:
+def _types(schema: Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _inferred(types: Dict[str, Optional[pa.DataType]]) -> Schema:
+def _inferred(types: dict[str, pa.DataType | None]) -> Schema:
     """Raises: DataError: a column says no type, or cannot be one."""
     for name, data_type in types.items():
         if data_type is None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Union
+from typing import Any
 
 import pyarrow as pa
 
@@ -46,10 +47,10 @@ class _Request:
     writes: bool
     credits: int = 0
     rows: int = 0
-    said: Optional[int] = None
+    said: int | None = None
     over: bool = False
     done: bool = False
-    waiting: "queue.Queue[Union[Tuple[int, memoryview], int]]" = field(default_factory=queue.Queue)
+    waiting: queue.Queue[tuple[int, memoryview] | int] = field(default_factory=queue.Queue)
 
 
 class Conversation:
@@ -61,14 +62,14 @@ class Conversation:
         self._task = task
         self._writer = writer
         self._failing = failing
-        self._requests: Dict[int, _Request] = {}
-        self._used: Set[int] = set()
+        self._requests: dict[int, _Request] = {}
+        self._used: set[int] = set()
         #: what a task says of these was under way before it was told
-        self._refused: Set[int] = set()
+        self._refused: set[int] = set()
         self._changed = threading.Condition()
         self._stopped = False
-        self._looks: "queue.Queue[Optional[Tuple[int, Mapping[str, Any]]]]" = queue.Queue()
-        self._threads: List[threading.Thread] = []
+        self._looks: queue.Queue[tuple[int, Mapping[str, Any]] | None] = queue.Queue()
+        self._threads: list[threading.Thread] = []
         self._answers = False
 
     def take(self, frame: frames.Frame) -> None:
@@ -280,7 +281,7 @@ class Conversation:
 
     # -- the end
 
-    def unfinished(self) -> List[str]:
+    def unfinished(self) -> list[str]:
         """Tables whose rows are not all there, of a task that has said that it is done: it says so when it was told that they are."""
         return [request.name for request in list(self._requests.values()) if request.writes and not request.done]
 

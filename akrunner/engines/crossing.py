@@ -7,7 +7,7 @@ lists and structs as JSON, and comes back from text.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,7 @@ _UNSAID = re.compile(r" as a scalar of type .*")
 _ODD = (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
 
 
-def described(info: TableInfo) -> List[Dict[str, Any]]:
+def described(info: TableInfo) -> list[dict[str, Any]]:
     """What a worker is told of a table's columns, those it is partitioned by last (`akrunner.wire.messages`)."""
     told = [
         {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": False, "nullable": one.nullable}

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from typing import Collection, Dict, Iterable, List, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from akrunner.engines.supervision.states import TaskRecord, TaskState
 from akrunner.launch.session import TaskSession
@@ -99,7 +99,7 @@ def waits(stack: str) -> bool:
     return in_join(stack) or (bool(calls) and calls[0]["function"] == "wait" and calls[0]["file"].endswith("threading.py"))
 
 
-def _main_thread(stack: str) -> List[Dict[str, str]]:
+def _main_thread(stack: str) -> list[dict[str, str]]:
     """Its calls, the innermost first: file, line, function."""
     # the thread that was there first is printed last
     main = stack.split("(most recent call first):")[-1]
@@ -133,7 +133,7 @@ def describe(
     return "\n".join(lines)
 
 
-def _line(session: TaskSession, result: TaskRecord, stack: str, done: List[str], results: Mapping[TaskSpec, TaskRecord]) -> str:
+def _line(session: TaskSession, result: TaskRecord, stack: str, done: list[str], results: Mapping[TaskSpec, TaskRecord]) -> str:
     parts = [result.state.doing]
     if result.state is TaskState.READY:
         late = [task.name for task, other in results.items() if not other.ready]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Callable, Iterator, List, Mapping, Optional, Set
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ _SOURCE_WAIT, _END_WAIT = 2.0, 30.0
 class _WorkerGone(Exception):
     """A worker process no longer takes what it is sent. Attributes: session: its."""
 
-    def __init__(self, session: Optional[TaskSession]) -> None:
+    def __init__(self, session: TaskSession | None) -> None:
         super().__init__()
         self.session = session
 
@@ -46,7 +46,7 @@ class Given:
     dropped: int = 0
     bytes: int = 0
     finished: bool = False
-    error: Optional[Exception] = None
+    error: Exception | None = None
 
 
 class Feeder:
@@ -62,15 +62,15 @@ class Feeder:
         self.sessions = sessions
         self.dealer = Dealer(len(job.cluster.fed))
         self.splitter = Splitter(job.split) if job.split is not None else None
-        self.splits: List[List[int]] = [[0] * len(job.split.names) for _ in job.cluster.fed] if job.split is not None else []
-        self.error: Optional[BaseException] = None
+        self.splits: list[list[int]] = [[0] * len(job.split.names) for _ in job.cluster.fed] if job.split is not None else []
+        self.error: BaseException | None = None
         self.finished = False
         self.in_source = False
-        self.refused: Optional[TaskSession] = None
+        self.refused: TaskSession | None = None
         self.refused_at = 0.0
         self.seconds = 0.0
         self._stopped = threading.Event()
-        self._thread: Optional[threading.Thread] = None
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="akrunner-feeder", daemon=True)
@@ -171,7 +171,7 @@ class StreamFeeder(Feeder):
             if self._stopped.is_set():
                 raise JobCancelledError("stopped")
         began = time.monotonic()
-        gone: Set[int] = set()
+        gone: set[int] = set()
         turn = 0
         for batch in self._drawn():
             if self._stopped.is_set():

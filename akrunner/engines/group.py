@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from typing import Callable, Dict, Iterator, Mapping, Optional, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
@@ -45,9 +45,9 @@ class TaskGroup:
     """
 
     def __init__(self, run: JobRun, launcher: Launcher, onlooker: Onlooker) -> None:
-        self.sessions: Dict[TaskSpec, TaskSession] = {}
-        self.conversations: Dict[TaskSpec, Conversation] = {}
-        self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
+        self.sessions: dict[TaskSpec, TaskSession] = {}
+        self.conversations: dict[TaskSpec, Conversation] = {}
+        self.events: queue.Queue[Event] = queue.Queue(EVENTS)
         self.streaming = StreamFeeder(run.job, run.source, self.sessions) if run.job.mode == "stream" else None
         self.feeder = self.streaming or Feeder(run.job, run.source, self.sessions)
         self._run = run
@@ -76,7 +76,7 @@ class TaskGroup:
             self.sessions[task] = TaskSession(task, process, log, context, self.events, self._conversing(task))
         self.feeder.start()
 
-    def _conversing(self, task: TaskSpec) -> Optional[Callable[[frames.FrameWriter], Conversation]]:
+    def _conversing(self, task: TaskSpec) -> Callable[[frames.FrameWriter], Conversation] | None:
         """What makes the one who answers what a task asks of tables; None: the job has none."""
         tables = self._run.tables
         if tables is None:
@@ -103,7 +103,7 @@ class TaskGroup:
     # -- what is seen of them
 
     @property
-    def error(self) -> Optional[BaseException]:
+    def error(self) -> BaseException | None:
         """What a thread of the host has ended with; None while all is well."""
         if self.feeder.error is not None:
             return self.feeder.error
@@ -131,7 +131,7 @@ class TaskGroup:
             session.process.sample()
         return sum(session.process.sampled_cpu for session in self.sessions.values())
 
-    def look_closely(self) -> "tuple[float, float]":
+    def look_closely(self) -> tuple[float, float]:
         """Watch them for a second. Returns: processor seconds that they and all they have started used, in so many seconds."""
         before = self._trees()
         time.sleep(_LOOK_SECONDS)
@@ -140,7 +140,7 @@ class TaskGroup:
     def _trees(self) -> float:
         return sum(session.process.tree_cpu() for session in self.sessions.values())
 
-    def stacks(self, tasks: Sequence[TaskSpec], quietly: bool = False) -> Dict[TaskSpec, str]:
+    def stacks(self, tasks: Sequence[TaskSpec], quietly: bool = False) -> dict[TaskSpec, str]:
         """Ask tasks for the stacks of their threads; they are in the log a moment later. Args: quietly: nobody who looks on is shown them."""
         running = [self.sessions[task] for task in tasks]
         before = {session: session.log.position for session in running}
@@ -183,7 +183,7 @@ class TaskGroup:
             )
         stop_all([session.process for session in self._of(closing.end)], closing.grace)
 
-    def _of(self, tasks: Sequence[TaskSpec]) -> "list[TaskSession]":
+    def _of(self, tasks: Sequence[TaskSpec]) -> list[TaskSession]:
         """Sessions of those of the tasks that were started."""
         return [self.sessions[task] for task in tasks if task in self.sessions]
 

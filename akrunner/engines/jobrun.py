@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
 
 from akrunner.engines.base import Observer, RowSink, RowSource
 from akrunner.engines.patience import Patience
@@ -31,18 +30,18 @@ class JobRun:
 
     job: JobSpec
     source: RowSource
-    sink: Optional[RowSink]
-    observer: Optional[Observer]
-    cancel: Optional[threading.Event]
+    sink: RowSink | None
+    observer: Observer | None
+    cancel: threading.Event | None
     work: WorkDir
     guard: Guard
     patience: Patience
-    tables: Optional[JobTables] = None
-    warnings: List[str] = field(default_factory=list)
+    tables: JobTables | None = None
+    warnings: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property
-    def disks(self) -> Dict[str, str]:
+    def disks(self) -> dict[str, str]:
         """What tasks write to -> the parameter that says where."""
         places = {self.work.path: "TMPDIR, or work_dir="}
         if self.job.checkpoint_dir is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from akrunner.engines.feeder import StreamFeeder
 from akrunner.launch.process import LoggedProcess
@@ -30,7 +31,7 @@ class Launcher(Protocol):
         """How each task was started, in words, by its name; empty: nobody knows."""
         return {}
 
-    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> StreamFeeder | None:
         """Who brings the rows, None: the host does. Asked once `addresses` has returned."""
         return None
 

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 import uuid
-from typing import Any, Dict, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import TaskResources, assign
@@ -44,9 +45,9 @@ class LocalEngine:
         self,
         job: JobSpec,
         source: RowSource,
-        sink: Optional[RowSink],
-        observer: Optional[Observer],
-        cancel: Optional[threading.Event] = None,
+        sink: RowSink | None,
+        observer: Observer | None,
+        cancel: threading.Event | None = None,
     ) -> Outcome:
         """As `Engine.run`."""
         resources = assign(job.cluster, job.resources, devices.gpus(), devices.cpus(), os.environ)
@@ -67,9 +68,9 @@ class LocalLauncher:
         self._resources = resources
         self._mark = uuid.uuid4().hex
         self._starts = Starts(job.python, job.overlay, job.task_env, time.time())
-        self._processes: Dict[TaskSpec, LocalProcess] = {}
+        self._processes: dict[TaskSpec, LocalProcess] = {}
 
-    def __enter__(self) -> "LocalLauncher":
+    def __enter__(self) -> LocalLauncher:
         job = self._job
         self._ports = PortHold(len(job.cluster.tasks), job.bind_host, job.advertised_host)
         self._guard.watch_mark(self._mark)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Callable, Mapping, Match, Optional, Sequence, Tuple
+from collections.abc import Callable, Mapping, Sequence
+from re import Match
 
 from akrunner.schema import Field, nearest
 from akrunner.wire.features import BYTES, KINDS
@@ -29,7 +30,7 @@ _OF_ANOTHER = {
 }
 
 
-def mistake(kind: str, message: str, columns: Columns) -> Optional[str]:
+def mistake(kind: str, message: str, columns: Columns) -> str | None:
     """One sentence, without its subject. Args: kind: of the exception; columns: of the table. None: it is none of those known here."""
     for pattern, explained in _KNOWN:
         found = pattern.search(message)
@@ -75,7 +76,7 @@ def _read_so(column: Field) -> str:
     return f"read it by {reader(column)}, which task_config.feature_spec has"
 
 
-def _of_type(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_type(found: Match[str], columns: Columns) -> str | None:
     column = columns.get(found["key"])
     if column is None:
         return None
@@ -90,7 +91,7 @@ def _cast(wanted: str) -> str:
     return {"float": "float32", "DT_FLOAT": "float32", "DT_INT64": "int64"}.get(wanted, wanted)
 
 
-def _of_shape(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_shape(found: Match[str], columns: Columns) -> str | None:
     column = columns.get(found["key"])
     if column is None:
         return None
@@ -98,7 +99,7 @@ def _of_shape(found: Match[str], columns: Columns) -> Optional[str]:
     return f"column {column.name!r} ({column.type} in the table) has {values}, and the script reads it as another: {_read_so(column)}"
 
 
-def _of_sizes(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_sizes(found: Match[str], columns: Columns) -> str | None:
     one, other = (found[name] or found[f"{name}_"] for name in ("one", "other"))
     return (
         f"rows of different shapes, {one} and {other}, were to be put into one batch: image=(height, width) in task_config.dataset() makes images of one "
@@ -106,7 +107,7 @@ def _of_sizes(found: Match[str], columns: Columns) -> Optional[str]:
     )
 
 
-def _of_attribute(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_attribute(found: Match[str], columns: Columns) -> str | None:
     name = found["name"]
     if name in _OF_ANOTHER:
         return f"asked the task config for {name!r}, which it does not have: {_OF_ANOTHER[name]}"
@@ -118,7 +119,7 @@ def _of_attribute(found: Match[str], columns: Columns) -> Optional[str]:
     return f"asked the task config for {name!r}, which it does not have" + (near or f": {instead}")
 
 
-def _of_key(message: str) -> Optional[str]:
+def _of_key(message: str) -> str | None:
     """A key that is no column's."""
     key = message.strip().strip("'\"")
     return {
@@ -129,7 +130,7 @@ def _of_key(message: str) -> Optional[str]:
     }.get(key)
 
 
-def _of_old_name(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_old_name(found: Match[str], columns: Columns) -> str | None:
     """A name that TensorFlow has no longer."""
     name = found["name"]
     if name.startswith("estimator"):
@@ -148,7 +149,7 @@ def _of_old_name(found: Match[str], columns: Columns) -> Optional[str]:
     )
 
 
-def _of_input(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_input(found: Match[str], columns: Columns) -> str | None:
     """Rows of another shape than the model takes."""
     want, have = ([one.strip() for one in found[name].split(",") if one.strip()][1:] for name in ("want", "have"))
     if not all(one.isdigit() for one in want + have):
@@ -163,7 +164,7 @@ def _shape(sizes: Sequence[str]) -> str:
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
-def _of_2(found: Match[str], columns: Columns) -> Optional[str]:
+def _of_2(found: Match[str], columns: Columns) -> str | None:
     """A name that Python 2 had."""
     name = next(one for one in found.groups() if one is not None)
     return (
@@ -172,8 +173,8 @@ def _of_2(found: Match[str], columns: Columns) -> Optional[str]:
     )
 
 
-def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
-    def said(found: Match[str], columns: Columns) -> Optional[str]:
+def _always(words: str) -> Callable[[Match[str], Columns], str | None]:
+    def said(found: Match[str], columns: Columns) -> str | None:
         numbers = [repr(column.name) for column in columns.values() if column.kind != BYTES and column.shape == ()]
         stack = f"tf.stack([tf.cast(x[name], tf.float32) for name in ({', '.join(numbers[:3]) or '...'})], axis=-1)"
         return words.format(stack=stack)
@@ -242,7 +243,7 @@ _BYTES = (
     r"a bytes-like object is required, not 'str'|cannot use a string pattern on a bytes-like object|can't concat str to bytes"
     r"|can only concatenate str \(not \"bytes\"\) to str|must be str, not bytes|first arg must be bytes or a tuple of bytes, not str"
 )
-_KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[str]]], ...] = (
+_KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]], ...] = (
     (
         re.compile(
             _KEY + r"Data types don't match\. (?:Data type: (?P<has>\w+) but expected type: (?P<wanted>\w+)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from typing import Any, List, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ _EXACT = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
 _LARGEST = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
 
 
-class _Object(List[Tuple[str, Any]]):
+class _Object(list[tuple[str, Any]]):
     """A JSON object's pairs, those of one key twice among them."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Callable, Iterator, Optional
+from collections.abc import Callable, Iterator
 
 from akrunner.engines import doctor
 from akrunner.engines.base import Observer, Progress
@@ -18,11 +18,11 @@ class Onlooker:
         no_stacks: stacks that tasks print are not shown: they were asked for by us, of a job that may well be in order.
     """
 
-    def __init__(self, observer: Optional[Observer]) -> None:
+    def __init__(self, observer: Observer | None) -> None:
         self._observer = observer
         self.no_stacks = False
 
-    def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
+    def echo(self, task: TaskSpec) -> Callable[[str], None] | None:
         """What is called with each line a task prints; None: nobody looks on."""
         observer = self._observer
         if observer is None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any, Dict, Iterator, List, Optional, Type
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 #: the one that comes while things are made or ended, and is the third in all, is enough
@@ -28,12 +29,12 @@ class Patience:
     there."""
 
     def __init__(self) -> None:
-        self._before: Dict[int, Any] = {}
-        self._kept: List[int] = []
+        self._before: dict[int, Any] = {}
+        self._kept: list[int] = []
         self._seen = 0
         self._open = False
 
-    def __enter__(self) -> "Patience":
+    def __enter__(self) -> Patience:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 listener = signal.getsignal(number)
@@ -54,7 +55,7 @@ class Patience:
         finally:
             self._open = False
 
-    def _came(self, number: int, frame: Optional[FrameType]) -> None:
+    def _came(self, number: int, frame: FrameType | None) -> None:
         self._seen += 1
         if self._open:
             self._raise(number, frame)
@@ -64,15 +65,13 @@ class Patience:
                 self._kept.clear()
                 self._before[number](number, frame)
 
-    def _raise(self, number: int, frame: Optional[FrameType]) -> None:
+    def _raise(self, number: int, frame: FrameType | None) -> None:
         # before anything else: whatever comes from now on comes while things are being ended
         self._open = False
         self._before[number](number, frame)
         self._open = True  # the listener has raised nothing
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for number, listener in self._before.items():
             signal.signal(number, listener)
         if self._kept and error is None:

@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from akrunner import codec
 from akrunner.cluster.failure import FailureKind
@@ -46,14 +47,14 @@ class Receiver:
 
     def __init__(self, run: JobRun, group: TaskGroup) -> None:
         """Raises: ConfigError: the directory for TensorBoard cannot be made."""
-        self.reports: List[Dict[str, Any]] = []
-        self.metrics: Dict[str, Mapping[str, float]] = {}
+        self.reports: list[dict[str, Any]] = []
+        self.metrics: dict[str, Mapping[str, float]] = {}
         self._run = run
         self._group = group
         self._columns = OutputColumns(run.job)
         self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
 
-    def take(self, event: Event, state: State) -> Optional[on.Event]:
+    def take(self, event: Event, state: State) -> on.Event | None:
         """Take something a task said.
 
         Args:
@@ -66,7 +67,7 @@ class Receiver:
         return _TAKE[event.kind](self, event, state)
 
     @property
-    def warnings(self) -> List[str]:
+    def warnings(self) -> list[str]:
         """What is told at the end of the columns of the rows they wrote."""
         return self._columns.warnings
 
@@ -79,7 +80,7 @@ class Receiver:
         sent = self._group.sessions[event.task].rows_sent
         return on.Ready(event.task, event.data["rows"], sent, event.data["waited_ns"])
 
-    def _output(self, event: Event, state: State) -> Optional[on.Event]:
+    def _output(self, event: Event, state: State) -> on.Event | None:
         assert event.frame is not None
         try:
             schema = self._columns.of(event.task, event.frame)
@@ -152,7 +153,7 @@ def _broken(task: TaskSpec, why: object) -> on.TaskFailed:
 
 
 #: a kind of event -> who takes it
-_TAKE: Dict[EventKind, Callable[[Receiver, Event, State], Optional[on.Event]]] = {
+_TAKE: dict[EventKind, Callable[[Receiver, Event, State], on.Event | None]] = {
     EventKind.OPENED: lambda receiver, event, state: on.Opened(event.task),
     EventKind.READY: Receiver._ready,
     EventKind.ENTERED: lambda receiver, event, state: on.Entered(event.task),

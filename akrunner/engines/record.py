@@ -15,7 +15,8 @@ import dataclasses
 import os
 import socket
 import time
-from typing import Any, Dict, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner.engines.base import Outcome
 from akrunner.errors import TaskFailure
@@ -29,7 +30,7 @@ _REPORTS = 100
 _CHARACTERS = 20_000
 
 
-def begun(job: JobSpec) -> Dict[str, Any]:
+def begun(job: JobSpec) -> dict[str, Any]:
     """Of a job that begins now, in this process."""
     return {
         "python": job.python,
@@ -43,7 +44,7 @@ def begun(job: JobSpec) -> Dict[str, Any]:
     }
 
 
-def succeeded(outcome: Outcome) -> Dict[str, Any]:
+def succeeded(outcome: Outcome) -> dict[str, Any]:
     """What is put over that when it has succeeded."""
     stats = dataclasses.asdict(outcome.stats)
     stats["reports"] = stats["reports"][-_REPORTS:]
@@ -51,7 +52,7 @@ def succeeded(outcome: Outcome) -> Dict[str, Any]:
     return {"state": SUCCEEDED, "ended": time.time(), "stats": stats, "results": tasks}
 
 
-def failed(error: BaseException, warnings: Sequence[str], inputs: Mapping[str, Mapping[str, Any]] = {}) -> Dict[str, Any]:
+def failed(error: BaseException, warnings: Sequence[str], inputs: Mapping[str, Mapping[str, Any]] = {}) -> dict[str, Any]:
     """The same of a job that has not. Args: inputs: as `Stats.inputs`, of the tasks that could still say what they measured."""
     known = isinstance(error, Exception)
     first = getattr(error, "failure", None)

@@ -10,7 +10,8 @@ A package cannot take a built-in engine's name: built-in ones are looked at firs
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Union
+from collections.abc import Callable
+from typing import Any
 
 from akrunner.checks import shown
 from akrunner.engines.base import Engine
@@ -34,10 +35,10 @@ def _flink() -> Engine:
 
 
 #: a new engine of akrunner's own: its module, and its row here
-BUILT_IN: Dict[str, Callable[[], Engine]] = {"local": _local, "flink": _flink}
+BUILT_IN: dict[str, Callable[[], Engine]] = {"local": _local, "flink": _flink}
 
 
-def _wrong(name: str, found: Any) -> Optional[str]:
+def _wrong(name: str, found: Any) -> str | None:
     """Why what a package has under a name makes no engine, half a sentence; None: it may."""
     return None if callable(found) else f"it is {type(found).__name__}, and no class or function that makes an engine"
 
@@ -45,12 +46,12 @@ def _wrong(name: str, found: Any) -> Optional[str]:
 INSTALLED: Installed[Callable[[], Engine]] = Installed("akrunner.engines", "engine", _wrong, ConfigError)
 
 
-def names() -> List[str]:
+def names() -> list[str]:
     """All that can be asked for; nothing is imported."""
     return [*BUILT_IN, *(name for name in INSTALLED.names() if name not in BUILT_IN)]
 
 
-def engine_of(engine: Union[str, Engine]) -> Engine:
+def engine_of(engine: str | Engine) -> Engine:
     """An engine, or the one of that name.
 
     Raises: ConfigError: there is none; the package that adds it cannot be imported, or makes something else.

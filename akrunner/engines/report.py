@@ -9,7 +9,8 @@ import re
 import shutil
 import time
 import traceback
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import causes, mistakes
@@ -36,7 +37,7 @@ from akrunner.launch.texts import text
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 
-_ERRORS: Dict[FailureKind, Type[JobError]] = {
+_ERRORS: dict[FailureKind, type[JobError]] = {
     FailureKind.START: StartError,
     FailureKind.SCRIPT: ScriptFailedError,
     FailureKind.DIED: TaskDiedError,
@@ -48,7 +49,7 @@ _ERRORS: Dict[FailureKind, Type[JobError]] = {
 }
 
 #: the root cause, then the others
-Failures = Sequence[Tuple[TaskSpec, Failed]]
+Failures = Sequence[tuple[TaskSpec, Failed]]
 
 #: bytes free on a disk that is as good as full
 _LITTLE = 1 << 20
@@ -165,7 +166,7 @@ def outcome(
     seconds: float,
     start_seconds: float,
     feed_seconds: float,
-    reports: List[Dict[str, Any]],
+    reports: list[dict[str, Any]],
     rows_unread: int,
     attempt: int,
     warnings: Sequence[str],
@@ -204,7 +205,7 @@ def outcome(
     return Outcome(tasks, stats, work.path if work.keep else None)
 
 
-def measured(results: Mapping[TaskSpec, TaskRecord]) -> Dict[str, Dict[str, Any]]:
+def measured(results: Mapping[TaskSpec, TaskRecord]) -> dict[str, dict[str, Any]]:
     """What each task has said of its input, by its name."""
     return {task.name: dict(r.word.input) for task, r in results.items() if r.word.input is not None}
 
@@ -230,7 +231,7 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
     )
 
 
-def empty_splits(split: Optional[SplitSpec], rows: Sequence[Sequence[int]]) -> List[str]:
+def empty_splits(split: SplitSpec | None, rows: Sequence[Sequence[int]]) -> list[str]:
     """Warnings. Args: rows: [workers, splits] of each."""
     if split is None:
         return []
@@ -238,7 +239,7 @@ def empty_splits(split: Optional[SplitSpec], rows: Sequence[Sequence[int]]) -> L
     return [f"split: no row is in {', '.join(empty)}: the table has few rows, or few values of split_by"] if empty else []
 
 
-def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> List[str]:
+def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> list[str]:
     told = []
     for name, what in (("rows_dropped", "left out of"), ("rows_padded", "made up in")):
         counts = {task.name: getattr(result.word, name) for task, result in results.items() if getattr(result.word, name)}
@@ -248,7 +249,7 @@ def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> List[str]:
     return told
 
 
-def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[str]:
+def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> list[str]:
     ended = session.process.exit
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]

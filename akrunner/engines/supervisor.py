@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import queue
 import time
-from typing import Any, Callable, Dict, List, Optional
+from collections.abc import Callable
+from typing import Any
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import doctor, report
@@ -50,7 +51,7 @@ class AttemptFailed(Exception):
         self.root = root
         self._error = error
 
-    def error(self, kept: str, warnings: List[str]) -> JobError:
+    def error(self, kept: str, warnings: list[str]) -> JobError:
         """What the caller gets. Args: kept: the directory the logs are in; warnings: so far."""
         made = self._error(kept)
         made.warnings = tuple(warnings)
@@ -95,7 +96,7 @@ class Supervisor:
             raise _error(verdict, self._run.job, self._group, self._state)
         return self._outcome()
 
-    def inputs(self) -> Dict[str, Dict[str, Any]]:
+    def inputs(self) -> dict[str, dict[str, Any]]:
         """What the tasks that have said their last word measured of their input, by task."""
         return report.measured(self._state.tasks)
 
@@ -243,7 +244,7 @@ class Supervisor:
 
 
 #: a kind of action -> what carries it out. Not of the instance: who holds what is bound to it would keep a job, and its model's files, alive for no one
-_CARRY_OUT: Dict[type, Callable[[Supervisor, Any], Optional[on.Event]]] = {
+_CARRY_OUT: dict[type, Callable[[Supervisor, Any], on.Event | None]] = {
     do.Start: Supervisor._start,
     do.Stop: Supervisor._stop,
     do.Warn: Supervisor._warn,

@@ -6,8 +6,8 @@ Outputs are committed when the job has succeeded (`JobTables.commit`), and none 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ class SlicePart:
     closed: the task has said that these are all.
     """
 
-    def __init__(self, part: TablePart, task: str, process: str, request: int, replaces: List[int]) -> None:
+    def __init__(self, part: TablePart, task: str, process: str, request: int, replaces: list[int]) -> None:
         self.task, self.process, self.request, self.replaces = task, process, request, replaces
         self.rows = 0
         self.closed = False
@@ -73,20 +73,20 @@ class JobTables:
     def __init__(self, spec: TablesSpec, chunk_rows: int, chunk_bytes: int) -> None:
         self.spec = spec
         self.chunk = (chunk_rows, chunk_bytes)
-        self.counts: Dict[str, Counts] = {}
+        self.counts: dict[str, Counts] = {}
         self.moved = 0
         self._inputs = [TableName.parse(one, spec.project) for one in spec.inputs]
         self._outputs = [TableName.parse(one, spec.project) for one in spec.outputs]
-        self._readings: List[Tuple[TableName, Reading]] = []
-        self._open: List[Tuple[TableName, TableOutput]] = []
+        self._readings: list[tuple[TableName, Reading]] = []
+        self._open: list[tuple[TableName, TableOutput]] = []
         #: (table with its partition, number of the slice) ->
-        self._slices: Dict[Tuple[str, int], SlicePart] = {}
+        self._slices: dict[tuple[str, int], SlicePart] = {}
         self._lock = threading.RLock()
         self.works = WorkQueues(self._rows_of)
 
     # -- what is read
 
-    def reading(self, text: str) -> Tuple[TableName, Reading]:
+    def reading(self, text: str) -> tuple[TableName, Reading]:
         """One state of a table, the same for every task of the job. Raises: ConfigError: its name is none; SourceError: it
         is none of the job's, or cannot be read."""
         name = TableName.parse(text, self.spec.project)
@@ -118,7 +118,7 @@ class JobTables:
         except SourceError as e:
             raise type(e)(f"-Dtables (tables=): {str(e).removeprefix('source: ')}") from e
 
-    def _rows_of(self, text: str) -> Tuple[int, int]:
+    def _rows_of(self, text: str) -> tuple[int, int]:
         name, reading = self.reading(text)
         return name.rows(reading.rows)
 
@@ -129,7 +129,7 @@ class JobTables:
 
     # -- what is written
 
-    def output(self, text: str, task: TaskSpec, number: int, process: str, request: int) -> Tuple[TableOutput, SlicePart]:
+    def output(self, text: str, task: TaskSpec, number: int, process: str, request: int) -> tuple[TableOutput, SlicePart]:
         """A part of an output for a slice, without what the same process of the task has put there before.
 
         Args: process: "number:random" of the task's, or of one it has started.
@@ -212,7 +212,7 @@ class JobTables:
                 with underway(WriteError, "output tables"):
                     self.spec.store.commit([*(output for _, output in self._open), *more])
 
-    def told(self) -> Dict[str, Dict[str, int]]:
+    def told(self) -> dict[str, dict[str, int]]:
         """For the job's stats: table -> rows read and written."""
         return {name: {"rows_read": one.rows_read, "rows_written": one.rows_written} for name, one in self.counts.items()}
 

@@ -11,7 +11,8 @@ import os
 import socket
 import struct
 import time
-from typing import IO, Dict, List, Mapping
+from collections.abc import Mapping
+from typing import IO
 
 from akrunner.codec.protobuf import varint
 from akrunner.codec.tfrecord import framed
@@ -24,17 +25,17 @@ _VERSION = b"brain.Event:2"
 class EventFiles:
     """Writes as reports come; a reader sees each at once. A disk that is full ends the files, not the job."""
 
-    def __init__(self, directory: str, warnings: List[str]) -> None:
+    def __init__(self, directory: str, warnings: list[str]) -> None:
         """Args: warnings: one is added when the files cannot be written on. Raises: ConfigError: the directory cannot be made."""
         self._directory = os.path.abspath(os.path.expanduser(directory))
         self._warnings = warnings
         self._broken = False
-        self._files: Dict[str, IO[bytes]] = {}
-        self._steps: Dict[str, int] = {}
+        self._files: dict[str, IO[bytes]] = {}
+        self._steps: dict[str, int] = {}
         with ours(ConfigError, f"tensorboard: cannot make {self._directory}", self._directory):
             os.makedirs(self._directory, exist_ok=True)
 
-    def write(self, task: str, metrics: Mapping[str, float], step: "int | None", time_ns: int) -> None:
+    def write(self, task: str, metrics: Mapping[str, float], step: int | None, time_ns: int) -> None:
         """One report. Args: step: None: the next after the task's last."""
         if self._broken:
             return
@@ -46,7 +47,7 @@ class EventFiles:
                 f"tensorboard: reports are no longer written to {self._directory}: {in_words(e, self._directory)} (tensorboard=, --tensorboard)"
             )
 
-    def _write(self, task: str, metrics: Mapping[str, float], step: "int | None", time_ns: int) -> None:
+    def _write(self, task: str, metrics: Mapping[str, float], step: int | None, time_ns: int) -> None:
         if task not in self._files:
             folder = os.path.join(self._directory, task.replace(":", "-"))
             os.makedirs(folder, exist_ok=True)

@@ -32,8 +32,9 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.engines import record
@@ -59,7 +60,7 @@ class WorkDir:
     knob: str
 
     @classmethod
-    def of(cls, job: JobSpec) -> "WorkDir":
+    def of(cls, job: JobSpec) -> WorkDir:
         """Where the job's is going to be; makes nothing. Raises: ConfigError: there is no temp directory."""
         if job.work_dir is not None:
             return cls(os.path.abspath(os.path.expanduser(job.work_dir)), True, "work_dir")
@@ -108,7 +109,7 @@ class WorkDir:
             raise
 
     @contextlib.contextmanager
-    def _trouble(self, kind: "type[ConfigError | JobError]", verb: str) -> Iterator[None]:
+    def _trouble(self, kind: type[ConfigError | JobError], verb: str) -> Iterator[None]:
         """What the file system says -> `kind`, with the directory and the parameter that names another."""
         try:
             yield
@@ -252,7 +253,7 @@ class WorkDir:
             json.dump(value, f, indent=1)
 
 
-def _not_there(path: str) -> List[str]:
+def _not_there(path: str) -> list[str]:
     """The directories that making one is going to make, it first."""
     new = []
     while not os.path.exists(path):
@@ -283,7 +284,7 @@ def _first(error: OSError) -> str:
 
 
 def _forget_oldest(directory: str) -> None:
-    def began(name: str) -> Tuple[str, int]:
+    def began(name: str) -> tuple[str, int]:
         # the name has its second, and something random
         with contextlib.suppress(OSError):
             return name[: len("20260101-120000")], os.stat(os.path.join(directory, name)).st_mtime_ns

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple
+from typing import Any
 
 from akrunner.errors import ConfigError
 from akrunner.spec import EVALUATOR
@@ -16,7 +18,7 @@ from akrunner.tables.names import is_table
 _MOST_SLICES = 1 << 20
 
 #: the text of a table's name -> its first row, and that behind its last
-RowsOf = Callable[[str], Tuple[int, int]]
+RowsOf = Callable[[str], tuple[int, int]]
 
 
 @dataclass
@@ -24,8 +26,8 @@ class _Queue:
     """Attributes: asked: as its first taker described it; works: of one epoch; left: still to be taken; epoch: begun so far."""
 
     asked: Mapping[str, Any]
-    works: List[str]
-    left: Deque[str] = field(default_factory=deque)
+    works: list[str]
+    left: deque[str] = field(default_factory=deque)
     epoch: int = 0
 
 
@@ -34,10 +36,10 @@ class WorkQueues:
 
     def __init__(self, rows_of: RowsOf) -> None:
         self._rows_of = rows_of
-        self._queues: Dict[Tuple[str, bool], _Queue] = {}
+        self._queues: dict[tuple[str, bool], _Queue] = {}
         self._lock = threading.Lock()
 
-    def take(self, asked: Mapping[str, Any], role: str = "") -> Optional[str]:
+    def take(self, asked: Mapping[str, Any], role: str = "") -> str | None:
         """The next work of a queue, None when all are taken.
 
         Args: asked: the body of a TAKE_WORK message, its works only in the first of a task; role: of the task that asks: an evaluator, which is in no session with the others, shares
@@ -59,7 +61,7 @@ class WorkQueues:
                 )
             return self._next(queue)
 
-    def _next(self, queue: _Queue) -> Optional[str]:
+    def _next(self, queue: _Queue) -> str | None:
         if not queue.left:
             epochs = queue.asked["epochs"]
             if not queue.works or (epochs is not None and queue.epoch >= epochs):
@@ -72,7 +74,7 @@ class WorkQueues:
             queue.epoch += 1
         return queue.left.popleft()
 
-    def _sliced(self, works: List[str], slices: Optional[int]) -> List[str]:
+    def _sliced(self, works: list[str], slices: int | None) -> list[str]:
         """Works of about equal numbers of rows; files stay whole."""
         if slices is None or not all(map(is_table, works)):
             return list(works)
@@ -87,5 +89,5 @@ class WorkQueues:
             # a table's slices are even, too
             count = -(-(stop - start) // size)
             cuts = [start + (stop - start) * i // count for i in range(count + 1)] if count else [start]
-            out += [f"{path}?start={first}&end={last}" for first, last in zip(cuts, cuts[1:])]
+            out += [f"{path}?start={first}&end={last}" for first, last in itertools.pairwise(cuts)]
         return out

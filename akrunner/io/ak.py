@@ -13,7 +13,8 @@ import os
 import posixpath
 import re
 import zipfile
-from typing import IO, Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import fsspec
 import pyarrow as pa
@@ -38,7 +39,7 @@ _PATHS = re.compile(r"[^=/,'\s]+=[^=/,']*(?:[/,][^=/,'\s]+=[^=/,']*)*")
 _MOST_FILES = 100_000
 
 
-def ak_source(path: str, partitions: Optional[str] = None) -> TableSource:
+def ak_source(path: str, partitions: str | None = None) -> TableSource:
     """The rows of a file, or of all files in a directory and in those below it; the columns are those of the first.
 
     Args: path: local, or any URL fsspec opens; partitions: which directories named `column=value`: "day = '17'", SQL, or day=17/hour=3.
@@ -65,7 +66,7 @@ def ak_source(path: str, partitions: Optional[str] = None) -> TableSource:
     return TableSource(schema, batches, redacted(path), True)
 
 
-def _found(fs: Any, place: str, path: str) -> List[str]:
+def _found(fs: Any, place: str, path: str) -> list[str]:
     if not fs.isdir(place):
         return [place]
     found = [
@@ -80,13 +81,13 @@ def _found(fs: Any, place: str, path: str) -> List[str]:
     return found
 
 
-def _numbered(path: str) -> Tuple[str, int, str]:
+def _numbered(path: str) -> tuple[str, int, str]:
     """Files 1, 2, ..., 10 in this order."""
     folder, name = posixpath.split(path)
     return folder, int(name) if name.isdecimal() and len(name) < 10 else 0, name
 
 
-def _chosen(found: List[str], base: str, partitions: str) -> List[str]:
+def _chosen(found: list[str], base: str, partitions: str) -> list[str]:
     """The files of the partitions that are asked for. Raises: SourceError: none is."""
     values = [values_of(path, base) for path in found]
     names = sorted({name for one in values for name in one})
@@ -104,7 +105,7 @@ def _chosen(found: List[str], base: str, partitions: str) -> List[str]:
     return kept
 
 
-def _where(found: List[str], values: Sequence[Dict[str, str]], names: List[str], partitions: str) -> List[str]:
+def _where(found: list[str], values: Sequence[dict[str, str]], names: list[str], partitions: str) -> list[str]:
     import duckdb
 
     input = pa.table({name: pa.array([one.get(name) for one in values], pa.string()) for name in names})
@@ -222,7 +223,7 @@ class AkSink:
     """
 
     def __init__(
-        self, path: str, schema: pa.Schema, overwrite: bool = False, files: int = 1, partitions: Optional[Sequence[str]] = None
+        self, path: str, schema: pa.Schema, overwrite: bool = False, files: int = 1, partitions: Sequence[str] | None = None
     ) -> None:
         for name in partitions or ():
             if name not in schema.names:
@@ -232,7 +233,7 @@ class AkSink:
         ak_rows.check_types(self._schema, "filePath")
         self._files = files
         self._place: Any
-        self._writers: Dict[str, AkWriter] = {}
+        self._writers: dict[str, AkWriter] = {}
         self._turn = 0
         self._single = files == 1 and not self._partitions
         if self._single:

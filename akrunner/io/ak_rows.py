@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, Callable, Dict, Iterator, List, Tuple
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +28,14 @@ _LONGEST = 1 << 28
 Bytes = np.ndarray[Any, Any]
 
 #: Alink's name of a type -> ours; the names that are written come first
-TYPES: Dict[str, pa.DataType] = {
+TYPES: dict[str, pa.DataType] = {
     # Java's times count nanoseconds
     name: pa.timestamp("ns") if row.family is Family.MOMENT else row.arrow
     for row in TABLE
     for name in row.alink
 }
 #: fixed widths, as Java writes them
-_FIXED: Dict[pa.DataType, str] = {
+_FIXED: dict[pa.DataType, str] = {
     row.arrow: ">i1" if row.family is Family.TRUTH else np.dtype(row.dtype).newbyteorder(">").str
     for row in TABLE
     if row.alink and row.family in NUMBERS
@@ -87,7 +88,7 @@ def _ends(held: bytes) -> int:
     return 7 if len(held) < 7 else _length(held) + (7 if held[:3] == b"\xff\xff\xff" else 3)
 
 
-def _bodies(data: Bytes) -> Tuple[Bytes, Bytes]:
+def _bodies(data: Bytes) -> tuple[Bytes, Bytes]:
     """(where the bodies of all whole rows begin, where they end). A row tells only where the next one is: the steps are doubled until
     they lead out of the block."""
     size = len(data)
@@ -139,7 +140,7 @@ def _spread(column: pa.Array, valid: Bytes) -> pa.Array:
     return column.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
 
 
-def _column(data: Bytes, last: Bytes, at: Bytes, ends: Bytes, kind: pa.DataType) -> Tuple[pa.Array, Bytes]:
+def _column(data: Bytes, last: Bytes, at: Bytes, ends: Bytes, kind: pa.DataType) -> tuple[pa.Array, Bytes]:
     """(the values, how many bytes each has), of those that are not null."""
     if kind in _FIXED:
         numbers = _fixed(data, at, _FIXED[kind])
@@ -172,7 +173,7 @@ def _fixed(data: Bytes, at: Bytes, kind: str) -> Bytes:
     return numbers
 
 
-def _texts(data: Bytes, last: Bytes, at: Bytes, ends: Bytes) -> Tuple[pa.Array, Bytes]:
+def _texts(data: Bytes, last: Bytes, at: Bytes, ends: Bytes) -> tuple[pa.Array, Bytes]:
     """Texts: the number of UTF-16 units and one more, then each unit; all of them seven bits a byte."""
     first = np.searchsorted(last, at)
     begin = last[np.minimum(first, len(last) - 1)] + 1
@@ -244,7 +245,7 @@ def encoded(batch: pa.RecordBatch) -> bytes:
     """Rows, as `read` takes them, without the letters at the beginning."""
     rows, nulls = batch.num_rows, (batch.num_columns + 7) // 8
     masks = np.zeros((rows, nulls), np.uint8)
-    parts: List[Tuple[Bytes, Bytes]] = []
+    parts: list[tuple[Bytes, Bytes]] = []
     for i, column in enumerate(batch.columns):
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         masks[~valid, i // 8] |= 1 << (7 - i % 8)
@@ -273,7 +274,7 @@ def encoded(batch: pa.RecordBatch) -> bytes:
     return out.tobytes()
 
 
-def _writer(kind: pa.DataType) -> "Callable[[pa.Array], Tuple[Bytes, Any]] | None":
+def _writer(kind: pa.DataType) -> Callable[[pa.Array], tuple[Bytes, Any]] | None:
     """What writes the values of a type that are not null: (bytes end to end, how many each has)."""
     types = pa.types
     kind = _held(kind)
@@ -290,19 +291,19 @@ def _writer(kind: pa.DataType) -> "Callable[[pa.Array], Tuple[Bytes, Any]] | Non
     return _blob_bytes if types.is_binary(kind) or types.is_large_binary(kind) else None
 
 
-def _fixed_bytes(column: pa.Array, kind: str) -> Tuple[Bytes, Any]:
+def _fixed_bytes(column: pa.Array, kind: str) -> tuple[Bytes, Any]:
     numbers = column.to_numpy(zero_copy_only=False).astype(kind)
     return np.frombuffer(numbers.tobytes(), np.uint8), numbers.itemsize
 
 
-def _time_bytes(column: pa.Array) -> Tuple[Bytes, Any]:
+def _time_bytes(column: pa.Array) -> tuple[Bytes, Any]:
     nanoseconds = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_numpy(zero_copy_only=False)
     row = np.zeros(len(nanoseconds), np.dtype([("ms", ">i8"), ("nanos", ">i4")]))
     row["ms"], row["nanos"] = nanoseconds // 1_000_000, np.mod(nanoseconds, 1_000_000_000)
     return np.frombuffer(row.tobytes(), np.uint8), 12
 
 
-def _blob_bytes(column: pa.Array) -> Tuple[Bytes, Any]:
+def _blob_bytes(column: pa.Array) -> tuple[Bytes, Any]:
     column = column.cast(pa.large_binary())
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     size = np.diff(offsets)
@@ -315,7 +316,7 @@ def _blob_bytes(column: pa.Array) -> Tuple[Bytes, Any]:
     return out, 4 + size
 
 
-def _text_bytes(column: pa.Array) -> Tuple[Bytes, Any]:
+def _text_bytes(column: pa.Array) -> tuple[Bytes, Any]:
     units, lengths = units_of(column)
     told = lengths + 1
     head = 1 + sum(((told >= 1 << (7 * i)).astype(np.int64) for i in range(1, 5)), np.zeros(len(told), np.int64))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ _DEPTH = 4
 
 
 def by_size_or_age(
-    rows: Iterable[Any], to_batch: Callable[[List[Any]], pa.RecordBatch], size: int, seconds: float
+    rows: Iterable[Any], to_batch: Callable[[list[Any]], pa.RecordBatch], size: int, seconds: float
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `size` rows; none waits longer than `seconds` for more.
 
@@ -51,11 +52,11 @@ class _Pending:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._rows: Deque[Any] = deque()
+        self._rows: deque[Any] = deque()
         self._changed = threading.Condition()
         self._ended = False
         self._closed = False
-        self.error: Optional[BaseException] = None
+        self.error: BaseException | None = None
 
     @property
     def finished(self) -> bool:
@@ -78,7 +79,7 @@ class _Pending:
                 self._ended = True
                 self._changed.notify()
 
-    def take(self, size: int, not_before: float) -> List[Any]:
+    def take(self, size: int, not_before: float) -> list[Any]:
         """Up to `size` rows: as soon as there are so many, or the time has come and there is one."""
         with self._changed:
             while len(self._rows) < size and not self._ended:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +13,7 @@ from akrunner.io import exact
 from akrunner.schema import is_list, is_text, to_floats
 
 #: kinds of values, in words
-_KINDS: Dict[Optional[Family], str] = {
+_KINDS: dict[Family | None, str] = {
     Family.TRUTH: "truths",
     **dict.fromkeys((Family.WHOLE, Family.REAL, Family.DECIMAL), "numbers"),
     **dict.fromkeys((Family.MOMENT, Family.DATE), "moments"),

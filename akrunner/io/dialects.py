@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -26,7 +26,7 @@ class Dialect:
     """What stands between cells and around them. Attributes: delimiter, quote: None for no quotes; there: a table for `bytes.translate`
     to `,` and `"`, None where nothing changes; back: from it."""
 
-    def __init__(self, delimiter: str, quote: Optional[str]) -> None:
+    def __init__(self, delimiter: str, quote: str | None) -> None:
         """Raises: ConfigError: they are no such."""
         for name, mark in (("fieldDelimiter", delimiter), ("quoteChar", quote)):
             if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
@@ -50,7 +50,7 @@ class _Parser(parse.CsvParser):
         super().__init__(pieces, asked=types, names=types.names)
         self._dialect = dialect
 
-    def _read(self, piece: Piece, types: pa.Schema, only: Optional[List[str]]) -> pa.Table:
+    def _read(self, piece: Piece, types: pa.Schema, only: list[str] | None) -> pa.Table:
         data = piece.data if self._dialect.back is None else piece.data.translate(self._dialect.back)
         names = self.names or []
         return pa_csv.read_csv(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,7 @@ _NOT_PLAIN = b'-" \t'
 _ODD = re.compile(b",0[01x]")
 
 
-def suspicious(table: pa.Table) -> List[str]:
+def suspicious(table: pa.Table) -> list[str]:
     """Columns of floats in which something is so big that it may have been an integer, or overflowed."""
     return [field.name for field, column in zip(table.schema, table.columns) if any(map(_is_big, _floats(column)))]
 
@@ -119,7 +120,7 @@ def may_have_identifiers(data: bytes) -> bool:
     return plain[:2] in (b"00", b"01", b"0x") or _ODD.search(plain) is not None
 
 
-def first_identifier(text: pa.Array) -> Optional[int]:
+def first_identifier(text: pa.Array) -> int | None:
     """The first row in which a number is written as identifiers are (01234, +4915112345678, 0x1F): a number would keep a part of it."""
     found = pc.index(pc.match_substring_regex(text, _IDENTIFIER), pa.scalar(True)).as_py()
     return None if found < 0 else int(found)
@@ -141,7 +142,7 @@ def may_be_hexadecimal(data: bytes) -> bool:
     return b"0x" in data or b"0X" in data
 
 
-def first_wrapped(text: pa.Array, numbers: pa.Array) -> Optional[int]:
+def first_wrapped(text: pa.Array, numbers: pa.Array) -> int | None:
     """The first row in which Arrow made a negative number of one such as 0xFFFFFFFFFFFFFFFF, which is beyond the column's type."""
     found = pc.index(pc.and_(pc.match_substring_regex(text, _HEXADECIMAL), pc.less(numbers, 0)), pa.scalar(True)).as_py()
     return None if found < 0 else int(found)
@@ -155,7 +156,7 @@ def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoRe
     )
 
 
-def json_columns(at: Callable[[int], str], data: bytes, kinds: Dict[str, pa.DataType], first: bool) -> Dict[str, pa.DataType]:
+def json_columns(at: Callable[[int], str], data: bytes, kinds: dict[str, pa.DataType], first: bool) -> dict[str, pa.DataType]:
     """The types of suspicious columns of JSON lines: guessed while they are open, then checked.
 
     Args: data: the text, decoded once for all; kinds: what they are taken for; first: they are open.
@@ -177,8 +178,8 @@ class _Numbers:
 
     def __init__(self) -> None:
         self.whole = self.fits = True
-        self.wrong: Optional[Tuple[int, Any]] = None
-        self.beyond: Optional[Tuple[int, Any]] = None
+        self.wrong: tuple[int, Any] | None = None
+        self.beyond: tuple[int, Any] | None = None
 
     def look(self, row: int, number: Any) -> None:
         self.whole = self.whole and isinstance(number, int)

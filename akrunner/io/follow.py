@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import Callable, Iterator, Optional
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 _POLL_SECONDS = 0.02
 
 
-def open_text(fd: int, form: Lines, schema: Optional[Schema], follow: bool, name: str) -> TableSource:
+def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: str) -> TableSource:
     """Lines of a file descriptor as a table.
 
     Args:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Iterator, List, Mapping, Sequence, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,7 +158,7 @@ def is_cursor(source: Any) -> bool:
     return hasattr(source, "description") and callable(getattr(source, "fetchmany", None))
 
 
-def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[Sequence[Any]]]:
+def from_cursor(cursor: Any) -> tuple[list[str], Iterator[Sequence[Any]], list[Sequence[Any]]]:
     """(names, all rows, the first of them) of a cursor that a query was executed with.
 
     Raises: SourceError: there is no query, or two columns have one name.
@@ -177,7 +178,7 @@ def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[S
     return names, itertools.chain(head, rows), head
 
 
-def schema_of_rows(names: List[str], head: List[Sequence[Any]]) -> pa.Schema:
+def schema_of_rows(names: list[str], head: list[Sequence[Any]]) -> pa.Schema:
     """The types of columns by their first rows, as tuples. Raises: SourceError: values of a column have no common type."""
     columns = list(zip(*head)) or [()] * len(names)
     fields = []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from typing import Any, Iterable, List, Optional
+from collections.abc import Iterable
+from typing import Any
 
 from akrunner.errors import SourceError
 
@@ -35,7 +36,7 @@ def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None
                 raise SourceError(_message(given, fs.unstrip_protocol(root) if not local else root, found))
 
 
-def _upwards(directory: str, most: Optional[int]) -> List[str]:
+def _upwards(directory: str, most: int | None) -> list[str]:
     found = [directory]
     while (above := posixpath.dirname(found[-1])) != found[-1] and above and not above.endswith(":/"):
         if most is not None and len(found) >= most:
@@ -44,7 +45,7 @@ def _upwards(directory: str, most: Optional[int]) -> List[str]:
     return found
 
 
-def _at(fs: Any, root: str) -> Optional[List[str]]:
+def _at(fs: Any, root: str) -> list[str] | None:
     """[kind, where its newest metadata is], if there is such a table."""
     if fs.isdir(posixpath.join(root, "_delta_log")):
         return ["Delta", ""]
@@ -61,7 +62,7 @@ def _at(fs: Any, root: str) -> Optional[List[str]]:
     return None
 
 
-def _message(given: str, root: str, found: List[str]) -> str:
+def _message(given: str, root: str, found: list[str]) -> str:
     kind, metadata = found
     lines = {
         "Delta": ("deltalake", "from deltalake import DeltaTable", f"source = DeltaTable({root!r}).to_pyarrow_dataset()"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator, Optional, Tuple
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def line_ends(text: bytes) -> Positions:
     return np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
 
 
-def row_ends(text: bytes, quoted: bool) -> Optional[Positions]:
+def row_ends(text: bytes, quoted: bool) -> Positions | None:
     """[rows] Positions behind the ends of rows.
 
     Args: text: that begins where a row does; quoted: CSV, whose cells may have ends of lines in quotes.
@@ -51,7 +51,7 @@ def row_ends(text: bytes, quoted: bool) -> Optional[Positions]:
     return ends + 1
 
 
-def csv_row_ends(text: bytes) -> Tuple[Positions, Optional[int]]:
+def csv_row_ends(text: bytes) -> tuple[Positions, int | None]:
     """([rows] positions behind the ends of rows, where the quote is that opens a cell which the text does not close, None if it closes all).
 
     Raises: LooseQuote.
@@ -68,7 +68,7 @@ def csv_row_ends(text: bytes) -> Tuple[Positions, Optional[int]]:
     return ends + 1, opened
 
 
-def _quoted_cells(text: bytes) -> Iterator[Tuple[int, int]]:
+def _quoted_cells(text: bytes) -> Iterator[tuple[int, int]]:
     """(position of the opening quote, position behind the closing one, beyond the text if there is none) of every quoted cell."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
@@ -104,7 +104,7 @@ def count(text: bytes, one: bytes) -> int:
     return sum(int(np.count_nonzero(view[at : at + _AT_ONCE] == one[0])) for at in range(0, len(view), _AT_ONCE))
 
 
-def long_lines(text: bytes, size: int) -> Iterator[Tuple[int, int]]:
+def long_lines(text: bytes, size: int) -> Iterator[tuple[int, int]]:
     """(start, end) of every line of more than `size` bytes, without a look at the others."""
     start = 0
     while start + size < len(text):

@@ -7,7 +7,7 @@ import os
 import posixpath
 import shutil
 import stat
-from typing import IO, List, Optional
+from typing import IO
 
 from akrunner import leftovers
 from akrunner.checks import holds_no_files, is_within
@@ -34,14 +34,14 @@ def is_special(path: str) -> bool:
 class Straight:
     """A pipe, a terminal, /dev/null, /dev/stdout: what is written is gone at once, and cannot be taken back."""
 
-    at: Optional[str] = None
+    at: str | None = None
 
     def __init__(self, path: str, shown: str) -> None:
         self._path = path
         mode = os.stat(path).st_mode
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
             raise SinkError(f"output: {shown} is a {'socket' if stat.S_ISSOCK(mode) else 'disk'}; name a file")
-        self._stream: Optional[IO[bytes]] = None
+        self._stream: IO[bytes] | None = None
 
     def open(self) -> IO[bytes]:
         if self._stream is not None:
@@ -85,9 +85,9 @@ class LocalFile:
             raise SinkError(f"output: {folder} is the system's own, and keeps no files; name another directory")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {folder}")
-        self.at: Optional[str] = partial_of(self._target)
+        self.at: str | None = partial_of(self._target)
         self._partial = self.at
-        self._stream: Optional[IO[bytes]] = None
+        self._stream: IO[bytes] | None = None
 
     def open(self) -> IO[bytes]:
         leftovers.register(self._partial)
@@ -141,8 +141,8 @@ class LocalFolder:
         writable = os.path.dirname(self.partial)
         if not os.path.isdir(writable) or not os.access(writable, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {writable}")
-        self.at: Optional[str] = self.partial
-        self._streams: List[IO[bytes]] = []
+        self.at: str | None = self.partial
+        self._streams: list[IO[bytes]] = []
 
     def make(self) -> None:
         leftovers.register(self.partial)

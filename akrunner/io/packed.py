@@ -11,8 +11,9 @@ import glob
 import json
 import os
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import fsspec
 
@@ -32,7 +33,7 @@ MADE_BY = "akrunner pack"
 VERSION = 1
 _MOST_BYTES = 256 << 20
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class Packed:
     """A split as an input. Attributes: schema: needed for TFRecord; None: the files say it themselves."""
 
     files: Files
-    schema: Optional[Schema]
+    schema: Schema | None
 
 
-def find(source: Union[PathLike, Sequence[PathLike]]) -> Optional[Packed]:
+def find(source: PathLike | Sequence[PathLike]) -> Packed | None:
     """The splits a source names; None: it names something else.
 
     Raises: SourceError: a dataset is not finished, damaged, or of another schema than the first, or has no such split.
@@ -67,7 +68,7 @@ def find(source: Union[PathLike, Sequence[PathLike]]) -> Optional[Packed]:
     return Packed(Files(first.files.filesystem, every, first.files.format, None, directories), first.schema)
 
 
-def _find(name: str) -> Optional[Packed]:
+def _find(name: str) -> Packed | None:
     if not isinstance(name, str) or not name or "\0" in name or any(mark in name for mark in "*?[") or _is_file_name(name):
         return None
     check_url("source", name, SourceError)
@@ -90,7 +91,7 @@ def _is_file_name(name: str) -> bool:
     return formats.format_of(name) is not None
 
 
-def _read(fs: Any, folder: str, name: str) -> Optional[Dict[str, Any]]:
+def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
     """The description of a directory that `pack` has written, None of any other."""
     path = posixpath.join(folder, DESCRIPTION)
     if not fs.isfile(path):
@@ -110,9 +111,9 @@ def _read(fs: Any, folder: str, name: str) -> Optional[Dict[str, Any]]:
     return about
 
 
-def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], name: str) -> Optional[Packed]:
+def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name: str) -> Packed | None:
     try:
-        splits: Dict[str, Any] = about["splits"]
+        splits: dict[str, Any] = about["splits"]
         if wanted is None:
             if len(splits) != 1:
                 raise SourceError(
@@ -125,7 +126,7 @@ def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], n
             raise SourceError(
                 f"source: {redacted(folder)} has no split {wanted!r} (it has {', '.join(splits)}){nearest(wanted, list(splits))}"
             )
-        listed: List[Tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
+        listed: list[tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
         if about["format"] not in formats.names():
             raise ValueError("its format is not known")
         form = formats.named(about["format"])
@@ -146,12 +147,12 @@ def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], n
     return Packed(files, Schema(fields) if form.examples else None)
 
 
-def _field(column: Dict[str, Any]) -> Field:
+def _field(column: dict[str, Any]) -> Field:
     (field,) = Schema.parse(f"x {column['type']}", DESCRIPTION)
     return Field(str(column["name"]), field.type, field.nullable)
 
 
-def _check_there(fs: Any, folder: str, listed: List[Tuple[str, int]]) -> None:
+def _check_there(fs: Any, folder: str, listed: list[tuple[str, int]]) -> None:
     """Raises: SourceError: a file is gone, or is not as long as it was."""
     for name, size in listed if is_local(fs) else ():
         path = os.path.join(folder, name)

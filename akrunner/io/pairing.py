@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +25,17 @@ class Fed:
 
     name: str
     dtype: str
-    columns: Tuple[str, ...]
-    travels: Tuple[str, ...]
+    columns: tuple[str, ...]
+    travels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Pairing:
     """Attributes: inputs; feed: schema of what travels; outputs: columns of the answers; result: schema of what is made of both."""
 
-    inputs: Tuple[Fed, ...]
+    inputs: tuple[Fed, ...]
     feed: pa.Schema
-    outputs: Tuple[str, ...]
+    outputs: tuple[str, ...]
     result: pa.Schema
 
     def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from typing import Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,9 +39,9 @@ class Parser(Protocol):
 
     form: str
     name: str
-    asked: List[str]
-    names: Optional[List[str]]
-    schema: Optional[pa.Schema]
+    asked: list[str]
+    names: list[str] | None
+    schema: pa.Schema | None
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
         """Raises: SourceError: a row does not parse; it says which line."""
@@ -66,18 +67,18 @@ class CsvParser:
     def __init__(
         self,
         pieces: Pieces,
-        asked: Optional[pa.Schema] = None,
-        like: Optional[pa.Schema] = None,
-        only: Optional[Sequence[str]] = None,
-        names: Optional[List[str]] = None,
+        asked: pa.Schema | None = None,
+        like: pa.Schema | None = None,
+        only: Sequence[str] | None = None,
+        names: list[str] | None = None,
     ) -> None:
         """Args: asked: types of columns that the user gave; like: types that were guessed of another text; only: columns to take,
         None: all; names: of the columns, when no line says them."""
         self.name = pieces.name
-        self.schema: Optional[pa.Schema] = None
+        self.schema: pa.Schema | None = None
         self._pieces = pieces
         self._types = asked or like or pa.schema([])
-        self.asked: List[str] = asked.names if asked is not None else []
+        self.asked: list[str] = asked.names if asked is not None else []
         self._only = list(only) if only is not None else None
         self._parameter = "input_schema" if asked is not None else "columns"
         self.names = names
@@ -122,7 +123,7 @@ class CsvParser:
         types = {field.name: field.type for field in self._types}
         return pa.schema([(name, types.get(name, pa.null())) for name in self._only or names])
 
-    def _read(self, piece: Piece, types: pa.Schema, only: Optional[List[str]]) -> pa.Table:
+    def _read(self, piece: Piece, types: pa.Schema, only: list[str] | None) -> pa.Table:
         names = self.names
         return pa_csv.read_csv(
             pa.BufferReader(piece.data),
@@ -132,7 +133,7 @@ class CsvParser:
             self._conversion(types, only),
         )
 
-    def _conversion(self, types: pa.Schema, only: Optional[List[str]]) -> pa_csv.ConvertOptions:
+    def _conversion(self, types: pa.Schema, only: list[str] | None) -> pa_csv.ConvertOptions:
         options = pa_csv.ConvertOptions(column_types=types, include_columns=only)
         if not any(pa.types.is_integer(field.type) and field.name in self.asked for field in types):
             # a NaN is a number of floats, and no null; whoever asks for integers means that there is none
@@ -163,7 +164,7 @@ class CsvParser:
         self.names = names
         return Piece(data[end:], piece.line_of(end), piece.last, piece.newline)
 
-    def _check_names(self, names: List[str]) -> None:
+    def _check_names(self, names: list[str]) -> None:
         twice = repeated(names)
         if twice is not None:
             raise SourceError(f"source: two columns of {self.name} are called {twice!r}; rename one in its first line")
@@ -207,7 +208,7 @@ class CsvParser:
         self.schema = pa.schema(list(types.items()))
         return table if self.schema == table.schema else self.whole(piece)
 
-    def _identifiers(self, piece: Piece, table: pa.Table) -> Dict[str, Tuple[int, str]]:
+    def _identifiers(self, piece: Piece, table: pa.Table) -> dict[str, tuple[int, str]]:
         """{column: (row, value)} of identifiers such as 01234 or 0x1F in columns that were guessed to be numbers."""
         kinds = {field.name: field.type for field in table.schema if field.name not in self.asked}
         numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
@@ -283,18 +284,18 @@ class JsonParser:
     def __init__(
         self,
         pieces: Pieces,
-        asked: Optional[pa.Schema] = None,
-        like: Optional[pa.Schema] = None,
-        only: Optional[Sequence[str]] = None,
+        asked: pa.Schema | None = None,
+        like: pa.Schema | None = None,
+        only: Sequence[str] | None = None,
     ) -> None:
         """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text; only: columns to
         take, of types that are guessed, None: all."""
         self.name = pieces.name
         self.schema = asked or like
-        self.names: Optional[List[str]] = None
+        self.names: list[str] | None = None
         self._only = list(only) if only is not None else None
         self.unseen = Unseen(asked.names if asked is not None else [])
-        self.asked: List[str] = asked.names if asked is not None else []
+        self.asked: list[str] = asked.names if asked is not None else []
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
@@ -432,13 +433,13 @@ def _unknown_key(data: bytes, schema: pa.Schema) -> str:
     """The first key of the first line that is no column; Arrow does not say which it was."""
     line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
     try:
-        keys: List[str] = list(json.loads(line))
+        keys: list[str] = list(json.loads(line))
     except (ValueError, RecursionError):
         keys = []
     return next((repr(key) for key in keys if key not in schema.names), "of this line")
 
 
-def in_words(error: BaseException, names: Optional[Sequence[str]]) -> str:
+def in_words(error: BaseException, names: Sequence[str] | None) -> str:
     """What Arrow says, with the column's name for its number, and without the row's number, which counts from the piece's beginning."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     found = _COLUMN.search(text)
@@ -478,11 +479,11 @@ class Unseen:
             del self._spelt[name]
 
     @property
-    def names(self) -> List[str]:
+    def names(self) -> list[str]:
         return list(self._spelt)
 
 
-def opened(pieces: Pieces, parser: Parser) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def opened(pieces: Pieces, parser: Parser) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """(schema, all batches) of a text. Waits for its first row. Raises: SourceError: it cannot be read."""
     rest = batches(pieces, parser)
     first = next(rest, None)

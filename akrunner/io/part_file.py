@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import IO, Optional
+from typing import IO
 
 import pyarrow as pa
 
@@ -23,8 +23,8 @@ class PartFile:
         self._path = path
         self._form = form
         self._schema = schema
-        self._stream: Optional[IO[bytes]] = None
-        self._writer: Optional[Writer] = None
+        self._stream: IO[bytes] | None = None
+        self._writer: Writer | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, Tuple
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from akrunner.arrays import array_of
 
 def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
     """The same rows in chunks of at most `rows` rows and about `size` bytes; small batches are put together."""
-    held: List[pa.RecordBatch] = []
+    held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
         if not batch.num_rows:
@@ -51,7 +51,7 @@ class Dealer:
         self.rows = 0
         self.shares = [0] * parts
 
-    def deal(self, batch: pa.RecordBatch) -> List[Tuple[int, int, pa.RecordBatch]]:
+    def deal(self, batch: pa.RecordBatch) -> list[tuple[int, int, pa.RecordBatch]]:
         """(worker, number in the table of its first row, its rows) for every worker that gets any."""
         if self.parts == 1:
             dealt = [(0, self.rows, batch)]
@@ -68,7 +68,7 @@ class Dealer:
         return dealt
 
 
-def _joined(held: List[pa.RecordBatch]) -> List[pa.RecordBatch]:
+def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The batches as one, if their dictionaries can be one: int8 counts to 127."""
     try:
         return pa.Table.from_batches(held).combine_chunks().to_batches() if len(held) > 1 else held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -14,13 +14,13 @@ from akrunner.errors import SourceError
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def values_of(path: str, base: str) -> Dict[str, str]:
+def values_of(path: str, base: str) -> dict[str, str]:
     """{column: value} of the directories between the base and the file."""
     inside = posixpath.relpath(posixpath.dirname(path), base).split("/")
     return {unquote(name): unquote(value) for name, mark, value in (part.partition("=") for part in inside) if mark and name}
 
 
-def columns(paths: List[str], base: Optional[str]) -> Dict[str, Dict[str, pa.Scalar]]:
+def columns(paths: list[str], base: str | None) -> dict[str, dict[str, pa.Scalar]]:
     """{column: {path: its value}}, of the type that all values of it have: int32, int64 or string.
 
     Args: base: the directory that was given; None: there is none, and no such columns.
@@ -42,7 +42,7 @@ def columns(paths: List[str], base: Optional[str]) -> Dict[str, Dict[str, pa.Sca
     return named
 
 
-def _kind(values: List[str]) -> pa.DataType:
+def _kind(values: list[str]) -> pa.DataType:
     for kind in (pa.int32(), pa.int64()):
         try:
             if pa.array(values, pa.string()).cast(kind).cast(pa.string()).to_pylist() == values and values:
@@ -53,8 +53,8 @@ def _kind(values: List[str]) -> pa.DataType:
 
 
 def added(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], named: Dict[str, Dict[str, pa.Scalar]], path: str
-) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], named: dict[str, dict[str, pa.Scalar]], path: str
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """A file's schema and batches with those columns behind its own; one that the file has itself stays as it is there."""
     constants = {name: values[path] for name, values in named.items() if name not in schema.names}
     if not constants:

@@ -7,8 +7,8 @@ import os
 import posixpath
 import re
 import stat
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
@@ -18,7 +18,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
 from akrunner.schema import nearest
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = str | os.PathLike[str]
 
 _HIDDEN = (".", "_")
 #: ends of names of files that somebody is still writing, and renames when they are whole
@@ -31,11 +31,11 @@ class Files:
     before a pattern's first wildcard; directories, patterns: that were given."""
 
     filesystem: fsspec.AbstractFileSystem
-    paths: List[str]
+    paths: list[str]
     format: str
-    base: Optional[str]
-    directories: Tuple[str, ...] = ()
-    patterns: Tuple[str, ...] = ()
+    base: str | None
+    directories: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -64,7 +64,7 @@ def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
     return os.path.abspath(os.path.expanduser(text))
 
 
-def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> Files:
+def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
     """Find the files.
 
     Args:
@@ -98,7 +98,7 @@ def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> F
     )
 
 
-def _one_format(fs: fsspec.AbstractFileSystem, found: List[str], form: Optional[str]) -> str:
+def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None) -> str:
     told = {form or formats.format_of(path): path for path in reversed(found)}
     if len(told) > 1:
         shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(told.items(), key=str))
@@ -130,7 +130,7 @@ _DATABASES = (
 )
 
 
-def database_of(path: str, head: bytes = b"") -> Optional[str]:
+def database_of(path: str, head: bytes = b"") -> str | None:
     """What to write for a file that is a database, None: it is none. Args: head: its first bytes, if they are known."""
     for scheme, at, mark, endings in _DATABASES if "://" not in path else ():
         if head[at:].startswith(mark) if head else path.lower().endswith(endings):
@@ -138,11 +138,11 @@ def database_of(path: str, head: bytes = b"") -> Optional[str]:
     return None
 
 
-def _in_lakes(form: Optional[str]) -> bool:
+def _in_lakes(form: str | None) -> bool:
     return form is not None and formats.named(form).lakes
 
 
-def _check_tables(names: List[str], matches: "List[_Match]", form: Optional[str]) -> None:
+def _check_tables(names: list[str], matches: list[_Match], form: str | None) -> None:
     for name, match in zip(names, matches):
         lakes = [path for path in match.paths if _in_lakes(form or formats.format_of(path))]
         directories = {posixpath.dirname(path) for path in lakes} | (
@@ -154,7 +154,7 @@ def _check_tables(names: List[str], matches: "List[_Match]", form: Optional[str]
                 lakehouse.refuse(match.filesystem, redacted(name), sorted(directories), is_local(match.filesystem))
 
 
-def _text_of(name: "str | bytes") -> str:
+def _text_of(name: str | bytes) -> str:
     if not isinstance(name, str) or "\0" in name or not name:
         raise SourceError(f"source: {name!r} is no path")
     return name
@@ -165,10 +165,10 @@ class _Match:
     """What one of the names given stands for. Attributes: as in `Files`."""
 
     filesystem: fsspec.AbstractFileSystem
-    paths: List[str]
-    base: Optional[str] = None
-    directory: Optional[str] = None
-    pattern: Optional[str] = None
+    paths: list[str]
+    base: str | None = None
+    directory: str | None = None
+    pattern: str | None = None
 
 
 def _matched(name: str) -> _Match:
@@ -209,12 +209,12 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside, ALIKE)}")
 
 
-def _beneath(base: str) -> List[str]:
+def _beneath(base: str) -> list[str]:
     """Every file of a local directory and those in it, in the order of their names; links to directories are followed.
 
     Raises: SourceError: one is no file, or a directory is met twice.
     """
-    found: List[str] = []
+    found: list[str] = []
     met = {os.path.realpath(base): base}
     for directory, folders, files in os.walk(base, followlinks=True, onerror=_raise):
         folders[:] = [one for one in folders if not one.startswith(_HIDDEN)]
@@ -280,7 +280,7 @@ def check_apart(files: Files, output: PathLike) -> None:
             raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
 
 
-def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
+def _open_url(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))

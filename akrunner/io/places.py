@@ -15,7 +15,7 @@ Until `commit` the old output is untouched; `abort` leaves nothing new. A host t
 from __future__ import annotations
 
 import os
-from typing import IO, Any, Optional, Protocol, Tuple
+from typing import IO, Any, Protocol
 
 import fsspec
 
@@ -30,7 +30,7 @@ from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 class Place(Protocol):
     """Attributes: at: the local path written, None on a store."""
 
-    at: Optional[str]
+    at: str | None
 
     def commit(self) -> None: ...
 
@@ -75,7 +75,7 @@ def folder_place(path: str, overwrite: bool) -> FolderPlace:
         return UploadFolder(fs, target, path, overwrite) if uploads(fs) else MovedFolder(fs, target, path, overwrite)
 
 
-def _file_system(path: str) -> Tuple[Any, str]:
+def _file_system(path: str) -> tuple[Any, str]:
     """(the file system of a path or URL, the path there)."""
     expanded = os.path.expanduser(path)
     if "\0" in expanded:

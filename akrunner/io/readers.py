@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema
 
 
-def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Optional[Sequence[str]] = None) -> TableSource:
+def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequence[str] | None = None) -> TableSource:
     """The table that files of one format are, one after another.
 
     Args:
@@ -36,7 +37,7 @@ def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Opti
     def again() -> Iterator[pa.RecordBatch]:
         return reader.every(schema, reader.open(files.paths[0], None if reader.leads == files.paths[0] else schema)[1])
 
-    def each(like: Optional[pa.Schema], of: str) -> List[Tuple[str, TableSource]]:
+    def each(like: pa.Schema | None, of: str) -> list[tuple[str, TableSource]]:
         return [
             (path, reader.alone(path, schema if like is None else like, reader.leads if like is None else of))
             for path in files.paths
@@ -50,7 +51,7 @@ def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Opti
 class _Reader:
     """Opens files that are one table."""
 
-    def __init__(self, files: Files, wanted: Optional[Schema], columns: Optional[Sequence[str]]) -> None:
+    def __init__(self, files: Files, wanted: Schema | None, columns: Sequence[str] | None) -> None:
         self.files = files
         self.wanted = pa.schema([(field.name, field.type) for field in wanted]) if wanted is not None else None
         self.named = partitions.columns(files.paths, files.base)
@@ -63,7 +64,7 @@ class _Reader:
     def begin(self) -> Opened:
         """(the table's schema, the batches of the first file). Where text without rows does not tell the types, the first file that has rows does."""
         paths = self.files.paths
-        told: Optional[Tuple[str, pa.Schema, Iterator[pa.RecordBatch]]] = None
+        told: tuple[str, pa.Schema, Iterator[pa.RecordBatch]] | None = None
         for path in paths:
             try:
                 schema, batches = self.open(path, None)
@@ -83,7 +84,7 @@ class _Reader:
         self.leads, schema, batches = told
         return schema, batches if self.leads == paths[0] else self.batches(paths[0], schema, self.leads)
 
-    def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, path: str, like: pa.Schema | None) -> Opened:
         """Args: like: the schema of the first file; None: this is it."""
         with ours(SourceError, f"source: cannot read {path} as {self.files.format}"):
             before = os.stat(path) if self.files.is_local else None
@@ -123,7 +124,7 @@ class _Reader:
         taken = pa.schema([schema.field(name) for name in names])
         return taken, (batch if batch.schema.names == names else batch.select(names) for batch in batches)
 
-    def _unnamed(self, like: Optional[pa.Schema]) -> Optional[pa.Schema]:
+    def _unnamed(self, like: pa.Schema | None) -> pa.Schema | None:
         """Without the columns that stand in names of directories."""
         if like is None:
             return None
@@ -135,7 +136,7 @@ def _untold(schema: pa.Schema) -> bool:
     return not len(schema) or any(pa.types.is_null(field.type) for field in schema)
 
 
-def _check_names(path: str, names: List[str], first: str, those: List[str]) -> None:
+def _check_names(path: str, names: list[str], first: str, those: list[str]) -> None:
     for one, other, some, more in ((path, first, names, those), (first, path, those, names)):
         missing = next((name for name in more if name not in some), None)
         if missing is not None:
@@ -156,7 +157,7 @@ def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBat
         raise SourceError(f"source: {path} was changed while it was read; give a copy of it, or mode stream with follow=")
 
 
-def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:
+def scan(dataset: Any, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """All rows of a `pyarrow.dataset.Dataset`, with little read ahead: memory must not grow with the table. Args: columns: None: all."""
     scanner = dataset.scanner(columns, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     return iter(scanner.to_reader())

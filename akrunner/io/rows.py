@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ _SHOWN = 20
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
 
 
-def from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Optional[float]) -> TableSource:
+def from_rows(rows: Iterable[Any], schema: Schema | None, flush_seconds: float | None) -> TableSource:
     """An iterable as a table. Args: as `open_source`. Raises: SourceError: its rows do not say their columns."""
     iterator = iter(rows)
     if schema is not None and flush_seconds is not None:
@@ -52,7 +53,7 @@ def from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Opti
     return TableSource(arrow, lambda: _batched(every, arrow, asked_for), _NAME)
 
 
-def from_cursor(cursor: Any, schema: Optional[Schema]) -> TableSource:
+def from_cursor(cursor: Any, schema: Schema | None) -> TableSource:
     """The rows of a database cursor, once. Raises: SourceError: it has none, or they lack a column."""
     names, rows, head = frames.from_cursor(cursor)
     guessed = frames.schema_of_rows(names, head)
@@ -63,7 +64,7 @@ def from_cursor(cursor: Any, schema: Optional[Schema]) -> TableSource:
     return TableSource(guessed, lambda: map(_RowBatcher(guessed, False, declared), _cut(rows)), "the cursor")
 
 
-def _guessed(head: List[Any]) -> pa.Schema:
+def _guessed(head: list[Any]) -> pa.Schema:
     """The columns of the first rows: those of all of them, in the order they come up."""
     try:
         dicts = [row for row in _as_dicts(head) if isinstance(row, Mapping)]
@@ -76,7 +77,7 @@ def _guessed(head: List[Any]) -> pa.Schema:
     return frames.schema_of_rows(names, [[row.get(name) for name in names] for row in dicts])
 
 
-def _names_of(row: Any) -> Optional[List[Any]]:
+def _names_of(row: Any) -> list[Any] | None:
     """What a row calls its values: a dict, a named tuple, an instance of a dataclass, a row of SQLite. None: it names none."""
     if isinstance(row, Mapping):
         return list(row)
@@ -91,7 +92,7 @@ def _is_row_of_sqlite(row: Any) -> bool:
     return type(row).__name__ == "Row" and type(row).__module__ == "sqlite3"
 
 
-def _as_dicts(rows: List[Any]) -> List[Any]:
+def _as_dicts(rows: list[Any]) -> list[Any]:
     """The rows, those that name their values as dicts. Raises: ValueError: two values of one have one name."""
     if not any(
         issubclass(kind, tuple) or dataclasses.is_dataclass(kind) or kind.__name__ == "Row" for kind in set(map(type, rows))
@@ -118,7 +119,7 @@ def _batched(rows: Iterator[Any], schema: pa.Schema, asked_for: bool) -> Iterato
     batcher.end()
 
 
-def _cut(rows: Iterator[Any]) -> Iterator[List[Any]]:
+def _cut(rows: Iterator[Any]) -> Iterator[list[Any]]:
     return iter(lambda: list(itertools.islice(rows, _CHUNK)), [])
 
 
@@ -134,7 +135,7 @@ def _arriving(rows: Iterator[Any], schema: pa.Schema, flush_seconds: float, aske
             yield from by_size_or_age(every, _RowBatcher(schema, asked_for), _CHUNK, flush_seconds)
 
 
-def _of_tables(every: Iterator[Any], schema: Optional[Schema]) -> TableSource:
+def _of_tables(every: Iterator[Any], schema: Schema | None) -> TableSource:
     """RecordBatches, or frames, as one table: in the columns that are asked for, if the first has them."""
     first = next(every)
     what = "frame" if _is_frame(first) else "batch"
@@ -182,7 +183,7 @@ class _UnfitColumn(ValueError):
 class _RowBatcher:
     """Rows of an iterable -> a batch; keeps count, for errors."""
 
-    def __init__(self, schema: pa.Schema, asked_for: bool, declared: Optional[Sequence[str]] = None) -> None:
+    def __init__(self, schema: pa.Schema, asked_for: bool, declared: Sequence[str] | None = None) -> None:
         """Args: asked_for: the columns were asked for: others are passed over; declared: those of a cursor whose types were asked for, whose rows go by
         position whatever they are called; None: it is no cursor."""
         self._schema = schema
@@ -190,11 +191,11 @@ class _RowBatcher:
         self._declared = declared
         self._rounded = set(schema.names) if asked_for else set(declared or ())
         self._at = 0
-        self._unseen: Set[str] = set(schema.names) if asked_for else set()
-        self._zones: Dict[str, bool] = {}
-        self._first: List[Any] = []
+        self._unseen: set[str] = set(schema.names) if asked_for else set()
+        self._zones: dict[str, bool] = {}
+        self._first: list[Any] = []
 
-    def __call__(self, rows: List[Any]) -> pa.RecordBatch:
+    def __call__(self, rows: list[Any]) -> pa.RecordBatch:
         try:
             if self._declared is None:
                 rows = _as_dicts(rows)
@@ -208,7 +209,7 @@ class _RowBatcher:
         self._at += len(rows)
         return batch
 
-    def _of_dicts(self, rows: List[Any]) -> pa.RecordBatch:
+    def _of_dicts(self, rows: list[Any]) -> pa.RecordBatch:
         if self._unseen or not self._asked:
             keys = set().union(*rows)
             self._first = self._first or list(rows[0])
@@ -240,7 +241,7 @@ class _RowBatcher:
         self._zones = zones
         return batch
 
-    def _zoned(self, values: Sequence[Any], field: pa.Field) -> Optional[bool]:
+    def _zoned(self, values: Sequence[Any], field: pa.Field) -> bool | None:
         """Whether the column's times have a zone. Raises: ValueError: those before them are otherwise."""
         now = zoned(values, field.type)
         if now is not None and self._zones.get(field.name, now) != now:
@@ -262,7 +263,7 @@ class _RowBatcher:
             first = ", ".join(map(str, self._first[:_SHOWN])) + (", ..." if len(self._first) > _SHOWN else "")
             raise SourceError(f"input_schema: no row of {_NAME} has a column {min(self._unseen)!r} (the first has {first})")
 
-    def _error(self, rows: List[Any], error: BaseException) -> SourceError:
+    def _error(self, rows: list[Any], error: BaseException) -> SourceError:
         """Which of the rows it is."""
         where = f"rows {self._at} to {self._at + len(rows) - 1} do"
         half_by_half = _RowBatcher(self._schema, self._asked, self._declared)

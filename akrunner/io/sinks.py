@@ -6,7 +6,9 @@ import contextlib
 import os
 import posixpath
 from abc import ABC, abstractmethod
-from typing import IO, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple, Union, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
 
@@ -23,9 +25,9 @@ from akrunner.spec import TaskSpec
 class MemorySink:
     """Keeps everything; for results that fit memory. Args: schema: of the rows, None: that of the first batch."""
 
-    def __init__(self, schema: Optional[pa.Schema]) -> None:
+    def __init__(self, schema: pa.Schema | None) -> None:
         self._schema = schema
-        self._batches: Dict[TaskSpec, List[pa.RecordBatch]] = {}
+        self._batches: dict[TaskSpec, list[pa.RecordBatch]] = {}
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         self._batches.setdefault(task, []).append(batch)
@@ -65,7 +67,7 @@ class FirstBatchSink:
     def __init__(self, path: str, opened: Callable[[pa.Schema], CommittedSink]) -> None:
         self.path = path
         self._opened = opened
-        self._sink: Optional[CommittedSink] = None
+        self._sink: CommittedSink | None = None
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         if self._sink is None:
@@ -160,7 +162,7 @@ class FileSink(_Committed):
     _place: FilePlace
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
         self.format = _format_of(self.path, form)
@@ -168,8 +170,8 @@ class FileSink(_Committed):
         self._write_examples = write_examples
         formats.named(self.format).check(schema)
         self._place = file_place(self.path, overwrite)
-        self._gate: Optional[Gate] = None
-        self._writer: Optional[Writer] = None
+        self._gate: Gate | None = None
+        self._writer: Writer | None = None
         self._finished = False
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
@@ -209,7 +211,7 @@ class PartsSink(_Committed):
     _place: FolderPlace
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
         self.format = form or "parquet"
@@ -221,7 +223,7 @@ class PartsSink(_Committed):
         self._place = folder_place(self.path, overwrite)
         self.partial = self._place.partial
         self.spread = formats.named(self.format).spread and self._place.at is not None
-        self._open: Dict[TaskSpec, Tuple[Gate, Writer]] = {}
+        self._open: dict[TaskSpec, tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
         """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
@@ -261,7 +263,7 @@ class PartsSink(_Committed):
         self._open = {}
 
 
-def _format_of(path: str, form: Optional[str]) -> str:
+def _format_of(path: str, form: str | None) -> str:
     if path.endswith("/"):
         raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
     if os.path.isdir(os.path.expanduser(path)):
@@ -292,11 +294,11 @@ def behind_tables() -> Iterator[None]:
         ) from e
 
 
-def _told(path: str, at: Optional[str]) -> ContextManager[None]:
+def _told(path: str, at: str | None) -> AbstractContextManager[None]:
     return ours(WriteError, f"output: cannot write {path}", at)
 
 
-def _drop(gate: Optional[Gate], writer: Optional[Writer]) -> None:
+def _drop(gate: Gate | None, writer: Writer | None) -> None:
     """End a writer whose bytes nobody wants. It could not be left as it is: it would write its end when it is collected."""
     if gate is not None:
         gate.shut()
@@ -306,8 +308,8 @@ def _drop(gate: Optional[Gate], writer: Optional[Writer]) -> None:
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
-) -> Union[FileSink, PartsSink]:
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+) -> FileSink | PartsSink:
     """One file; or a directory of files, for a path that ends in "/". Args and raises: as theirs."""
     made = PartsSink if path.endswith("/") else FileSink
     return made(path, schema, write_examples, form, overwrite)
@@ -320,10 +322,10 @@ class LineWriter:
     Methods raise BrokenPipeError: nobody takes it any more; WriteError: it cannot be written.
     """
 
-    def __init__(self, stream: IO[bytes], form: str, schema: Optional[pa.Schema], name: str = "stdout") -> None:
+    def __init__(self, stream: IO[bytes], form: str, schema: pa.Schema | None, name: str = "stdout") -> None:
         self._stream = stream
         self._name = name
-        self._writer: Optional[Writer] = None
+        self._writer: Writer | None = None
         lines = formats.lines_named(form)
         if schema is not None and lines is not None:
             with self._told():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +29,13 @@ def open_source(
     source: Any,
     *,
     read_examples: ExampleReader,
-    input_schema: Optional[Schema] = None,
-    input_format: Optional[str] = None,
-    select: Optional[str] = None,
-    select_seconds: Optional[float] = None,
-    columns: Optional[Sequence[str]] = None,
-    defaults: Optional[Mapping[str, Any]] = None,
-    flush_seconds: Optional[float] = None,
+    input_schema: Schema | None = None,
+    input_format: str | None = None,
+    select: str | None = None,
+    select_seconds: float | None = None,
+    columns: Sequence[str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    flush_seconds: float | None = None,
 ) -> TableSource:
     """Open a table.
 
@@ -80,10 +81,10 @@ def open_source(
 def _open(
     source: Any,
     read_examples: ExampleReader,
-    schema: Optional[Schema],
-    form: Optional[str],
-    flush_seconds: Optional[float] = None,
-    columns: Optional[Sequence[str]] = None,
+    schema: Schema | None,
+    form: str | None,
+    flush_seconds: float | None = None,
+    columns: Sequence[str] | None = None,
 ) -> TableSource:
     """Args: columns: that are taken later; others need not be read."""
     if isinstance(source, TableSource):
@@ -151,7 +152,7 @@ def _open(
 
 
 def _from_files(
-    files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema], columns: Optional[Sequence[str]]
+    files: paths.Files, read_examples: ExampleReader, schema: Schema | None, columns: Sequence[str] | None
 ) -> TableSource:
     schema = _narrowed(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
@@ -163,7 +164,7 @@ def _from_files(
     return readers.open_files(files, schema, shown, columns)
 
 
-def _narrowed(schema: Schema, columns: Optional[Sequence[str]]) -> Schema:
+def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:
     """Those columns of a schema; it itself where it lacks one, which `taken` says."""
     fields = {field.name: field for field in schema}
     if columns is None or not set(columns) <= set(fields):
@@ -190,7 +191,7 @@ def _plain(table: TableSource) -> TableSource:
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def each(like: Optional[pa.Schema], like_of: str) -> List[Tuple[str, TableSource]]:
+    def each(like: pa.Schema | None, like_of: str) -> list[tuple[str, TableSource]]:
         assert table.each is not None
         return [(path, _plain(one)) for path, one in table.each(like, like_of)]
 

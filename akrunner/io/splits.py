@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,13 @@ from akrunner.schema import nearest
 from akrunner.spec import SplitSpec
 
 #: what splits are called that nobody named
-NAMES: Dict[int, Tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
+NAMES: dict[int, tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _MOST_SPLITS = 100
 _MOST_SEED = 2**63 - 1
 
 
-def shares_of(given: Any) -> Tuple[Tuple[str, ...], Tuple[float, ...]]:
+def shares_of(given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """(names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict. Raises: ConfigError."""
     if isinstance(given, str):
         check_text("split", given)
@@ -58,7 +59,7 @@ def _number(given: Any) -> float:
         return math.nan
 
 
-def _named(given: Any, names: Sequence[str]) -> Tuple[str, ...]:
+def _named(given: Any, names: Sequence[str]) -> tuple[str, ...]:
     if not any(names):
         if not names or len(names) > len(NAMES):
             raise ConfigError(f"split={shown(given)}: name so many splits: 'train=0.7,validation=0.1,test=0.1,holdout=0.1'")
@@ -73,7 +74,7 @@ def _named(given: Any, names: Sequence[str]) -> Tuple[str, ...]:
     return tuple(names)
 
 
-def _shares(given: Any, values: Sequence[float]) -> Tuple[float, ...]:
+def _shares(given: Any, values: Sequence[float]) -> tuple[float, ...]:
     if not all(0 < value < math.inf for value in values):
         raise ConfigError(f"split={shown(given)}: shares are numbers above 0, like '0.8,0.1,0.1'")
     whole = sum(values)
@@ -84,7 +85,7 @@ def _shares(given: Any, values: Sequence[float]) -> Tuple[float, ...]:
     return tuple(value / whole for value in values)
 
 
-def check_split(split: Any, split_by: Any, split_seed: Any) -> Optional[SplitSpec]:
+def check_split(split: Any, split_by: Any, split_seed: Any) -> SplitSpec | None:
     """`split=`, `split_by=` and `split_seed=` as far as no table is needed for them. Raises: ConfigError."""
     seed = check_count("split_seed", split_seed, 0, _MOST_SEED)
     by = check_text("split_by", split_by) if split_by is not None else None

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Iterator, List, Optional, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -63,7 +64,7 @@ _END_SECONDS = 5.0
 _Given = TypeVar("_Given")
 
 
-def selected(table: TableSource, select: str, seconds: Optional[float] = None) -> TableSource:
+def selected(table: TableSource, select: str, seconds: float | None = None) -> TableSource:
     """The result of a query, read as it is drawn.
 
     Args:
@@ -89,7 +90,7 @@ def selected(table: TableSource, select: str, seconds: Optional[float] = None) -
     return dataclasses.replace(table, schema=first.schema, open=opened_once(first.batches(), again), files=None, stop=stop)
 
 
-def check_query(query: str, parameter: str, kind: "type[ConfigError]") -> None:
+def check_query(query: str, parameter: str, kind: type[ConfigError]) -> None:
     """Raises: `kind`: it is so long, or nested so deep, that DuckDB's parser would be at it for ever, or end the process."""
     if len(query) > _LONGEST:
         raise kind(f"{parameter}: the query has {len(query):,} characters; {_LONGEST:,} are allowed")
@@ -117,9 +118,7 @@ def check_query(query: str, parameter: str, kind: "type[ConfigError]") -> None:
         )
 
 
-def heard(
-    work: "Callable[[], _Given]", interrupt: Optional[Callable[[], Any]] = None, seconds: Optional[float] = None
-) -> "_Given":
+def heard(work: Callable[[], _Given], interrupt: Callable[[], Any] | None = None, seconds: float | None = None) -> _Given:
     """Do what may take long inside DuckDB, in a thread of its own: in Python's first thread DuckDB would take Ctrl-C, and raise an error
     of its own in its place.
 
@@ -127,8 +126,8 @@ def heard(
         take, None: for ever.
     Raises: what `work` raises; TimeoutError: it took longer.
     """
-    given: List[_Given] = []
-    failed: List[BaseException] = []
+    given: list[_Given] = []
+    failed: list[BaseException] = []
 
     def run() -> None:
         try:
@@ -161,14 +160,14 @@ def heard(
 class _Query:
     """A query that runs. Attributes: schema: of its rows."""
 
-    def __init__(self, table: TableSource, query: str, seconds: Optional[float]) -> None:
+    def __init__(self, table: TableSource, query: str, seconds: float | None) -> None:
         """Start it; returns when its first rows are there. Raises: SourceError."""
         import duckdb
 
         self._query = query
-        self._failed: List[AkrunnerError] = []
+        self._failed: list[AkrunnerError] = []
         self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
-        self._rows: Optional[pa.RecordBatchReader] = None
+        self._rows: pa.RecordBatchReader | None = None
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:
             # columns of types DuckDB does not have are refused here
@@ -212,7 +211,7 @@ class _Query:
             self._connection.interrupt()
 
 
-def _kept(batches: Iterator[pa.RecordBatch], failed: List[AkrunnerError]) -> Iterator[pa.RecordBatch]:
+def _kept(batches: Iterator[pa.RecordBatch], failed: list[AkrunnerError]) -> Iterator[pa.RecordBatch]:
     """The batches; why there are no more is kept: DuckDB would say so as its own error."""
     try:
         yield from batches
@@ -233,7 +232,7 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
     return relation.fetch_record_batch(BATCH_ROWS)
 
 
-def interrupting(relation: Any) -> Optional[Callable[[], None]]:
+def interrupting(relation: Any) -> Callable[[], None] | None:
     """What ends a DuckDB relation's query early. It does not say whose connection's it is: one of DuckDB's own connection (`duckdb.sql`) can be ended,
     one of another cannot: None. Nothing is run for it: a relation that is not drawn is a plan, and a result somebody reads goes on."""
     import duckdb

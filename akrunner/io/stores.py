@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import posixpath
-from typing import IO, Any, Dict, List, Optional, cast
+from typing import IO, Any, cast
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
@@ -26,7 +26,7 @@ def uploads(fs: Any) -> bool:
 class Upload:
     """An upload to the name itself. Attributes: at: None."""
 
-    at: Optional[str] = None
+    at: str | None = None
 
     def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
         self._fs, self._target, self._shown, self._overwrite = fs, target, shown, overwrite
@@ -62,7 +62,7 @@ class Upload:
 class UploadFolder:
     """An upload for each file, to its own name; all are completed at the end."""
 
-    at: Optional[str] = None
+    at: str | None = None
 
     def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
         self._fs, self._shown, self._overwrite = fs, shown, overwrite
@@ -77,9 +77,9 @@ class UploadFolder:
             raise exists_already(shown)
         check_ours(shown, held)
         _probe(fs, posixpath.join(self._target, "part-0"))
-        self._streams: Dict[str, Any] = {}
+        self._streams: dict[str, Any] = {}
 
-    def _held(self) -> List[str]:
+    def _held(self) -> list[str]:
         self._fs.invalidate_cache()
         try:
             return [path for path in self._fs.find(self._target) if path.rstrip("/") != self._target]
@@ -103,7 +103,7 @@ class UploadFolder:
         old = self._held()
         if old and not self._overwrite:
             raise came_meanwhile(self._shown)
-        done: List[str] = []
+        done: list[str] = []
         try:
             for path, stream in self._streams.items():
                 _complete(self._fs, path, stream)
@@ -115,7 +115,7 @@ class UploadFolder:
             raise self._half(e, done) from e
         self._streams = {}
 
-    def _half(self, error: Exception, done: List[str]) -> Exception:
+    def _half(self, error: Exception, done: list[str]) -> Exception:
         """What to raise when only some of the files were completed; those of a new directory are removed again."""
         if not done:
             return error
@@ -175,7 +175,7 @@ def _complete(fs: Any, path: str, stream: Any) -> None:
     stream.mpu = None
 
 
-def _tag_of(stream: Any) -> Optional[str]:
+def _tag_of(stream: Any) -> str | None:
     """What S3 will call the content of a finished upload."""
     parts = getattr(stream, "parts", None)
     if not parts:
@@ -200,7 +200,7 @@ def _discard(stream: Any) -> None:
 class Moved:
     """Written under another name on the store, then moved. Attributes: at: None."""
 
-    at: Optional[str] = None
+    at: str | None = None
 
     def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
         self._fs, self._target, self._shown, self._overwrite = fs, target, shown, overwrite
@@ -238,7 +238,7 @@ class Moved:
 class MovedFolder:
     """Written to another directory of the store, then moved file by file."""
 
-    at: Optional[str] = None
+    at: str | None = None
 
     def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
         self._fs, self._shown, self._overwrite = fs, shown, overwrite
@@ -252,9 +252,9 @@ class MovedFolder:
         check_ours(shown, held)
         self.partial = partial_of(self._target)
         _check_writable(fs, self.partial)
-        self._streams: Dict[str, Any] = {}
+        self._streams: dict[str, Any] = {}
 
-    def _held(self) -> List[str]:
+    def _held(self) -> list[str]:
         self._fs.invalidate_cache()
         return [path for path in self._fs.find(self._target)] if self._fs.exists(self._target) else []
 

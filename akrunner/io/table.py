@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -38,10 +39,10 @@ class TableSource:
     name: str = "the table"
     replayable: bool = False
     elsewhere: bool = False
-    files: "Optional[Files]" = None
-    read_from: "Optional[Files]" = None
+    files: Files | None = None
+    read_from: Files | None = None
     stop: Callable[[], None] = _nothing
-    each: "Optional[Callable[[Optional[pa.Schema], str], List[Tuple[str, TableSource]]]]" = None
+    each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import numbers
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from akrunner.io.table import TableSource
 from akrunner.schema import is_list, is_text, nearest, to_array
 
 #: what a default of a column is, in words, and whether a value is one
-_KINDS: Dict[Family, Tuple[str, Callable[[Any], bool]]] = {
+_KINDS: dict[Family, tuple[str, Callable[[Any], bool]]] = {
     Family.TRUTH: ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     Family.WHOLE: ("a whole number", lambda value: _is_number(value, numbers.Integral)),
     Family.DECIMAL: ("a whole number", lambda value: _is_number(value, numbers.Integral)),
@@ -38,7 +39,7 @@ _KINDS: Dict[Family, Tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def check_columns(given: Any) -> Optional[List[str]]:
+def check_columns(given: Any) -> list[str] | None:
     """`columns=` as far as no table is needed for it. Raises: ConfigError: it lists no names."""
     names = check_names("columns", given)
     if names == []:
@@ -46,7 +47,7 @@ def check_columns(given: Any) -> Optional[List[str]]:
     return names
 
 
-def check_defaults(given: Any) -> Optional[Dict[str, Any]]:
+def check_defaults(given: Any) -> dict[str, Any] | None:
     """`defaults=` as far as no table is needed for it. Raises: ConfigError: it is no mapping of columns to values."""
     if given is None:
         return None
@@ -82,7 +83,7 @@ def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in table.batches():
-            columns: List[pa.Array] = [
+            columns: list[pa.Array] = [
                 _filled(column, instead[field.name]) if field.name in instead else column
                 for field, column in zip(batch.schema, batch.columns)
             ]

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Callable, NoReturn, Optional
+from typing import NoReturn
 
 from akrunner.errors import SourceError
 from akrunner.io.lines import LooseQuote, count, csv_row_ends
@@ -46,9 +47,9 @@ class Piece:
     line: int
     last: bool
     newline: bytes = b"\n"
-    back: Optional[bytes] = None
+    back: bytes | None = None
 
-    def cut(self, start: int) -> "Piece":
+    def cut(self, start: int) -> Piece:
         """What is behind `start`."""
         return replace(self, data=self.data[start:], line=self.line_of(start))
 
@@ -69,7 +70,7 @@ class Pieces:
     """
 
     def __init__(
-        self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False, back: Optional[bytes] = None
+        self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False, back: bytes | None = None
     ) -> None:
         """Args: read: as many bytes as there are, at most so many; none: the text has ended; growing: rows are not to wait for others;
         back: as of `Piece`."""
@@ -84,7 +85,7 @@ class Pieces:
         self._ended = False
         self._newline = b"\n"
 
-    def next(self) -> Optional[Piece]:
+    def next(self) -> Piece | None:
         """What has come, up to the end of its last whole row; waits for one. None: the text has ended.
 
         Raises: SourceError: no row ends within `ROW_BYTES`; it is no text. Whatever `read` raises.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import uuid
-from typing import List
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import redacted
@@ -41,7 +40,7 @@ def came_meanwhile(shown: str) -> WriteError:
     )
 
 
-def check_ours(shown: str, held: List[str]) -> None:
+def check_ours(shown: str, held: list[str]) -> None:
     """Look at the files of a directory that an output would replace: somebody may have named a home directory.
 
     Raises: SinkError: one of them was written by no job.

@@ -7,13 +7,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 
-def units_of(texts: pa.Array) -> Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def units_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """(the UTF-16 units of all texts, end to end; how many each has), of a column of strings without nulls."""
     texts = texts.cast(pa.large_string())
     buffer = texts.buffers()[2]

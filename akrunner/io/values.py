@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +50,7 @@ def of_numpy(values: Any, nulls: bool = False) -> Any:
     return pa.array(values, from_pandas=nulls)
 
 
-def _has_inner_nul(values: "np.ndarray[Any, Any]") -> bool:
+def _has_inner_nul(values: np.ndarray[Any, Any]) -> bool:
     """Whether a NUL stands in a text before something else; those at the end are what numpy fills it up with."""
     unit = np.dtype(np.uint8 if values.dtype.kind == "S" else np.uint32)
     width = values.dtype.itemsize // unit.itemsize
@@ -108,7 +109,7 @@ def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> 
     return pa.array(values).cast(kind)
 
 
-def _without_nulls(values: Sequence[Any], kind: Optional[pa.DataType] = None) -> Tuple[Sequence[Any], Set[type]]:
+def _without_nulls(values: Sequence[Any], kind: pa.DataType | None = None) -> tuple[Sequence[Any], set[type]]:
     """(values, their types) with None for pandas' nulls, as dicts of its rows have them: NA, NaT, and NaN where no number can be. Args: kind: of the column, None: it
     is not known."""
     kinds = set(map(type, values))
@@ -142,7 +143,7 @@ def _are_narrow(values: Sequence[Any]) -> bool:
     return all(value is None or (isinstance(value, np.ndarray) and value.dtype == np.float32) for value in values)
 
 
-def zoned(values: Sequence[Any], kind: pa.DataType) -> Optional[bool]:
+def zoned(values: Sequence[Any], kind: pa.DataType) -> bool | None:
     """Whether the timestamps have a zone; None: there is none. Args: kind: the column's type."""
     while is_list(kind):
         values, kind = _flat(values), kind.value_type
@@ -172,7 +173,7 @@ def _family(kind: type) -> str:
     return f"values of {kind.__name__}"
 
 
-def _families(kinds: Iterable[type]) -> Set[str]:
+def _families(kinds: Iterable[type]) -> set[str]:
     return set(map(_family, kinds)) - {""}
 
 
@@ -224,7 +225,7 @@ def _of_datetime64(values: Sequence[Any]) -> pa.Array:
     return pa.array(exact)
 
 
-def _moments(values: Sequence[Any], kinds: Set[type]) -> pa.Array:
+def _moments(values: Sequence[Any], kinds: set[type]) -> pa.Array:
     zones = [value is not None and value.tzinfo is not None for value in values]
     if any(zones):
         odd = next((row for row, value in enumerate(values) if value is not None and not zones[row]), None)
@@ -239,7 +240,7 @@ def mixed_zones(naive: Any, aware: Any) -> str:
     return f"{naive} has no zone, and {aware} has one, so that the hours between them are not known: give all of them a zone, or none"
 
 
-def _fine(values: Sequence[Any], kinds: Set[type], coarse: pa.DataType, fine: pa.DataType) -> pa.Array:
+def _fine(values: Sequence[Any], kinds: set[type], coarse: pa.DataType, fine: pa.DataType) -> pa.Array:
     """In nanoseconds, if a value of pandas has some."""
     if not any(hasattr(kind, "nanosecond") or hasattr(kind, "nanoseconds") for kind in kinds):
         return pa.array(values, coarse)
@@ -280,7 +281,7 @@ def _refined(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _flat(values: Iterable[Any]) -> List[Any]:
+def _flat(values: Iterable[Any]) -> list[Any]:
     return list(
         itertools.chain.from_iterable(
             np.ravel(one) if isinstance(one, np.ndarray) else one for one in values if one is not None
@@ -288,7 +289,7 @@ def _flat(values: Iterable[Any]) -> List[Any]:
     )
 
 
-def _member(values: Iterable[Any], name: str) -> List[Any]:
+def _member(values: Iterable[Any], name: str) -> list[Any]:
     return [value.get(name) if isinstance(value, Mapping) else None for value in values]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import IO, Any, Callable, List, Optional, Protocol, Tuple
+from collections.abc import Callable
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,7 +53,7 @@ class Dated:
         self._writer.close()
 
 
-def _limits_of(data_type: pa.DataType) -> Optional[Tuple[int, int]]:
+def _limits_of(data_type: pa.DataType) -> tuple[int, int] | None:
     """The integers that are timestamps or dates of the years 1 to 9999; None: it is another type."""
     if pa.types.is_date32(data_type):
         return _FIRST // 86400, _LAST // 86400
@@ -67,7 +68,7 @@ class Gate(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__()
-        self._stream: Optional[IO[bytes]] = stream
+        self._stream: IO[bytes] | None = stream
         self._position = 0
 
     def shut(self) -> None:
@@ -97,7 +98,7 @@ class Gathered:
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
-        self._held: List[pa.RecordBatch] = []
+        self._held: list[pa.RecordBatch] = []
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterator, NoReturn, Optional, Tuple
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,7 @@ def guess(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> pa.D
     return replaced(kind, pa.string())
 
 
-def first_odd(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> Optional[Tuple[int, bool]]:
+def first_odd(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> tuple[int, bool] | None:
     """(row, whether it has a zone) of the first time that is not as its column's type says. Args: as of `guess`."""
     wanted = "tz=" in str(kind)
     if not wanted and _MAY_BE_ZONED.search(data) is None:
@@ -70,12 +71,12 @@ def refuse(where: str, name: str, zoned: bool) -> NoReturn:
     )
 
 
-def _leaves(column: pa.Array, kind: pa.DataType) -> Iterator[Tuple[Rows, Truths]]:
+def _leaves(column: pa.Array, kind: pa.DataType) -> Iterator[tuple[Rows, Truths]]:
     """(row of each, whether it has a zone) of the times that are there, of each place for them in a row."""
     yield from _below(column, kind, np.arange(len(column)))
 
 
-def _below(column: pa.Array, kind: pa.DataType, rows: Rows) -> Iterator[Tuple[Rows, Truths]]:
+def _below(column: pa.Array, kind: pa.DataType, rows: Rows) -> Iterator[tuple[Rows, Truths]]:
     if pa.types.is_list(kind):
         parents = numbers_of(pc.list_parent_indices(column))
         yield from _below(pc.list_flatten(column), kind.value_type, rows[parents])

@@ -10,7 +10,7 @@ import ast
 import re
 import types
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Set
+from typing import Any
 
 from akrunner.launch.live import in_place
 
@@ -41,10 +41,10 @@ class Settled:
     are read there."""
 
     text: str
-    said: Set[str]
+    said: set[str]
 
 
-def postponed(thing: Any, known: Dict[str, Any]) -> bool:
+def postponed(thing: Any, known: dict[str, Any]) -> bool:
     """Whether annotations were texts where a function or a class was defined. Args: known: what stands behind the names of its module."""
     flag = __future__.annotations.compiler_flag
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
@@ -56,7 +56,7 @@ def postponed(thing: Any, known: Dict[str, Any]) -> bool:
     return known.get("annotations") is __future__.annotations
 
 
-def read_in(sources: List[str]) -> bool:
+def read_in(sources: list[str]) -> bool:
     """Whether a module reads annotations itself. Args: sources: its text, or its cells."""
     return any(_READS.search(one) for one in sources)
 
@@ -85,8 +85,8 @@ def all_quoted(text: str) -> str:
 @dataclass
 class _Look(ast.NodeVisitor):
     all_read: bool
-    read: List[ast.expr] = field(default_factory=list)
-    unread: List[ast.expr] = field(default_factory=list)
+    read: list[ast.expr] = field(default_factory=list)
+    unread: list[ast.expr] = field(default_factory=list)
     _within: bool = False
 
     def visit_FunctionDef(self, node: Any) -> None:
@@ -122,7 +122,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _names(text: str) -> Set[str]:
+def _names(text: str) -> set[str]:
     """The names of an annotation that is a text, also of texts in it."""
     try:
         parts = list(ast.walk(ast.parse(text.strip(), mode="eval")))
@@ -135,7 +135,7 @@ def _names(text: str) -> Set[str]:
     return found
 
 
-def quoted(text: str, nodes: List[ast.expr], again: bool = False) -> str:
+def quoted(text: str, nodes: list[ast.expr], again: bool = False) -> str:
     """A text in which these expressions are texts, each line where it was. Args: again: also those that are texts already."""
     chosen = [one for one in nodes if not isinstance(one, ast.Constant) or (again and isinstance(one.value, str))]
     return in_place(text, {one: repr(ast.unparse(one)) for one in chosen})

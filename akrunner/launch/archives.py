@@ -22,15 +22,16 @@ import posixpath
 import stat
 import tarfile
 import zipfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Callable, Iterator, Optional, Set, Tuple, Union
+from typing import IO, Any, BinaryIO
 
 from akrunner.checks import kind_in_words
 from akrunner.launch import limits
 from akrunner.launch.trees import CHUNK, Blame, Tree, checked, opened
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-_COMPRESSED: Tuple[Tuple[bytes, Callable[..., Any]], ...] = (
+_COMPRESSED: tuple[tuple[bytes, Callable[..., Any]], ...] = (
     (b"\x1f\x8b", gzip.open),
     (b"BZh", bz2.open),
     (b"\xfd7zXZ\0", lzma.open),
@@ -43,7 +44,7 @@ _LONGEST_LINK = 4096
 #: bytes of a zip's last record, of the comment behind it, and of the two records before it where numbers are large
 _END_RECORD, _LONGEST_COMMENT, _LARGE_RECORDS = 22, 65535, 76
 
-Archive = Union[str, BinaryIO]
+Archive = str | BinaryIO
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,12 @@ class Member:
     name: str
     kind: str
     executable: bool = False
-    mtime: Optional[float] = None
+    mtime: float | None = None
     target: str = ""
 
 
 #: a member, and what opens it
-_Found = Tuple[Member, Callable[[], IO[bytes]]]
+_Found = tuple[Member, Callable[[], IO[bytes]]]
 
 
 def is_archive(path: str) -> bool:
@@ -88,7 +89,7 @@ def unpack(
     tree.check_links(may_lead_out)
 
 
-def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown: str = "") -> "dict[str, str]":
+def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown: str = "") -> dict[str, str]:
     """Unpack into a tree. Whoever made the tree looks at its links when all is there.
 
     Args: place: in the tree, "" for itself; the others and raises: as `unpack`.
@@ -117,7 +118,7 @@ def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown:
 
 def read(archive: str, name: str, blame: Blame, longest: int, most: int = 0) -> bytes:
     """One file of an archive. Raises: `blame.kind`: there is none, it is longer than `longest` bytes, or the archive is damaged."""
-    found: Optional[bytes] = None
+    found: bytes | None = None
     budget = _budget(archive, archive, blame, most)
     for member, source in _members(archive, archive, blame, budget):
         if member.name == name and member.kind == "file":
@@ -162,7 +163,7 @@ def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) 
 
 
 def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
-    seen: Set[str] = set()
+    seen: set[str] = set()
     # a list of members takes long to read
     budget.announced(_listed(file))
     with zipfile.ZipFile(_Sparing(file, budget.members * _LISTED)) as archive:
@@ -267,7 +268,7 @@ class _Sparing(io.BufferedReader):
         super().__init__(io.FileIO(file.fileno(), closefd=False))
         self._longest = max(longest, 1 << 20)
 
-    def read(self, size: Optional[int] = -1) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         if size is not None and size > self._longest:
             raise zipfile.BadZipFile("its list of members is too long (AKRUNNER_MAX_MEMBERS)")
         return super().read(self._longest if size is None or size < 0 else size)

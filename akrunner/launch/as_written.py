@@ -12,7 +12,8 @@ import inspect
 import os
 import sys
 import types
-from typing import Any, Dict, Iterator, List, Set
+from collections.abc import Iterator
+from typing import Any
 
 from akrunner.errors import ScriptError
 from akrunner.launch.literals import INSTEAD
@@ -20,7 +21,7 @@ from akrunner.launch.literals import INSTEAD
 #: where nothing is known; None may be a value
 NOTHING = object()
 #: what decorators make of a method, and Python itself of those of some names
-_MADE_BY: Dict[str, Any] = {
+_MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
     "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
 }  # fmt: skip
@@ -63,12 +64,12 @@ def check_on_disk(thing: Any, file: str) -> None:
 
 
 @functools.lru_cache(maxsize=4)
-def _codes_of(source: bytes, file: str) -> List[types.CodeType]:
+def _codes_of(source: bytes, file: str) -> list[types.CodeType]:
     """All codes of a file; many functions of one are looked at, one after another."""
     return _codes(compile(source, file, "exec", dont_inherit=True))
 
 
-def _codes(code: types.CodeType) -> List[types.CodeType]:
+def _codes(code: types.CodeType) -> list[types.CodeType]:
     """A code and all within."""
     inner = [one for const in code.co_consts if isinstance(const, types.CodeType) for one in _codes(const)]
     return [code, *inner]
@@ -118,8 +119,8 @@ def mangled(name: str, kind: type) -> str:
 
 
 def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
-    said: Set[str] = set()
-    deleted: Set[str] = set()
+    said: set[str] = set()
+    deleted: set[str] = set()
     for node in ast.walk(whole):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             said.add(node.name)
@@ -187,7 +188,7 @@ def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
             yield name
 
 
-def value_of(node: ast.expr, known: Dict[str, Any]) -> Any:
+def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
     """What an expression of literals and names is, `NOTHING` if it calls or looks up anything."""
     if isinstance(node, ast.Name):
         return known.get(node.id, getattr(builtins, node.id, NOTHING))

@@ -8,7 +8,8 @@ import selectors
 import subprocess
 import time
 import uuid
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from akrunner import leftovers
 from akrunner.wire import ending
@@ -31,9 +32,9 @@ class Asked(NamedTuple):
 
 def ask(
     command: Sequence[str],
-    seconds: Optional[float],
-    env: Optional[Mapping[str, str]] = None,
-    most: Optional[int] = _MOST,
+    seconds: float | None,
+    env: Mapping[str, str] | None = None,
+    most: int | None = _MOST,
     noted: bool = True,
 ) -> Asked:
     """Run a program to its end; what it started and left running goes with it.
@@ -66,10 +67,10 @@ def ask(
             leftovers.unmark(mark)
 
 
-def _listen(process: "subprocess.Popen[bytes]", seconds: Optional[float], most: Optional[int]) -> Asked:
+def _listen(process: subprocess.Popen[bytes], seconds: float | None, most: int | None) -> Asked:
     deadline = None if seconds is None else time.monotonic() + seconds
-    streams: List[Any] = [process.stdout, process.stderr]
-    said: Dict[Any, bytes] = {stream: b"" for stream in streams}
+    streams: list[Any] = [process.stdout, process.stderr]
+    said: dict[Any, bytes] = {stream: b"" for stream in streams}
     printed = behind = 0
     with selectors.DefaultSelector() as selector:
         for stream in streams:

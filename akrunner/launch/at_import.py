@@ -20,8 +20,9 @@ import inspect
 import sys
 import textwrap
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -51,10 +52,10 @@ _LOOKING = {
     "all", "any", "bool", "dict", "enumerate", "frozenset", "id", "isinstance", "iter", "len", "list", "max", "min", "print", "range", "repr", "reversed",
     "set", "sorted", "str", "sum", "tuple", "type", "zip",
 }  # fmt: skip
-_Place = Tuple[int, int]
+_Place = tuple[int, int]
 
 
-def check(thing: Any, value: Any, text: str, known: Dict[str, Any], sources: List[str]) -> None:
+def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: list[str]) -> None:
     """Args: thing: a function or a class; value: what its name means, which may be it, wrapped; text: its source; known: what stands behind the names it may use;
     sources: the text of its module, or its cells.
 
@@ -87,7 +88,7 @@ def check(thing: Any, value: Any, text: str, known: Dict[str, Any], sources: Lis
     _check_rebound(thing, own, run, known, sources)
 
 
-def _check_bases(kind: type, whole: ast.ClassDef, known: Dict[str, Any]) -> None:
+def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None:
     for node in whole.bases:
         now = known.get(node.id, NOTHING) if isinstance(node, ast.Name) else NOTHING
         if isinstance(now, type) and now not in kind.__bases__ and now not in getattr(kind, "__orig_bases__", ()):
@@ -101,7 +102,7 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: Dict[str, Any]) -> None
 def _alike(one: type, other: type) -> bool:
     """Whether two classes are the same one, defined twice."""
 
-    def own(kind: type) -> Dict[str, Any]:
+    def own(kind: type) -> dict[str, Any]:
         return {key: value for key, value in vars(kind).items() if key not in ("__dict__", "__weakref__", "__firstlineno__")}
 
     left, right = own(one), own(other)
@@ -134,17 +135,17 @@ class _Run:
     """Statements that are run when Python comes to a definition. Attributes: nodes: all, those within others, too; known: what stands behind their names; declared:
     names that they set by `global`."""
 
-    nodes: List[ast.AST]
-    known: Dict[str, Any]
-    declared: Set[str]
+    nodes: list[ast.AST]
+    known: dict[str, Any]
+    declared: set[str]
 
     @property
-    def reads(self) -> Set[str]:
+    def reads(self) -> set[str]:
         """The names that they take from outside."""
         return {one.id for one in self.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)} & self.known.keys()
 
 
-def _check_rebound(thing: Any, own: str, run: List[_Run], known: Dict[str, Any], sources: List[str]) -> None:
+def _check_rebound(thing: Any, own: str, run: list[_Run], known: dict[str, Any], sources: list[str]) -> None:
     """Raises: ScriptError: a name that its definition uses meant something else then."""
     names = sorted({name for one in run for name in one.reads})
     if "<locals>" in thing.__qualname__ or not names:
@@ -189,9 +190,9 @@ def _is_kept(run: _Run, name: str) -> bool:
     return all(one in values for one in run.nodes if isinstance(one, ast.Name) and one.id == name)
 
 
-def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[Tuple[int, ast.AST]]:
+def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[tuple[int, ast.AST]]:
     """Where a module binds a name, and how: also what its functions do by `global`. Args: inside: also where it changes what is in it."""
-    pending: List[Tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
+    pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, outside = pending.pop(0)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -217,7 +218,7 @@ def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[Tuple[int, 
         pending = [(one, True) for one in ast.iter_child_nodes(node)] + pending
 
 
-def _ran(node: ast.AST, known: Dict[str, Any], seen: Set[int]) -> Iterator[_Run]:
+def _ran(node: ast.AST, known: dict[str, Any], seen: set[int]) -> Iterator[_Run]:
     """What is run when this, a decorator or a part of a class, is computed."""
     if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
         # a decorator: it is called, and so is what it gives
@@ -229,13 +230,13 @@ def _ran(node: ast.AST, known: Dict[str, Any], seen: Set[int]) -> Iterator[_Run]
     yield from _calls(run, seen)
 
 
-def _calls(run: _Run, seen: Set[int]) -> Iterator[_Run]:
+def _calls(run: _Run, seen: set[int]) -> Iterator[_Run]:
     for node in run.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from _called(run.known.get(node.func.id), 0, seen)
 
 
-def _called(function: Any, depth: int, seen: Set[int]) -> Iterator[_Run]:
+def _called(function: Any, depth: int, seen: set[int]) -> Iterator[_Run]:
     """What a call of a function runs. Args: depth: of functions in it, which are called at once, too."""
     function = inspect.unwrap(function) if callable(function) and not inspect.isclass(function) else function
     if not isinstance(function, types.FunctionType) or id(function) in seen or not _is_somebodys(function):
@@ -263,7 +264,7 @@ def _is_somebodys(function: types.FunctionType) -> bool:
     return root not in sys.stdlib_module_names and "site-packages" not in function.__code__.co_filename
 
 
-def _statements(nodes: List[Any], depth: int) -> Iterator[ast.AST]:
+def _statements(nodes: list[Any], depth: int) -> Iterator[ast.AST]:
     """All nodes, not those of functions that are deeper than so many."""
     for node in nodes:
         yield node
@@ -274,15 +275,15 @@ def _statements(nodes: List[Any], depth: int) -> Iterator[ast.AST]:
             yield from _statements(list(ast.iter_child_nodes(node)), depth)
 
 
-def _changed(run: _Run) -> Set[str]:
+def _changed(run: _Run) -> set[str]:
     """The names of lists, dicts and such that statements change, and of what they set by `global`."""
-    found: Set[str] = set()
+    found: set[str] = set()
 
     def mutable(node: Any) -> bool:
         return isinstance(node, ast.Name) and isinstance(run.known.get(node.id), _MUTABLE)
 
     for node in run.nodes:
-        changed: List[Any] = []
+        changed: list[Any] = []
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in run.declared:
             found.add(node.id)
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):

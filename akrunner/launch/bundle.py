@@ -16,11 +16,12 @@ import io
 import marshal
 import sys
 import zipfile
+from collections.abc import Iterator
 from importlib import resources
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Iterator, Tuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -56,7 +57,7 @@ def bundle_bytes() -> bytes:
 
 
 @functools.lru_cache(maxsize=1)
-def names() -> "frozenset[str]":
+def names() -> frozenset[str]:
     """What a script may import of it."""
     return frozenset(path.split("/")[0].partition(".")[0] for path, _, _ in _all())
 
@@ -70,7 +71,7 @@ def version() -> str:
     return digest.hexdigest()
 
 
-def _all() -> "Iterator[Tuple[str, bytes, Traversable | None]]":
+def _all() -> Iterator[tuple[str, bytes, Traversable | None]]:
     """(path in the bundle, source, its file), in the order of the zip."""
     yield "__main__.py", _MAIN.encode(), None
     yield "akrunner/__init__.py", _PACKAGE.encode(), None
@@ -81,7 +82,7 @@ def _all() -> "Iterator[Tuple[str, bytes, Traversable | None]]":
                 yield _place(path), file.read_bytes(), file
 
 
-def _compiled(file: "Traversable", source: bytes, name: str) -> bytes:
+def _compiled(file: Traversable, source: bytes, name: str) -> bytes:
     """A .pyc. Python's own, beside the file, is taken where there is one, and made where it can be."""
     kept = SourceFileLoader("akrunner.bundle", str(file)).get_code("akrunner.bundle") if isinstance(file, Path) else None
     code = _named(kept or compile(source, name, "exec", dont_inherit=True), name)
@@ -101,7 +102,7 @@ def _place(path: str) -> str:
     return path
 
 
-def _sources(folder: "Traversable", prefix: str) -> "Iterator[Tuple[str, Traversable]]":
+def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
     for entry in folder.iterdir():
         path = f"{prefix}/{entry.name}"
         if entry.is_dir():

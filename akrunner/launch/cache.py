@@ -20,7 +20,7 @@ import hashlib
 import os
 import shutil
 import time
-from typing import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 from akrunner.leftovers.private import private_dir
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numbers
 import os
 import resource
-from typing import Any, Iterator, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import psutil
 
@@ -83,7 +84,7 @@ def _check_room(count: int) -> None:
         )
 
 
-def most_tasks() -> Tuple[int, str]:
+def most_tasks() -> tuple[int, str]:
     """(how many, what bounds them)."""
     return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
 
@@ -98,7 +99,7 @@ def memory_left() -> int:
     return max(0, int(min([psutil.virtual_memory().available, *(most - used for most, used in cgroups.memory())])))
 
 
-def _bounds() -> Iterator[Tuple[int, str]]:
+def _bounds() -> Iterator[tuple[int, str]]:
     memory = memory_bytes()
     yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
     threads = [most for most, _ in cgroups.processes()]

@@ -11,7 +11,6 @@ Every function takes `root`, where the kernel's files are.
 from __future__ import annotations
 
 import os
-from typing import List, Optional, Tuple
 
 from akrunner.launch.texts import text
 
@@ -19,7 +18,7 @@ from akrunner.launch.texts import text
 NO_LIMIT = 1 << 60
 
 
-def groups(controller: str, root: str = "/") -> List[str]:
+def groups(controller: str, root: str = "/") -> list[str]:
     """Directories of this process's control group and of those above it, the topmost first: of version 2, and of a controller of version 1."""
     found = []
     for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
@@ -36,7 +35,7 @@ def groups(controller: str, root: str = "/") -> List[str]:
     return found
 
 
-def memory(root: str = "/") -> List[Tuple[int, int]]:
+def memory(root: str = "/") -> list[tuple[int, int]]:
     """(bytes a group may have, bytes it has) of each that is limited. Pages of files that nobody has used of late do not count: the kernel
     takes them back when somebody wants memory."""
     found = []
@@ -56,7 +55,7 @@ def _cached(folder: str) -> int:
     return told.get("total_inactive_file", told.get("inactive_file", 0))
 
 
-def processes(root: str = "/") -> List[Tuple[int, int]]:
+def processes(root: str = "/") -> list[tuple[int, int]]:
     """(processes and threads a group may have, and has) of each that is limited."""
     found = []
     for folder in groups("pids", root):
@@ -66,7 +65,7 @@ def processes(root: str = "/") -> List[Tuple[int, int]]:
     return found
 
 
-def cores(root: str = "/") -> Optional[float]:
+def cores(root: str = "/") -> float | None:
     """Cores' worth of time that is had; None: as much as there is."""
     shares = []
     for folder in groups("cpu", root):
@@ -90,7 +89,7 @@ def killed(root: str = "/") -> int:
     return 0
 
 
-def number(path: str) -> Optional[int]:
+def number(path: str) -> int | None:
     """What a file of the kernel's says; None where there is none, or "max"."""
     said = text(path).strip()
     return int(said) if said.lstrip("-").isdigit() else None

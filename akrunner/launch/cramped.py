@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import os
 import resource
-from typing import Optional
 
 #: of `mallopt`, in malloc.h
 _ARENA_MAX = -8
@@ -19,7 +18,7 @@ _ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 _ARROW_THREADS = 2
 
 
-def limit() -> Optional[int]:
+def limit() -> int | None:
     """Bytes of address space this process may have; None: there is no limit."""
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if most == resource.RLIM_INFINITY else most

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import List
 
 from akrunner.launch.asking import ask
 
 
-def gpus() -> List[str]:
+def gpus() -> list[str]:
     """As CUDA_VISIBLE_DEVICES names them: what that variable says, else what the driver's tool lists."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
@@ -25,7 +24,7 @@ def gpus() -> List[str]:
     return [str(number) for number in range(count)]
 
 
-def cpus() -> List[int]:
+def cpus() -> list[int]:
     """Numbers of the cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))

@@ -19,7 +19,8 @@ import urllib.parse
 import urllib.request
 import uuid
 import zlib
-from typing import Any, Generator, Iterator, Optional, Protocol
+from collections.abc import Generator, Iterator
+from typing import Any, Protocol
 
 from akrunner import leftovers
 from akrunner.errors import AkrunnerError
@@ -158,7 +159,7 @@ def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes
             raise ValueError(f"its server sends it compressed as {way}, which nobody has asked for")
 
 
-def _read(source: Any, expected: Optional[int]) -> Generator[bytes, None, None]:
+def _read(source: Any, expected: int | None) -> Generator[bytes, None, None]:
     """All that comes. Raises: OSError: that is not as much as was announced."""
     came = 0
     while piece := source.read(CHUNK):
@@ -242,8 +243,8 @@ class _Paced(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> Optional[int]:
-        size: Optional[int] = self._raw.readinto(buffer)
+    def readinto(self, buffer: Any) -> int | None:
+        size: int | None = self._raw.readinto(buffer)
         self._came += size or 0
         now = time.monotonic()
         if now - self._since > SLOWEST_SECONDS:
@@ -284,7 +285,7 @@ class _Https(urllib.request.HTTPSHandler):
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """To http and https only, and never from https to http."""
 
-    def redirect_request(self, request: urllib.request.Request, *given: Any) -> Optional[urllib.request.Request]:
+    def redirect_request(self, request: urllib.request.Request, *given: Any) -> urllib.request.Request | None:
         # or all that comes with it would be read, however much
         given[0].close()
         target = str(given[-1])

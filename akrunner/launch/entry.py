@@ -13,13 +13,13 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Union
 
 from akrunner.errors import ScriptError
 from akrunner.launch.pages import blocks, calls, doing
 
-_Main = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+_Main = ast.FunctionDef | ast.AsyncFunctionDef
 
 #: what only a task config has
 _ONLY_OURS = {
@@ -69,8 +69,8 @@ class _Script:
     as programs do: it does something when it is `__main__`, or calls its main itself."""
 
     tree: ast.Module
-    names: List[str]
-    main: Optional[_Main]
+    names: list[str]
+    main: _Main | None
     block: bool
 
 
@@ -192,7 +192,7 @@ def _is_program(script: _Script, main: _Main, where: str) -> bool:
     return script.block and not _takes_config(script, main)
 
 
-def _positional(main: _Main) -> "tuple[int, float]":
+def _positional(main: _Main) -> tuple[int, float]:
     """(arguments it must be given, arguments it may be given)."""
     arguments = main.args
     takes = len(arguments.posonlyargs) + len(arguments.args)
@@ -288,7 +288,7 @@ def _meant_main(tree: ast.Module) -> bool:
 
 def _top_level_names(tree: ast.Module) -> Iterator[str]:
     """Names the module binds at its top level, also under if, try, with, match; "*" for a star import."""
-    pending: List[ast.stmt] = list(tree.body)
+    pending: list[ast.stmt] = list(tree.body)
     while pending:
         node = pending.pop(0)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Tuple
 
 from akrunner.errors import PythonEnvError, UserFilesError
 from akrunner.foreign import ours, redacted
@@ -40,11 +40,11 @@ class Recipe:
     name: str
     python: str
     tensorflow: str
-    packages: Tuple[str, ...]
+    packages: tuple[str, ...]
     variable: str = ""
 
 
-RECIPES: Dict[str, Recipe] = {
+RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         Recipe("tf1.15", "3.7", "1.15.", ("tensorflow==1.15.5", "numpy<1.19", "protobuf<3.21"), "TF115_PYTHON_ENV_PATH"),
@@ -256,7 +256,7 @@ def python_in(folder: str) -> str:
     raise PythonEnvError(f"python_env: {folder} is a directory without bin/python; name a venv, or an interpreter")
 
 
-def _called(command: List[str], what: str) -> None:
+def _called(command: list[str], what: str) -> None:
     try:
         done = ask(command, None, _compiling(), most=None)
     except OSError as e:
@@ -267,5 +267,5 @@ def _called(command: List[str], what: str) -> None:
         raise PythonEnvError(redacted(f"{what}: `{shown} ...` failed with exit code {done.code}:\n{said}"))
 
 
-def _compiling() -> Dict[str, str]:
+def _compiling() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}

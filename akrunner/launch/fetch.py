@@ -16,7 +16,6 @@ import re
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from typing import Tuple, Type
 
 from akrunner.checks import check_url, nearest_file
 from akrunner.errors import AkrunnerError, ConfigError, UserFilesError
@@ -42,9 +41,7 @@ def is_url(text: str) -> bool:
     return bool(_URL.match(text))
 
 
-def fetch(
-    given: "str | os.PathLike[str]", parameter: str, kind: Type[AkrunnerError] = UserFilesError, usual: int = 0
-) -> Fetched:
+def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerError] = UserFilesError, usual: int = 0) -> Fetched:
     """Bring it here.
 
     Args: usual: bytes it may have if neither it nor the environment says so; 0: as for all downloads.
@@ -92,7 +89,7 @@ def _looked_at(path: str, blame: Blame) -> str:
     return path
 
 
-def _split(text: str, blame: Blame) -> Tuple[str, str, str, int]:
+def _split(text: str, blame: Blame) -> tuple[str, str, str, int]:
     """(path or URL, name, sha256, bytes it may have)."""
     place, _, behind = text.partition("#")
     name, digest, most = "", "", 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from collections.abc import Iterable, Sequence
 
 from akrunner import leftovers
 from akrunner.checks import ALIKE
@@ -25,10 +25,10 @@ _SCRIPT = Blame("script", ScriptError, _PLACE)
 _FILES = Blame("user_files", UserFilesError, _PLACE)
 
 #: (archive, directory it is unpacked into, bytes it may unpack to, as the user named it)
-_Archive = Tuple[str, str, int, str]
+_Archive = tuple[str, str, int, str]
 
 
-def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.PathLike[str]"]) -> ScriptSpec:
+def collect(script: str | os.PathLike[str], user_files: Sequence[str | os.PathLike[str]]) -> ScriptSpec:
     """Check the script and its files and say where each will lie. Archives are read to their ends; nothing of them is kept.
 
     Args:
@@ -41,8 +41,8 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
     """
     if isinstance(user_files, (str, os.PathLike)):
         raise UserFilesError(f"user_files must be a list of paths; give [{os.fspath(user_files)!r}]")
-    files: Dict[str, str] = {}
-    packed: List[_Archive] = []
+    files: dict[str, str] = {}
+    packed: list[_Archive] = []
     for given in user_files:
         fetched = fetch(given, "user_files")
         path = fetched.path
@@ -101,13 +101,13 @@ def _local(script: str) -> str:
     return os.path.abspath(os.path.expanduser(script))
 
 
-def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> Dict[str, Tuple[_Archive, str]]:
+def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> dict[str, tuple[_Archive, str]]:
     """Lay everything out without a byte of it, so that what cannot be laid out is known now.
 
     Args: places: of what comes from no archive.
     Returns: where members of archives will lie -> the archive, and their names in it.
     """
-    members: Dict[str, Tuple[_Archive, str]] = {}
+    members: dict[str, tuple[_Archive, str]] = {}
     with _FILES.ours("cannot check them in the temp directory (TMPDIR)"):
         folder = leftovers.temp_folder("akrunner-")
     try:
@@ -126,7 +126,7 @@ def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> Dict[st
 
 
 def _with_script(
-    script: str, real: str, files: Dict[str, str], packed: Sequence[_Archive], members: Dict[str, Tuple[_Archive, str]]
+    script: str, real: str, files: dict[str, str], packed: Sequence[_Archive], members: dict[str, tuple[_Archive, str]]
 ) -> ScriptSpec:
     inside = posixpath.normpath(script.replace(os.sep, "/"))
     if os.path.isdir(real):
@@ -174,7 +174,7 @@ def read_local_text(path: str, parameter: str) -> str:
         raise blame.error(f"{path} is not UTF-8 (it has a byte 0x{e.object[e.start]:02x})") from None
 
 
-def writes_output(source: bytes) -> Optional[int]:
+def writes_output(source: bytes) -> int | None:
     """Line of the first `....output_writer.write(...)` or `.write_batch(...)`, None when it says so nowhere."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("write", "write_batch"):
@@ -210,14 +210,14 @@ def lay_out(spec: ScriptSpec, work_dir: str) -> None:
     tree.check_links()
 
 
-def _add(files: Dict[str, str], place: str, real: str) -> None:
+def _add(files: dict[str, str], place: str, real: str) -> None:
     other = files.get(place)
     if other is not None and other != real:
         raise UserFilesError(f"user_files: {other} and {real} would both lie at {place}; rename one")
     files[place] = real
 
 
-def _beside(path: str) -> List[str]:
+def _beside(path: str) -> list[str]:
     try:
         return os.listdir(os.path.dirname(path))
     except OSError:

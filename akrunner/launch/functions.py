@@ -24,8 +24,9 @@ import re
 import symtable
 import tokenize
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.errors import ScriptError
@@ -63,21 +64,21 @@ class _Found:
     that are known, and what they are; values: that stand behind names."""
 
     function: types.FunctionType
-    lines: List[str] = field(default_factory=list)
-    pieces: List[_Piece] = field(default_factory=list)
-    names: Dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    pieces: list[_Piece] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
     values: Values = field(init=False)
-    begun: List[Any] = field(default_factory=list)
-    held: List[Any] = field(default_factory=list)
+    begun: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.values = Values(lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function))
 
-    def copied(self) -> Tuple[List[str], List[_Piece], Dict[str, Any], Values]:
+    def copied(self) -> tuple[list[str], list[_Piece], dict[str, Any], Values]:
         """What is known so far, to go back to."""
         return copy.copy(self.lines), copy.copy(self.pieces), copy.copy(self.names), copy.copy(self.values)
 
-    def restore(self, before: Tuple[List[str], List[_Piece], Dict[str, Any], Values]) -> None:
+    def restore(self, before: tuple[list[str], list[_Piece], dict[str, Any], Values]) -> None:
         """Go back to what was known before."""
         self.lines, self.pieces, self.names, self.values = before
 
@@ -114,7 +115,7 @@ def written(function: Callable[..., Any]) -> Written:
     return Written(os.path.join(folder, f"{name}.py"), shown)
 
 
-def source_of(function: Callable[..., Any]) -> Tuple[str, str]:
+def source_of(function: Callable[..., Any]) -> tuple[str, str]:
     """Returns: the script's text, and the file whose lines it has, "" for none. Raises: ScriptError."""
     plain = _plain(function)
     if plain is None or plain.__name__ == "<lambda>":
@@ -139,7 +140,7 @@ def source_of(function: Callable[..., Any]) -> Tuple[str, str]:
     return _laid(found, plain)
 
 
-def _plain(thing: Any) -> Optional[types.FunctionType]:
+def _plain(thing: Any) -> types.FunctionType | None:
     """The function that was decorated, or the function. None: it is none."""
     plain = inspect.unwrap(thing) if callable(thing) and not inspect.isclass(thing) else thing
     return plain if isinstance(plain, types.FunctionType) else None
@@ -149,7 +150,7 @@ def _named(function: Callable[..., Any]) -> str:
     return str(inspect.unwrap(function).__name__)
 
 
-def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
+def _laid(found: _Found, function: types.FunctionType) -> tuple[str, str]:
     """The text, on the lines of the file if all of it is from one, and that file."""
     last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]
     pieces, future = found.pieces, [_FUTURE] if all(piece.postponed for piece in found.pieces) else []
@@ -177,9 +178,9 @@ def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
     return "\n".join(parts) + "\n", ""
 
 
-def _behind(pieces: List[_Piece], late: List[Line]) -> List[List[str]]:
+def _behind(pieces: list[_Piece], late: list[Line]) -> list[list[str]]:
     """Behind each piece, the values that need it and none that comes later."""
-    found: List[List[str]] = [[] for _ in pieces]
+    found: list[list[str]] = [[] for _ in pieces]
     at = 0
     for line in late:
         # a value may also need one that stands before it
@@ -193,7 +194,7 @@ def _behind(pieces: List[_Piece], late: List[Line]) -> List[List[str]]:
     return found
 
 
-def _on_their_lines(begins: str, pieces: List[_Piece], late: List[Line]) -> List[str]:
+def _on_their_lines(begins: str, pieces: list[_Piece], late: list[Line]) -> list[str]:
     """The lines of a text that has each piece where its file has it; none if there is no line for a value between two of them."""
     lines = [begins]
     for piece, after in zip(pieces, _behind(pieces, late)):
@@ -253,9 +254,9 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     found.pieces.append(piece)
 
 
-def _write_live(thing: Any, piece: _Piece, known: Dict[str, Any], found: _Found, user: str) -> None:
+def _write_live(thing: Any, piece: _Piece, known: dict[str, Any], found: _Found, user: str) -> None:
     """Put values in place of defaults and class attributes that may come to something else in the tasks. Raises: ScriptError: one cannot be written down."""
-    words: Dict[ast.expr, str] = {}
+    words: dict[ast.expr, str] = {}
     found.begun.append(thing)
     for number, one in enumerate(live.values_of(thing, piece.text, known)):
         name = f"{_LIVE}{thing.__name__}_{number}"
@@ -310,13 +311,13 @@ def _piece(thing: Any, user: str) -> _Piece:
     return _Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
 
 
-def _dedented(lines: List[str]) -> str:
+def _dedented(lines: list[str]) -> str:
     """A definition without the blanks before its first line. What stands within a text of several lines stays as it is."""
     blanks = len(lines[0]) - len(lines[0].lstrip())
     if not blanks:
         return "".join(lines)
-    within: Set[int] = set()
-    begun: List[int] = []
+    within: set[int] = set()
+    begun: list[int] = []
     with contextlib.suppress(tokenize.TokenError, IndentationError):
         for token in tokenize.generate_tokens(iter(lines).__next__):
             name = tokenize.tok_name[token.type]
@@ -332,7 +333,7 @@ def _dedented(lines: List[str]) -> str:
     )
 
 
-def _used(piece: _Piece, user: str) -> List[str]:
+def _used(piece: _Piece, user: str) -> list[str]:
     """The names that a piece takes from outside, in order; not those of annotations that are texts."""
     try:
         top = symtable.symtable(f"{_FUTURE}\n{piece.text}" if piece.postponed else piece.text, "<function>", "exec")
@@ -344,7 +345,7 @@ def _used(piece: _Piece, user: str) -> List[str]:
             f"script: {piece.name}() changes {around[1]} of the function around it (nonlocal), which a task does not have; make it inside {user}(), or "
             "change what a list or a dict holds"
         ) from None
-    found: Dict[str, None] = {}
+    found: dict[str, None] = {}
     changed = _changed(piece.text)
 
     def look(table: symtable.SymbolTable, outermost: bool) -> None:
@@ -359,9 +360,9 @@ def _used(piece: _Piece, user: str) -> List[str]:
     return [name for name in found if name != "annotations" or not piece.postponed]
 
 
-def _changed(text: str) -> Set[str]:
+def _changed(text: str) -> set[str]:
     """The names that `+=` and such change, and `del` takes away: both need what stands behind them, and symtable calls neither a reference."""
-    found: Set[str] = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets if isinstance(node, ast.Delete) else []
         found |= {one.id for one in targets if isinstance(one, ast.Name)}
@@ -414,7 +415,7 @@ def _is_by_call(value: Any, of: Any) -> bool:
     return False
 
 
-def _referred(name: str, value: Any, found: _Found) -> Tuple[str, str]:
+def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     """What means a function or a class that a value holds, and the piece that must stand before it, "" for none. Raises: Unwritten, ScriptError."""
     plain, user, own = _plain(value) or value, found.function.__name__, str(getattr(value, "__name__", ""))
     if getattr(builtins, own, NOTHING) is value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Dict, Optional, Type
 
 from akrunner import leftovers
 
@@ -12,9 +11,9 @@ class Guard:
     """Context manager: when the block ends, nothing of what it was told is held any longer."""
 
     def __init__(self) -> None:
-        self._groups: Dict[int, bool] = {}
-        self._marks: Dict[str, bool] = {}
-        self._paths: Dict[str, bool] = {}
+        self._groups: dict[int, bool] = {}
+        self._marks: dict[str, bool] = {}
+        self._paths: dict[str, bool] = {}
         self._lost = leftovers.guards()
 
     def watch(self, group: int) -> None:
@@ -42,19 +41,17 @@ class Guard:
         self._paths[directory] = True
         leftovers.register(directory)
 
-    def check(self) -> Optional[str]:
+    def check(self) -> str | None:
         """See to it that the guard process is there. Returns: what to say about it, None when it was."""
         lost, self._lost = self._lost, leftovers.guards()
         if self._lost == lost:
             return None
         return "the guard process, which cleans up should this process be killed, was killed itself; another one took its place"
 
-    def __enter__(self) -> "Guard":
+    def __enter__(self) -> Guard:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for group in self._groups:
             leftovers.unwatch(group)
         for value in self._marks:

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import sys
-from typing import Dict, List, Tuple
 
 from akrunner.launch import bundle
 from akrunner.launch.asking import ask
@@ -28,9 +27,9 @@ print(json.dumps([name for name in sys.argv[1:] if not there(name)]))
 """
 
 
-def imports_of(source: bytes) -> Dict[str, int]:
+def imports_of(source: bytes) -> dict[str, int]:
     """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`."""
-    found: Dict[str, int] = {}
+    found: dict[str, int] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -43,7 +42,7 @@ def imports_of(source: bytes) -> Dict[str, int]:
     return found
 
 
-def missing(job: JobSpec, source: bytes) -> List[Tuple[str, int]]:
+def missing(job: JobSpec, source: bytes) -> list[tuple[str, int]]:
     """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's."""
     brought = {target.split("/")[0].partition(".")[0] for _, target in job.script.files}
     wanted = {

@@ -10,9 +10,10 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any
 
 from akrunner.checks import nearest_file
 from akrunner.errors import PythonEnvError
@@ -57,14 +58,14 @@ class Interpreter:
     """
 
     path: str
-    python: Tuple[int, ...]
+    python: tuple[int, ...]
     tensorflow: str
     tf_keras: str
     numpy: str = ""
     protobuf: str = ""
 
 
-def resolve(python_env: Optional[str], keras: Optional[str] = None) -> Interpreter:
+def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
     """The interpreter a job asks for.
 
     Args:
@@ -120,7 +121,7 @@ def _has_line(path: Path, begins: str) -> bool:
         return False
 
 
-def asked_for(python_env: Optional[str], seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
+def asked_for(python_env: str | None, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
     """The interpreter itself, whatever is in it. Args: as `resolve` and `probe`. Raises: as `resolve`."""
     if python_env is None:
         return _this()
@@ -187,7 +188,7 @@ def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
     return Interpreter(path, tuple(told["python"]), *versions)
 
 
-def _remembered(path: str, mtime_ns: int, inode: int) -> Optional[Interpreter]:
+def _remembered(path: str, mtime_ns: int, inode: int) -> Interpreter | None:
     """What it said before, if neither it nor what is installed beside it has changed since."""
     try:
         with open(os.path.join(cache.base(), _PROBES)) as f:
@@ -199,7 +200,7 @@ def _remembered(path: str, mtime_ns: int, inode: int) -> Optional[Interpreter]:
     return None
 
 
-def _remember(path: str, mtime_ns: int, inode: int, told: Dict[str, Any]) -> None:
+def _remember(path: str, mtime_ns: int, inode: int, told: dict[str, Any]) -> None:
     name = cache.directory(_PROBES)
     try:
         told["identity"] = [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]
@@ -259,5 +260,5 @@ def _needs_tf_keras(tensorflow: str) -> bool:
     return not all(n.isdigit() for n in numbers) or tuple(map(int, numbers)) >= (2, 16)
 
 
-def _dotted(version: Tuple[int, ...]) -> str:
+def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Optional
 
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.launch.trees import Blame
@@ -96,7 +95,7 @@ def downloading(what: str, blame: Blame, most: int = 0, usual: int = 0) -> Budge
     )
 
 
-def unpacking(what: str, blame: Blame, packed: Optional[int] = None, most: int = 0) -> Budget:
+def unpacking(what: str, blame: Blame, packed: int | None = None, most: int = 0) -> Budget:
     """Args: what: is unpacked, in words; packed: its bytes, None: not known; most: what the user allows, 0: nothing said."""
     default = UNPACKED if packed is None else min(UNPACKED, max(ALWAYS, RATIO * packed))
     return Budget(

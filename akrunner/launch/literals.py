@@ -25,8 +25,9 @@ import types
 import typing
 import uuid
 import zoneinfo
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, FrozenSet, List, Set, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Line:
     """A statement. Attributes: needs: names of the functions and classes that must stand before it."""
 
     text: str
-    needs: FrozenSet[str]
+    needs: frozenset[str]
 
 
 class Unwritten(Exception):
@@ -61,21 +62,21 @@ class Values:
     all are known.
     """
 
-    def __init__(self, refer: Callable[[str, Any], Tuple[str, str]], by_call: Callable[[Any], bool]) -> None:
+    def __init__(self, refer: Callable[[str, Any], tuple[str, str]], by_call: Callable[[Any], bool]) -> None:
         """Args: by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
         self._refer, self._by_call = refer, by_call
-        self._named: List[Tuple[str, Any, str, str]] = []
-        self._times: Dict[int, int] = {}
-        self._names: Dict[int, str] = {}
-        self._open: Set[int] = set()
-        self._needs: Set[str] = set()
-        self._needed_by: Dict[str, FrozenSet[str]] = {}
-        self._lines: List[Line] = []
+        self._named: list[tuple[str, Any, str, str]] = []
+        self._times: dict[int, int] = {}
+        self._names: dict[int, str] = {}
+        self._open: set[int] = set()
+        self._needs: set[str] = set()
+        self._needed_by: dict[str, frozenset[str]] = {}
+        self._lines: list[Line] = []
         self._writing = False
-        self._arrays: Dict[int, Tuple[str, np.ndarray[Any, Any]]] = {}
+        self._arrays: dict[int, tuple[str, np.ndarray[Any, Any]]] = {}
         # an id is an object's only while there is one
-        self._kept: List[Any] = []
+        self._kept: list[Any] = []
 
     def add(self, name: str, value: Any, user: str, shown: str = "") -> None:
         """A value by a name. Args: user: the function that uses it, for errors; shown: what it is called there, "": its name.
@@ -85,14 +86,14 @@ class Values:
         self._checked(shown or name, value, user)
         self._named.append((name, value, user, shown or name))
 
-    def __copy__(self) -> "Values":
+    def __copy__(self) -> Values:
         """What is known so far, to go back to."""
         other = Values(self._refer, self._by_call)
         other._named, other._times, other._kept = [*self._named], {**self._times}, [*self._kept]
         other._arrays = {**self._arrays}
         return other
 
-    def lines(self) -> List[Line]:
+    def lines(self) -> list[Line]:
         """All of them. Raises: ScriptError."""
         self._writing = True
         for name, value, user, shown in self._named:
@@ -440,7 +441,7 @@ def _of_typing(values: Values, name: str, value: Any) -> str:
     return f"{head}[{written}{',' if len(parts) == 1 and origin is tuple else ''}]"
 
 
-_WRITERS: Tuple[Tuple[Tuple[Any, ...], Callable[[Values, str, Any], str]], ...] = (
+_WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Values, str, Any], str]], ...] = (
     ((bool, int, str, bytes, type(None), range, bytearray), _plain),
     ((type(Ellipsis), type(NotImplemented)), _plain),
     ((float,), _float),

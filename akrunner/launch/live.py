@@ -14,8 +14,9 @@ import enum
 import functools
 import inspect
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Live:
     settled: bool
 
 
-def values_of(thing: Any, text: str, known: Dict[str, Any]) -> List[Live]:
+def values_of(thing: Any, text: str, known: dict[str, Any]) -> list[Live]:
     """The values of a definition that its source alone does not say. Args: thing: a function or a class; text: its source; known: what stands behind the names it
     may use. Raises: ScriptError: a function has other defaults than its source."""
     body = ast.parse(text).body
@@ -62,7 +63,7 @@ def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
     return type(value).__module__ not in ("__main__", of.__module__) or not getattr(value, "__dict__", None) or callable(value)
 
 
-def in_place(text: str, words: Dict[ast.expr, str]) -> str:
+def in_place(text: str, words: dict[ast.expr, str]) -> str:
     """A text with other words in place of some of its expressions, each line where it was."""
     lines = text.encode().split(b"\n")
     for node in sorted(words, key=lambda one: (one.lineno, one.col_offset), reverse=True):
@@ -76,7 +77,7 @@ def in_place(text: str, words: Dict[ast.expr, str]) -> str:
     return b"\n".join(lines).decode()
 
 
-def _of_function(function: types.FunctionType, arguments: ast.arguments, known: Dict[str, Any], own: str) -> Iterator[Live]:
+def _of_function(function: types.FunctionType, arguments: ast.arguments, known: dict[str, Any], own: str) -> Iterator[Live]:
     named = [*arguments.posonlyargs, *arguments.args]
     values, keywords = function.__defaults__ or (), function.__kwdefaults__ or {}
     written = {one.arg for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults) if default is not None}
@@ -92,7 +93,7 @@ def _of_function(function: types.FunctionType, arguments: ast.arguments, known: 
         yield from _unless_said(default, value, known, f"the default {argument.arg} of {own}()")
 
 
-def _of_class(kind: type, whole: ast.ClassDef, known: Dict[str, Any], own: str) -> Iterator[Live]:
+def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) -> Iterator[Live]:
     if issubclass(kind, enum.Enum):
         return
     there = {**vars(kind), **getattr(kind, "_field_defaults", {})}
@@ -126,7 +127,7 @@ def _of_class(kind: type, whole: ast.ClassDef, known: Dict[str, Any], own: str) 
                 del around[name]
 
 
-def _bound(node: ast.stmt) -> List[str]:
+def _bound(node: ast.stmt) -> list[str]:
     """The names that a statement of a class binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
@@ -150,7 +151,7 @@ def _within(node: Any, value: Any) -> Any:
     return value if own and value.__code__.co_argcount == len(node.args.posonlyargs) + len(node.args.args) else None
 
 
-def _one(node: Any, values: List[Any]) -> Any:
+def _one(node: Any, values: list[Any]) -> Any:
     """What the right side of an assignment was; `NOTHING` if what it has bound does not say it."""
     if not values or any(value is NOTHING for value in values):
         return NOTHING
@@ -163,7 +164,7 @@ def _one(node: Any, values: List[Any]) -> Any:
     return tuple(values)
 
 
-def _default_of_field(node: ast.expr) -> Optional[ast.expr]:
+def _default_of_field(node: ast.expr) -> ast.expr | None:
     """The expression of an attribute's value; of `field(default=x)` x, None if it has none."""
     called = node.func if isinstance(node, ast.Call) else None
     name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
@@ -172,13 +173,13 @@ def _default_of_field(node: ast.expr) -> Optional[ast.expr]:
     return next((one.value for one in node.keywords if one.arg == "default"), None)
 
 
-def _unless_said(node: ast.expr, value: Any, known: Dict[str, Any], name: str) -> Iterator[Live]:
+def _unless_said(node: ast.expr, value: Any, known: dict[str, Any], name: str) -> Iterator[Live]:
     said = _says(node, value, known)
     if not said:
         yield Live(node, value, name, said is False)
 
 
-def _says(node: ast.expr, value: Any, known: Dict[str, Any]) -> Optional[bool]:
+def _says(node: ast.expr, value: Any, known: dict[str, Any]) -> bool | None:
     """Whether an expression comes to a value; None: nobody can tell without computing it."""
     now = value_of(node, known)
     if now is NOTHING:
@@ -199,7 +200,7 @@ def _says(node: ast.expr, value: Any, known: Dict[str, Any]) -> Optional[bool]:
     return len(parts) == len(value) * (2 if isinstance(node, ast.Dict) else 1) and (True if all(parts) else None)
 
 
-def _looked_up(node: ast.expr, known: Dict[str, Any]) -> Any:
+def _looked_up(node: ast.expr, known: dict[str, Any]) -> Any:
     """What stands in a module, in a class or in a dict, by its name: tf.nn.relu; `NOTHING` if it is no such expression."""
     if isinstance(node, ast.Name):
         return known.get(node.id, NOTHING)

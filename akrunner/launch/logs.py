@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import IO, Callable, ContextManager, Optional
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import IO
 
 from akrunner.leftovers.private import private_file
 
@@ -27,10 +29,10 @@ class LogPump:
     Attributes: error: what `echo` raised, or we did; unwritten: why the file is not whole. The pipe is drained nevertheless.
     """
 
-    def __init__(self, fd: int, path: str, echo: Optional[Callable[[str], None]] = None, limit: int = 64 << 20) -> None:
+    def __init__(self, fd: int, path: str, echo: Callable[[str], None] | None = None, limit: int = 64 << 20) -> None:
         self.path = path
-        self.error: Optional[BaseException] = None
-        self.unwritten: Optional[OSError] = None
+        self.error: BaseException | None = None
+        self.unwritten: OSError | None = None
         self._fd = fd
         self._echo = echo
         self._limit = limit
@@ -102,7 +104,7 @@ class LogPump:
         except OSError:
             return b""
 
-    def _opened(self) -> ContextManager[Optional[IO[bytes]]]:
+    def _opened(self) -> AbstractContextManager[IO[bytes] | None]:
         """The file; None where it cannot be made: the last lines are remembered all the same."""
         try:
             return private_file(self.path, "wb", buffering=0)
@@ -110,7 +112,7 @@ class LogPump:
             self.unwritten = e
             return contextlib.nullcontext()
 
-    def _write(self, out: Optional[IO[bytes]], chunk: bytes) -> None:
+    def _write(self, out: IO[bytes] | None, chunk: bytes) -> None:
         if out is None:
             return
         try:

@@ -7,7 +7,7 @@ that makes a constant or asks about the machine, as modules of nothing but funct
 from __future__ import annotations
 
 import ast
-from typing import FrozenSet, Iterator, List
+from collections.abc import Iterator
 
 #: calls by which constants are made, or something is asked
 _PLAIN = {
@@ -31,7 +31,7 @@ def doing(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:
     """The calls in a statement, or an expression, that are made when it is run: not those in functions and classes it defines."""
-    pending: List[ast.AST] = [node]
+    pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()
         if isinstance(part, _DEFINES):
@@ -41,7 +41,7 @@ def calls(node: ast.AST) -> Iterator[ast.Call]:
         pending += ast.iter_child_nodes(part)
 
 
-def _doing(body: List[ast.stmt], own: FrozenSet[str]) -> Iterator[ast.stmt]:
+def _doing(body: list[ast.stmt], own: frozenset[str]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, (ast.For, ast.While, ast.With)) or _works(node, own):
             yield node
@@ -50,7 +50,7 @@ def _doing(body: List[ast.stmt], own: FrozenSet[str]) -> Iterator[ast.stmt]:
             yield from _doing(inside, own)
 
 
-def _works(node: ast.stmt, own: FrozenSet[str]) -> bool:
+def _works(node: ast.stmt, own: frozenset[str]) -> bool:
     """Whether a statement does something itself, not by what stands in its blocks."""
     if isinstance(node, ast.Expr):
         return any(True for _ in calls(node))
@@ -67,7 +67,7 @@ def _works(node: ast.stmt, own: FrozenSet[str]) -> bool:
     return test is not None and any(_is_work(call, own, False) for call in calls(test))
 
 
-def _is_work(call: ast.Call, own: FrozenSet[str], constant: bool) -> bool:
+def _is_work(call: ast.Call, own: frozenset[str], constant: bool) -> bool:
     """Args: constant: what it gives is called as constants are."""
     name = _called(call)
     if isinstance(call.func, ast.Name) and name in own:
@@ -82,7 +82,7 @@ def _called(call: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
 
 
-def blocks(node: ast.stmt, after_import: bool = True) -> Iterator[List[ast.stmt]]:
+def blocks(node: ast.stmt, after_import: bool = True) -> Iterator[list[ast.stmt]]:
     """What stands inside `if`, `for`, `with`, `try`, `match` and their like; nothing of functions and classes.
 
     Args: after_import: also what is done where an import fails, which is no work of the script's.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import List
 
 #: that fit in one which carries rows
 _BYTES = 1 << 20
@@ -19,7 +18,7 @@ class Pipes:
 
     def __init__(self) -> None:
         """Raises: OSError: there are no descriptors left; nothing is left open."""
-        opened: List[int] = []
+        opened: list[int] = []
         try:
             child_read, input_fd = _pipe(opened)
             output_fd, child_write = _pipe(opened)
@@ -43,7 +42,7 @@ class Pipes:
             os.close(fd)
 
 
-def _pipe(opened: List[int]) -> "tuple[int, int]":
+def _pipe(opened: list[int]) -> tuple[int, int]:
     ends = os.pipe()
     opened.extend(ends)
     return ends

@@ -14,8 +14,9 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Collection, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence
+from typing import Protocol
 
 try:
     import psutil
@@ -47,8 +48,8 @@ class Exit:
         lost: in words, why it is not known how it ended.
     """
 
-    code: Optional[int]
-    signal: Optional[int]
+    code: int | None
+    signal: int | None
     peak_rss: int
     cpu_seconds: float
     time_ns: int
@@ -90,7 +91,7 @@ class TaskProcess(Protocol):
     """
 
     pid: int
-    exit: Optional[Exit]
+    exit: Exit | None
     sampled_rss: int
     sampled_cpu: float
 
@@ -98,7 +99,7 @@ class TaskProcess(Protocol):
         """What it reads is written there; the caller's to close."""
         ...
 
-    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+    def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
         """What it writes is read there; the caller's to close. Args: as of `FrameReader`."""
         ...
 
@@ -113,7 +114,7 @@ class TaskProcess(Protocol):
         """Bytes written to it that it has not read, as far as is known."""
         ...
 
-    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+    def wait(self, seconds: float | None) -> Exit | None:
         """Its exit, None when it has not ended within that time."""
         ...
 
@@ -136,7 +137,7 @@ class LoggedProcess(TaskProcess, Protocol):
     log_fd: int
 
 
-def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> Dict[str, str]:
+def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> dict[str, str]:
     """All of a worker process's environment.
 
     Args: env: beside what this process has; mark: of the job; remove: directory to remove should this process and its guard be gone.
@@ -146,12 +147,12 @@ def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> D
     return {**inherited, **env, MARK: mark, HOST: host}
 
 
-def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str) -> "ChildProcess":
+def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str) -> ChildProcess:
     """Start a task's process. Args: env: all of it. Raises: OSError: it cannot be started."""
     return ChildProcess([python, bundle, "run", "{read_fd}", "{write_fd}"], env, cwd)
 
 
-def spare_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, socket_fd: int) -> "ChildProcess":
+def spare_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, socket_fd: int) -> ChildProcess:
     """Start a process that waits for its task, or is forked for those that do. Args: socket_fd: on which the pipes of forks come.
 
     Raises: OSError: it cannot be started.
@@ -176,7 +177,7 @@ class LocalProcess(abc.ABC):
         self.input_fd, self.output_fd, self.log_fd = input_fd, output_fd, log_fd
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
-        self.exit: Optional[Exit] = None
+        self.exit: Exit | None = None
         self._ended = threading.Event()
         self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
         try:
@@ -192,7 +193,7 @@ class LocalProcess(abc.ABC):
         """Frames it reads."""
         return frames.FrameWriter(self.input_fd)
 
-    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+    def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
         """Frames it writes. Args: as of `FrameReader`."""
         return frames.FrameReader(self.output_fd, kinds, most)
 
@@ -250,7 +251,7 @@ class LocalProcess(abc.ABC):
         except OSError:
             return 0
 
-    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+    def wait(self, seconds: float | None) -> Exit | None:
         """Its exit, None when it has not ended within that time."""
         self._ended.wait(seconds)
         return self.exit
@@ -370,7 +371,7 @@ def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:
         process.wait(max(0.0, deadline - time.monotonic()))
 
 
-def sweep(marks: Collection[str], since: float) -> List[int]:
+def sweep(marks: Collection[str], since: float) -> list[int]:
     """Kill what carries a mark of the job's in its environment and is still there: processes that left their group.
 
     Args:
@@ -380,7 +381,7 @@ def sweep(marks: Collection[str], since: float) -> List[int]:
     """
     if psutil is None:
         return _sweep_by_proc(marks)
-    found: List[psutil.Process] = []
+    found: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
             if process.create_time() < since - 2 or process.pid == os.getpid():
@@ -397,8 +398,8 @@ def sweep(marks: Collection[str], since: float) -> List[int]:
     return [process.pid for process in found]
 
 
-def _sweep_by_proc(marks: Collection[str]) -> List[int]:
-    swept: List[int] = []
+def _sweep_by_proc(marks: Collection[str]) -> list[int]:
+    swept: list[int] = []
     deadline = time.monotonic() + _KILL_WAIT
     while (left := [pid for mark in marks for pid in procfs.marked(MARK, mark)]) and time.monotonic() < deadline:
         for pid in left:

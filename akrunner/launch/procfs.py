@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator, List, Optional, Tuple
+from collections.abc import Iterator
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def usage(pid: int) -> Tuple[int, float]:
+def usage(pid: int) -> tuple[int, float]:
     """(memory in bytes, processor seconds, those of its ended children included) of a process; zeros where it is not there."""
     fields = _stat(pid)
     if fields is None:
@@ -27,7 +27,7 @@ def group_cpu(group: int) -> float:
     return used
 
 
-def marked(name: str, value: str) -> List[int]:
+def marked(name: str, value: str) -> list[int]:
     """Processes whose environment has a variable, zombies left out."""
     wanted = f"{name}={value}".encode()
     found = []
@@ -52,7 +52,7 @@ def pids() -> Iterator[int]:
     return (int(name) for name in names if name.isdigit())
 
 
-def _stat(pid: int) -> Optional[List[str]]:
+def _stat(pid: int) -> list[str] | None:
     """The fields after the name: state first."""
     try:
         with open(f"/proc/{pid}/stat") as f:

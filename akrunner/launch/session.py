@@ -11,9 +11,10 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Set
+from typing import Any, Protocol
 
 from akrunner.errors import ProtocolError
 from akrunner.launch.logs import LogPump
@@ -57,8 +58,8 @@ class Event:
     task: TaskSpec
     kind: EventKind
     data: Mapping[str, Any]
-    frame: Optional[frames.Frame] = None
-    error: Optional[BaseException] = None
+    frame: frames.Frame | None = None
+    error: BaseException | None = None
 
 
 class Tables(Protocol):
@@ -96,26 +97,26 @@ class TaskSession:
         process: TaskProcess,
         log: LogPump,
         context: Mapping[str, Any],
-        events: "queue.Queue[Event]",
-        asked: "Optional[Callable[[frames.FrameWriter], Tables]]" = None,
+        events: queue.Queue[Event],
+        asked: Callable[[frames.FrameWriter], Tables] | None = None,
     ) -> None:
         """Args: asked: makes who answers what it asks of tables, None: it has none."""
         self.task = task
         self.process = process
         self.log = log
-        self.hello: Dict[str, Any] = {}
-        self.left: Optional[List[str]] = None
+        self.hello: dict[str, Any] = {}
+        self.left: list[str] | None = None
         self.rows_sent = 0
         self._context = context
         self.script = str(context["script"]["real"])
         self._events = events
-        self._failed: Optional[BaseException] = None
+        self._failed: BaseException | None = None
         self._deaf = threading.Event()
         self._closed = threading.Event()
         self._greeted = threading.Event()
         self.writer = self.process.writer()
         self.tables = asked(self.writer) if asked is not None else None
-        self._said: Set[int] = set()
+        self._said: set[int] = set()
         self._reader = self.process.reader(frames.FROM_WORKER, _most(context))
         self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
         self._thread.start()
@@ -126,7 +127,7 @@ class TaskSession:
         """Whether the context was sent, so that rows may follow it."""
         return self._greeted.wait(seconds)
 
-    def send_rows(self, payload: List[Any], rows: int, marks: Optional[memoryview] = None) -> None:
+    def send_rows(self, payload: list[Any], rows: int, marks: memoryview | None = None) -> None:
         """A chunk of rows, as its file will have them. Blocks while the worker is behind. Args: marks: a byte a row, the number of its split; None: rows
         are not split. Raises: OSError: it is gone."""
         if marks is not None:
@@ -134,7 +135,7 @@ class TaskSession:
         self.writer.write(frames.DATA, payload, rows)
         self.rows_sent += rows
 
-    def stream_rows(self, payload: List[Any], rows: int) -> None:
+    def stream_rows(self, payload: list[Any], rows: int) -> None:
         """A chunk of a stream: uint32 lengths, and the Examples end to end; or columns. Blocks and raises as `send_rows`."""
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
@@ -177,7 +178,7 @@ class TaskSession:
         if not self._thread.is_alive():
             self._reader.close()
 
-    def post(self, kind: EventKind, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
+    def post(self, kind: EventKind, data: Mapping[str, Any] = {}, frame: frames.Frame | None = None) -> None:
         """Put an event on the queue; waits for room in it."""
         self._put(Event(self.task, kind, data, frame))
 
@@ -190,7 +191,7 @@ class TaskSession:
                 continue
 
     @property
-    def error(self) -> Optional[BaseException]:
+    def error(self) -> BaseException | None:
         """What one of its threads here has ended with; None while all is well."""
         return self._failed or self.log.error
 
@@ -306,7 +307,7 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
     return most
 
 
-def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> List[TaskSession]:
+def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> list[TaskSession]:
     """Give processes up to so many seconds, all together, to end; returns those that have not."""
     deadline = time.monotonic() + seconds
     return [s for s in sessions if s.process.wait(max(0.0, deadline - time.monotonic())) is None]

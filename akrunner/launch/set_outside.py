@@ -10,7 +10,8 @@ import collections
 import os
 import sys
 import types
-from typing import Any, Dict, Iterator, List, Set
+from collections.abc import Iterator
+from typing import Any
 
 from akrunner.errors import ScriptError
 from akrunner.launch.as_written import NOTHING, parsed, value_of
@@ -46,7 +47,7 @@ def check_imports(text: str, user: str) -> None:
             check(sys.modules.get(name), user)
 
 
-def _own_within(imported: Any, seen: Set[str]) -> Iterator[types.ModuleType]:
+def _own_within(imported: Any, seen: set[str]) -> Iterator[types.ModuleType]:
     """A module, or that of a function or a class, and those it holds, as far as they are the user's own: files of no package that was installed."""
     made = isinstance(imported, (types.FunctionType, type))
     module = sys.modules.get(imported.__module__) if made else imported
@@ -71,10 +72,10 @@ def _is_own(module: types.ModuleType) -> bool:
     return not any(part in ("site-packages", "dist-packages") for part in file.split(os.sep)) and os.path.isfile(file)
 
 
-def _settings(tree: ast.Module) -> Dict[str, Any]:
+def _settings(tree: ast.Module) -> dict[str, Any]:
     """Name -> value, of those that a module binds once, wherever that is, and to what is plain."""
     bindings = collections.Counter(_bound(tree))
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(target, ast.Name) and node.value is not None:
@@ -84,8 +85,8 @@ def _settings(tree: ast.Module) -> Dict[str, Any]:
     return found
 
 
-def _bound(tree: ast.Module) -> List[str]:
-    names: List[str] = []
+def _bound(tree: ast.Module) -> list[str]:
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             names.append(node.id)

@@ -6,12 +6,12 @@ import ast
 import inspect
 import sys
 import types
-from typing import Any, Dict, List
+from typing import Any
 
 from akrunner.launch.as_written import NOTHING, bound, parsed
 
 
-def known_to(thing: Any) -> Dict[str, Any]:
+def known_to(thing: Any) -> dict[str, Any]:
     """What stands behind the names a function, or the methods of a class, may use."""
     if isinstance(thing, types.FunctionType):
         return {**thing.__globals__, **inspect.getclosurevars(thing).nonlocals}
@@ -31,7 +31,7 @@ def as_imported(name: str, value: Any, of: Any) -> str:
     return found
 
 
-def texts_around(of: Any) -> List[str]:
+def texts_around(of: Any) -> list[str]:
     """The file a function is in; in a notebook all its cells."""
     cells = known_to(of).get("In")
     if isinstance(cells, list):

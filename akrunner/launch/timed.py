@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Generator, Optional
+from collections.abc import Generator
 
 from akrunner.launch import limits
 from akrunner.reader import Late, Reader
@@ -15,7 +15,7 @@ _CLOSING = 1.0
 
 
 def timed(
-    pieces: Generator[bytes, None, None], silence: float, least: int, over: Optional[threading.Event] = None
+    pieces: Generator[bytes, None, None], silence: float, least: int, over: threading.Event | None = None
 ) -> Generator[bytes, None, None]:
     """The same pieces.
 
@@ -44,7 +44,7 @@ def timed(
         reader.stop(closing)
 
 
-def _next(reader: "Reader[bytes]", silence: float, over: Optional[threading.Event]) -> Optional[bytes]:
+def _next(reader: Reader[bytes], silence: float, over: threading.Event | None) -> bytes | None:
     until = time.monotonic() + silence
     while over is None or not over.is_set():
         left = until - time.monotonic()

@@ -14,8 +14,9 @@ import os
 import posixpath
 import re
 import stat
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Type
+from typing import BinaryIO
 
 from akrunner.checks import is_within, kind_in_words
 from akrunner.errors import AkrunnerError, UserFilesError
@@ -42,14 +43,14 @@ class Blame:
     """
 
     parameter: str
-    kind: Type[AkrunnerError] = UserFilesError
+    kind: type[AkrunnerError] = UserFilesError
     place: str = "its directory"
     given: str = ""
 
     def error(self, text: str) -> AkrunnerError:
         return self.kind(redacted(f"{self.parameter}: {text}", secrets(self.given)))
 
-    def ours(self, doing: str, at: Optional[str] = None) -> "contextlib.AbstractContextManager[None]":
+    def ours(self, doing: str, at: str | None = None) -> contextlib.AbstractContextManager[None]:
         """As `akrunner.foreign.ours`."""
         return ours(self.kind, f"{self.parameter}: {doing}", at)
 
@@ -114,14 +115,14 @@ def pieces_of(path: str, blame: Blame) -> Iterator[bytes]:
             yield piece
 
 
-def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[Tuple[str, str]]:
+def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[tuple[str, str]]:
     """(path, path within the directory) of every file in it, in order. Links are followed as long as they stay in the directory.
 
     Args: skip: name of directories to leave out.
     Raises: `blame.kind`: a link leads out, to nothing or round in a circle; there is a pipe or a device; it cannot be read.
     """
     root = os.path.realpath(directory)
-    pending: List[Tuple[str, str, Tuple[str, ...]]] = [(directory, "", (root,))]
+    pending: list[tuple[str, str, tuple[str, ...]]] = [(directory, "", (root,))]
     found = 0
     while pending:
         folder, inside, above = pending.pop(0)
@@ -160,8 +161,8 @@ class Tree:
         self.blame = blame
         self._root = root
         self._checking = checking
-        self._real: Set[str] = {""}
-        self._links: List[Tuple[str, str]] = []
+        self._real: set[str] = {""}
+        self._links: list[tuple[str, str]] = []
         with blame.ours(f"cannot make {root}", root):
             os.makedirs(root, mode=0o700, exist_ok=True)
 
@@ -183,7 +184,7 @@ class Tree:
             self._real.add(at)
         return path
 
-    def file(self, place: str, pieces: Iterable[bytes], executable: bool = False, mtime: Optional[float] = None) -> None:
+    def file(self, place: str, pieces: Iterable[bytes], executable: bool = False, mtime: float | None = None) -> None:
         """Write a file. Args: pieces: raise none but akrunner's exceptions; mtime: seconds since the epoch, None: now."""
         path = self._clear(place)
         with self._writing(place):
@@ -241,5 +242,5 @@ class Tree:
                 os.unlink(path)
         return path
 
-    def _writing(self, place: str) -> "contextlib.AbstractContextManager[None]":
+    def _writing(self, place: str) -> contextlib.AbstractContextManager[None]:
         return self.blame.ours(f"cannot write {place!r} in {self._root}", self._root)

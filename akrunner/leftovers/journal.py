@@ -16,7 +16,8 @@ import socket
 import stat
 import time
 import uuid
-from typing import IO, Any, Dict, Iterable, List, Optional, Set, Tuple
+from collections.abc import Iterable
+from typing import IO, Any
 
 from akrunner.leftovers.private import private_file, state_dir
 from akrunner.wire.ending import Held, started
@@ -88,8 +89,8 @@ def clear_dead() -> None:
     if folder is None:
         return
     began = time.monotonic()
-    dead: List[str] = []
-    others: List[str] = []
+    dead: list[str] = []
+    others: list[str] = []
     names = _names(folder)
     living = [name for name in names if _may_live(name)]
     gone = sorted(set(names) - set(living))
@@ -134,7 +135,7 @@ def _drop_unbegun(path: str) -> None:
         pass
 
 
-def _clear(path: str, owned: Set[str]) -> None:
+def _clear(path: str, owned: set[str]) -> None:
     """One dead process's. Two that start at once do not do it both."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -155,7 +156,7 @@ def _clear(path: str, owned: Set[str]) -> None:
         os.close(fd)
 
 
-def _may_go(path: str, owned: Set[str]) -> bool:
+def _may_go(path: str, owned: set[str]) -> bool:
     """Whether it is where it was when it was written down, this user's, and no part of what a living process holds."""
     folder = os.path.dirname(path)
     # `register` writes no path that leads back up, as `/home/me/.` would
@@ -174,7 +175,7 @@ def _held_by(path: str) -> Iterable[str]:
     return found[1].paths if found is not None else ()
 
 
-def _read(path: str, wholly: bool = True) -> Optional[Tuple[Dict[str, Any], Held]]:
+def _read(path: str, wholly: bool = True) -> tuple[dict[str, Any], Held] | None:
     """(whose it is, what it holds), None of what is no journal of this user's. A last line that is cut short is left out.
 
     Args: wholly: what it holds, too.
@@ -207,7 +208,7 @@ def _line(f: IO[bytes]) -> bytes:
     return line if line.endswith(b"\n") else b""
 
 
-def _checked(line: Any) -> List[Any]:
+def _checked(line: Any) -> list[Any]:
     """A line as the host writes it. Raises: ValueError, TypeError, IndexError: it is none."""
     sign, kind, value = line[:3]
     if kind == "group":
@@ -219,14 +220,14 @@ def _checked(line: Any) -> List[Any]:
     return list(line)
 
 
-def _names(folder: str) -> List[str]:
+def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
         return []
 
 
-def _is_dead(host: Dict[str, Any], path: str) -> bool:
+def _is_dead(host: dict[str, Any], path: str) -> bool:
     if any(host[name] != value for name, value in _here().items() if name != "boot"):
         return False
     if host["boot"] != _here()["boot"]:
@@ -248,7 +249,7 @@ def _is_dead(host: Dict[str, Any], path: str) -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def _here() -> Dict[str, str]:
+def _here() -> dict[str, str]:
     """What processes have in common whose ids mean the same."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 import uuid
-from typing import Any, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.leftovers.private import temp_directory
@@ -105,8 +106,8 @@ class _Keeper:
         # a finalizer may run, and forget something, inside any of these methods
         self._lock = threading.RLock()
         self._held = ending.Held()
-        self._guard: Optional[_Guard] = None
-        self._journal: Optional[Journal] = None
+        self._guard: _Guard | None = None
+        self._journal: Journal | None = None
         self._again_at = 0.0
         self._awake = 0.0
         #: blocks of `together` that run
@@ -202,7 +203,7 @@ class _Keeper:
             self._journal.drop()
 
 
-_keepers: List[_Keeper] = [_Keeper()]
+_keepers: list[_Keeper] = [_Keeper()]
 
 
 def _forked() -> None:

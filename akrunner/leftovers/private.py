@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from typing import IO, Any, Optional
+from typing import IO, Any
 
 
 def private_dir(path: str) -> None:
@@ -32,7 +32,7 @@ def _opener(path: str, flags: int) -> int:
     return fd
 
 
-def state_dir(name: str, make: bool = True) -> Optional[str]:
+def state_dir(name: str, make: bool = True) -> str | None:
     """`$XDG_STATE_HOME/akrunner/NAME`; None where there is no home, or none that can be written.
 
     Args: make: make it if it is not there; else it is None then.

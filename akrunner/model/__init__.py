@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 import weakref
-from typing import Any, Iterator, List, Optional, Tuple, Union
+from collections.abc import Iterator
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -35,7 +36,7 @@ _LONGEST_HEAD = 1 << 20
 
 __all__ = ["CHUNK", "MODEL_SCHEMA", "SAVED_MODEL", "Model", "check_target", "new_folder", "remove_checkpoints"]
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = str | os.PathLike[str]
 
 
 class Model:
@@ -46,7 +47,7 @@ class Model:
         checkpoint: directory of the latest checkpoint, None when the job was not asked for it.
     """
 
-    def __init__(self, path: str, checkpoint: Optional[str] = None, temporary: Optional[str] = None) -> None:
+    def __init__(self, path: str, checkpoint: str | None = None, temporary: str | None = None) -> None:
         """A SavedModel that is there.
 
         Args:
@@ -100,7 +101,7 @@ class Model:
         return pa.table([pa.array(range(len(rows)), pa.int64()), pa.array(rows, pa.string())], schema=MODEL_SCHEMA)
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> "Model":
+    def from_table(cls, table: pa.Table) -> Model:
         """From a model table.
 
         Args:
@@ -120,7 +121,7 @@ class Model:
             raise
 
     @classmethod
-    def from_saved_model(cls, path: PathLike) -> "Model":
+    def from_saved_model(cls, path: PathLike) -> Model:
         """From a SavedModel, wherever it is.
 
         Args:
@@ -153,7 +154,7 @@ class Model:
             raise
 
     @classmethod
-    def _from_folder_there(cls, fs: Any, place: str, given: str) -> "Model":
+    def _from_folder_there(cls, fs: Any, place: str, given: str) -> Model:
         folder = new_folder()
         try:
             _bring(fs, place, os.path.join(folder, "model"), given)
@@ -233,7 +234,7 @@ def remove_checkpoints(directory: str) -> None:
 # -- reading
 
 
-def _rows(table: Any) -> List[str]:
+def _rows(table: Any) -> list[str]:
     """The texts of a model table, in order."""
     if not isinstance(table, pa.Table):
         raise ModelError(f"model: a model table is a pyarrow.Table, not {type(table).__name__}")
@@ -244,7 +245,7 @@ def _rows(table: Any) -> List[str]:
         ids = table["model_id"].cast(pa.int64())
         infos = table["model_info"]
         ordered = pa.table({"id": ids, "info": infos}).sort_by("id")
-        texts: List[Any] = ordered["info"].to_pylist()
+        texts: list[Any] = ordered["info"].to_pylist()
         numbers = ordered["id"].to_pylist()
     if not texts or texts[0] is None:
         raise ModelError("the model table is empty")
@@ -256,7 +257,7 @@ def _rows(table: Any) -> List[str]:
     return texts
 
 
-def _files(texts: List[str]) -> List[Tuple[str, List[str]]]:
+def _files(texts: list[str]) -> list[tuple[str, list[str]]]:
     """(name without its ending, pieces of base64) of each zip in a model table."""
     if len(texts[0]) > _LONGEST_HEAD:
         raise ModelError("row 0 of the model table is not the name of a file: it is too long")
@@ -286,7 +287,7 @@ def _stem(name: str) -> str:
         raise ModelError(f"row 0 of the model table is not the name of a file: {name[:80]!r} {e}") from None
 
 
-def _unpack(name: str, pieces: List[str], folder: str) -> str:
+def _unpack(name: str, pieces: list[str], folder: str) -> str:
     """Where a SavedModel, or a checkpoint, lies below `folder`."""
     target, packed = os.path.join(folder, name), folder + ".zip"
     with ours(ModelError, f"model: cannot unpack {name}.zip in the temp directory (TMPDIR)", packed), open(packed, "wb") as out:
@@ -328,7 +329,7 @@ def _read(fs: Any, path: str, url: str, budget: limits.Budget) -> Iterator[bytes
             yield piece
 
 
-def _pieces(data: bytes) -> List[str]:
+def _pieces(data: bytes) -> list[str]:
     """The zip's base64 text in pieces of 1 MiB: a multiple of four characters, so that a reader may decode each row by itself
     or all of them together."""
     text = base64.b64encode(data).decode("ascii")

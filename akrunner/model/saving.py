@@ -11,7 +11,8 @@ import posixpath
 import shutil
 import tempfile
 import zipfile
-from typing import IO, Any, Iterator, Optional, Tuple
+from collections.abc import Iterator
+from typing import IO, Any
 
 import fsspec
 
@@ -66,7 +67,7 @@ def save(directory: str, target: str) -> None:
         _save_here(directory, here) if here is not None else _save_there(directory, fs, place)
 
 
-def _file_system(uri: str) -> Tuple[Any, str]:
+def _file_system(uri: str) -> tuple[Any, str]:
     """The file system of a path or URL, and the path there. Raises: ModelError."""
     check_url("model_out", uri, ModelError)
     with ours(ModelError, f"model_out: cannot open {uri}"):
@@ -154,7 +155,7 @@ def _save_there(source: str, fs: Any, place: str) -> None:
             fs.rm(partial, recursive=True)
 
 
-def _entries(directory: str) -> Iterator[Tuple[Optional[str], str]]:
+def _entries(directory: str) -> Iterator[tuple[str | None, str]]:
     """(path, path within) of every directory and file, directories before what is in them; no path for a directory."""
     files = dict((place, real) for real, place in walk(directory, _BLAME))
     folders = {os.path.relpath(folder, directory) for folder, _, _ in os.walk(directory)} | {

@@ -8,7 +8,7 @@ from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TROU
 OPTIONS = (
     Option(
         "timeout",
-        "Optional[float]",
+        "float | None",
         TROUBLE,
         "seconds the job may take; None: as long as it takes.",
         verbs=JOBS,
@@ -39,7 +39,7 @@ OPTIONS = (
         verbs=JOBS,
         help="Seconds nothing may move until it is told who waits for whom; 0: never.",
         environment=True,
-        types={"pai": "Optional[float]"},
+        types={"pai": "float | None"},
         defaults={"pai": None},
         instead={
             "pai": "seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`; None: 600, where "
@@ -60,7 +60,7 @@ OPTIONS = (
         verbs=JOBS,
         help="And then: fail, or warn and go on.",
         environment=True,
-        types={"pai": 'Optional[Literal["fail", "warn"]]'},
+        types={"pai": 'Literal["fail", "warn"] | None'},
         defaults={"pai": None},
         instead={"pai": 'what follows then: "fail", or "warn" and go on; None: what the command says, or "fail".'},
         unheeded=("pai",),
@@ -79,7 +79,7 @@ OPTIONS = (
     ),
     Option(
         "profile_input",
-        "Optional[int]",
+        "int | None",
         TROUBLE,
         "steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words "
         "`stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end the process. None: "
@@ -100,7 +100,7 @@ OPTIONS = (
             **dict.fromkeys(FLINK[1:], "how often what fails itself may be started again, as when a machine fails."),
             "pai": "how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).",
         },
-        types={"pai": "Optional[int]"},
+        types={"pai": "int | None"},
         defaults={"pai": None},
         helps={"pai": "In place of what enableDynamicCluster means (3)."},
         verbs=(*BATCH, *FLINK[1:], "pai"),
@@ -109,7 +109,7 @@ OPTIONS = (
     ),
     Option(
         "tensorboard",
-        "Optional[PathLike]",
+        "PathLike | None",
         PLACES,
         "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.",
         help="Directory to write what tasks report() to, for TensorBoard.",
@@ -117,7 +117,7 @@ OPTIONS = (
     ),
     Option(
         "work_dir",
-        "Optional[PathLike]",
+        "PathLike | None",
         PLACES,
         "new directory to keep everything in; None: a temporary one, gone afterwards.",
         verbs=(*JOBS, "doctor"),
@@ -137,7 +137,7 @@ OPTIONS = (
     ),
     Option(
         "checkpoint_dir",
-        "Optional[PathLike]",
+        "PathLike | None",
         PLACES,
         "directory handed to the script, the same for every task.",
         help="Directory for checkpoints, the same for every task.",
@@ -154,7 +154,7 @@ OPTIONS = (
     ),
     Option(
         "observer",
-        "Optional[Observer]",
+        "Observer | None",
         PLACES,
         "is told the progress.",
         apart=True,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Tuple, Union
+from typing import Any
 
 #: verbs that run a script
 SCRIPTS = ("run", "train", "stream")
@@ -55,8 +56,8 @@ class Option:
     group: str
     text: str
     default: Any = None
-    verbs: Tuple[str, ...] = SCRIPTS
-    required: Tuple[str, ...] = ()
+    verbs: tuple[str, ...] = SCRIPTS
+    required: tuple[str, ...] = ()
     also: Mapping[str, str] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -65,25 +66,25 @@ class Option:
     types: Mapping[str, str] = field(default_factory=dict)
     apart: bool = False
     inner: str = ""
-    commands: Tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     help: str = ""
     helps: Mapping[str, str] = field(default_factory=dict)
-    flags: Tuple[str, ...] = ()
-    flagged: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
-    stands: Tuple[str, ...] = ()
-    needed: Tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    flagged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stands: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
     many: str = ""
     manys: Mapping[str, str] = field(default_factory=dict)
-    often: Union[bool, Tuple[str, ...]] = False
+    often: bool | tuple[str, ...] = False
     hidden: bool = False
     environment: bool = False
-    needs: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
-    unheeded: Tuple[str, ...] = ()
-    least: Optional[int] = None
-    above: Optional[int] = None
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unheeded: tuple[str, ...] = ()
+    least: int | None = None
+    above: int | None = None
 
     @property
-    def words(self) -> Tuple[str, ...]:
+    def words(self) -> tuple[str, ...]:
         """How it is called on the command line, but for commands that have other words; none: it stands there without a name, or is not there."""
         if self.flags or not (self.help or any(self.helps.values())):
             return self.flags
@@ -95,11 +96,11 @@ class Option:
         return f"AKRUNNER_{self.name.upper()}" if self.environment else ""
 
     @property
-    def choices(self) -> Tuple[str, ...]:
+    def choices(self) -> tuple[str, ...]:
         """The words it is one of; none: it may be any."""
         return self.choices_in("")
 
-    def choices_in(self, verb: str) -> Tuple[str, ...]:
+    def choices_in(self, verb: str) -> tuple[str, ...]:
         """The words it is one of in a verb."""
         found = re.search(r"Literal\[(.*?)\]", self.type_in(verb))
         return tuple(ast.literal_eval(f"({found[1]},)")) if found else ()
@@ -125,7 +126,7 @@ class Option:
         """Its line in a command."""
         return self.helps.get(command, self.help)
 
-    def words_in(self, command: str) -> Tuple[str, ...]:
+    def words_in(self, command: str) -> tuple[str, ...]:
         """How it is called in a command that has it; none: it stands there without a name."""
         if command in self.stands:
             return ()
@@ -139,7 +140,7 @@ class Option:
         """Whether the short help of a command shows it."""
         return self.often if isinstance(self.often, bool) else command in self.often
 
-    def variable_in(self, command: str) -> Optional[str]:
+    def variable_in(self, command: str) -> str | None:
         """The environment variable that may give its default in a command."""
         return self.variable or None if command not in self.unheeded else None
 
@@ -169,13 +170,13 @@ class Verb:
     does: str
     text: str
     closing: str
-    positional: Tuple[str, ...] = ("script", "source")
+    positional: tuple[str, ...] = ("script", "source")
     arguments: str = "Arguments"
     home: str = "akrunner/verbs.py"
     of_class: bool = False
     takes: str = ""
-    leaves: Tuple[str, ...] = ()
-    apart: Tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def function(self) -> str:
@@ -194,5 +195,5 @@ class Command:
     """
 
     name: str
-    verbs: Tuple[str, ...]
+    verbs: tuple[str, ...]
     is_long: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from collections.abc import Mapping
 
 from akrunner.options.declared import Command, Verb
 
@@ -174,7 +174,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
     ),
     Verb(
         "pai",
-        "Union[Result, List[Done]]",
+        "Result | list[Done]",
         "run_pai",
         """\
 Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.

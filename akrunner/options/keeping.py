@@ -31,7 +31,7 @@ OPTIONS = (
     ),
     Option(
         "max_memory",
-        "Union[int, str, None]",
+        "int | str | None",
         RESOURCES,
         'bytes they may have together, or a size ("2GB"); None: a quarter of the machine\'s. One with TensorFlow has 200 to 650 MiB, one that '
         "is forked from it 3 MiB more.",
@@ -58,7 +58,7 @@ OPTIONS = (
     ),
     Option(
         "flink_master",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.",
         verbs=_DOCTOR,
@@ -70,7 +70,7 @@ OPTIONS = (
     ),
     Option(
         "flink_python",
-        "Optional[PathLike]",
+        "PathLike | None",
         CLUSTER,
         "interpreter that has PyFlink; None: this one.",
         verbs=_DOCTOR,
@@ -88,7 +88,7 @@ OPTIONS = (
     ),
     Option(
         "task",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "",
         verbs=(),

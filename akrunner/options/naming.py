@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from typing import Collection, Iterable, Optional, Sequence, Tuple
+from collections.abc import Collection, Iterable, Sequence
 
 from akrunner.options.declared import SCRIPTS, Option, Verb
 from akrunner.options.functions import COMMANDS, VERBS
@@ -22,7 +22,7 @@ def named(name: str) -> Option:
 
 
 @functools.cache
-def of_verb(verb: str) -> Tuple[Option, ...]:
+def of_verb(verb: str) -> tuple[Option, ...]:
     """The options a verb takes, in their order: first those that need no name. What looks at a job takes those that say what it does."""
     of = next(one for one in VERBS if one.name == verb)
     if verb == "plan":
@@ -37,25 +37,25 @@ def of_verb(verb: str) -> Tuple[Option, ...]:
     return _first(taken, of)
 
 
-def of_command(command: str) -> Tuple[Option, ...]:
+def of_command(command: str) -> tuple[Option, ...]:
     """The options a command has, in the order of its function's."""
     verbs = COMMANDS[command].verbs
     has = [one for one in OPTIONS if one.help_in(command) and (command in one.commands or set(verbs) & set(one.verbs))]
     return _first(has, next(one for one in VERBS if one.name == verbs[0])) if verbs else tuple(has)
 
 
-def _first(options: Sequence[Option], verb: Verb) -> Tuple[Option, ...]:
+def _first(options: Sequence[Option], verb: Verb) -> tuple[Option, ...]:
     """Those that need no name in a verb before the others."""
     ahead = [one for name in verb.positional for one in options if one.name == name]
     return (*ahead, *(one for one in options if one not in ahead))
 
 
-def carried(verb: str) -> Tuple[str, ...]:
+def carried(verb: str) -> tuple[str, ...]:
     """The names of those in its `Arguments` or `PredictArguments`."""
     return tuple(one.name for one in of_verb(verb) if not one.apart)
 
 
-def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[str]:
+def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> str | None:
     """Args: known: names that are taken. Returns: what is wrong with the first name that is not, in words; None: all are."""
     for name in names:
         if name in known:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.naming import named, of_verb
@@ -24,7 +25,7 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False and not (type(value) in (tuple, list, dict) and not value)
 
 
-def meaningless(verb: str, said: Mapping[str, Any], has: Mapping[str, Any], options: Sequence[Option] = ()) -> Optional[str]:
+def meaningless(verb: str, said: Mapping[str, Any], has: Mapping[str, Any], options: Sequence[Option] = ()) -> str | None:
     """What is wrong with the first option that means nothing beside the others, in words; None: all mean something.
 
     Args: said: what a person gave, by name; has: that, and what defaults are; options: those there are, none: those of the verb.

@@ -14,7 +14,7 @@ _DRY = (
 OPTIONS = (
     Option(
         "params_file",
-        "Optional[str]",
+        "str | None",
         SCRIPT,
         "",
         verbs=(),
@@ -44,7 +44,7 @@ OPTIONS = (
     ),
     Option(
         "env_file",
-        "Optional[str]",
+        "str | None",
         PYTHON,
         "",
         verbs=(),
@@ -54,7 +54,7 @@ OPTIONS = (
     ),
     Option(
         "flink_worker_python",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "",
         verbs=(),
@@ -63,7 +63,7 @@ OPTIONS = (
     ),
     Option(
         "flink_option",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "",
         verbs=(),
@@ -83,7 +83,7 @@ OPTIONS = (
     ),
     Option(
         "flink_host",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "",
         verbs=(),
@@ -92,7 +92,7 @@ OPTIONS = (
     ),
     Option(
         "flink_port",
-        "Optional[int]",
+        "int | None",
         CLUSTER,
         "",
         verbs=(),
@@ -128,7 +128,7 @@ OPTIONS = (
     ),
     Option(
         "dry_run_rows",
-        "Optional[str]",
+        "str | None",
         PLACES,
         "",
         verbs=(),
@@ -138,7 +138,7 @@ OPTIONS = (
     ),
     Option(
         "progress",
-        "Optional[Callable[[PackProgress], None]]",
+        "Callable[[PackProgress], None] | None",
         PLACES,
         "called now and then with how far it is.",
         verbs=("pack",),

@@ -33,7 +33,7 @@ OPTIONS = (
     ),
     Option(
         "kind",
-        'Optional[Literal["images", "texts", "files", "rows"]]',
+        'Literal["images", "texts", "files", "rows"] | None',
         INPUT,
         "images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.",
         verbs=_PACK,
@@ -42,7 +42,7 @@ OPTIONS = (
     ),
     Option(
         "label",
-        "Optional[str]",
+        "str | None",
         INPUT,
         'column of classes; "none": there are no classes. None: folders, or a column called label or class.',
         verbs=_PACK,
@@ -51,7 +51,7 @@ OPTIONS = (
     ),
     Option(
         "paths",
-        "Optional[str]",
+        "str | None",
         INPUT,
         "the column of paths or URLs. None: by names and values.",
         verbs=_PACK,
@@ -60,7 +60,7 @@ OPTIONS = (
     ),
     Option(
         "paths_in",
-        "Optional[PathLike]",
+        "PathLike | None",
         INPUT,
         "directory, or beginning of URLs, that relative paths are below. None: where the table is.",
         verbs=_PACK,
@@ -78,7 +78,7 @@ OPTIONS = (
     ),
     Option(
         "shard_size",
-        "Union[int, str]",
+        "int | str",
         OUTPUT,
         "bytes of a file, about: 128MB, 1GiB.",
         "128MB",
@@ -87,7 +87,7 @@ OPTIONS = (
     ),
     Option(
         "resize",
-        "Union[int, str, Tuple[int, int], None]",
+        "int | str | tuple[int, int] | None",
         OUTPUT,
         '"WIDTHxHEIGHT", or (height, width): images in another size, turned as EXIF says (needs Pillow). None: the files as they are.',
         verbs=_PACK,
@@ -115,7 +115,7 @@ OPTIONS = (
     ),
     Option(
         "max_file_size",
-        "Union[int, str]",
+        "int | str",
         TROUBLE,
         "bytes a file may have; a larger one is broken, and of a URL no more is read.",
         "256MB",
@@ -124,7 +124,7 @@ OPTIONS = (
     ),
     Option(
         "threads",
-        "Optional[int]",
+        "int | None",
         RESOURCES,
         "threads that read files. None: 16.",
         verbs=_PACK,
@@ -132,7 +132,7 @@ OPTIONS = (
     ),
     Option(
         "memory",
-        "Union[int, str]",
+        "int | str",
         RESOURCES,
         "bytes for the shuffling of tables: 512MB, 1GiB.",
         "512MB",

@@ -65,7 +65,7 @@ OPTIONS = (
     ),
     Option(
         "project",
-        "Optional[str]",
+        "str | None",
         INPUT,
         "project of the names in `tables` and `output_tables` that are without one.",
         verbs=("run", "pai"),
@@ -77,7 +77,7 @@ OPTIONS = (
     ),
     Option(
         "select",
-        "Optional[str]",
+        "str | None",
         INPUT,
         "SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
@@ -89,7 +89,7 @@ OPTIONS = (
     ),
     Option(
         "columns",
-        "Optional[SequenceNotStr[str]]",
+        "SequenceNotStr[str] | None",
         INPUT,
         "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
         "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
@@ -98,13 +98,13 @@ OPTIONS = (
         often=True,
         rows=True,
         verbs=(*SCRIPTS, "pack"),
-        types={"pack": "Union[str, Sequence[str], None]"},
+        types={"pack": "str | Sequence[str] | None"},
         instead={"pack": "names for the columns of text files that stand side by side."},
         helps={"pack": "Names for text files that stand side by side: text,label. Default: those of the files."},
     ),
     Option(
         "defaults",
-        "Optional[Mapping[str, Any]]",
+        "Mapping[str, Any] | None",
         INPUT,
         'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
@@ -121,7 +121,7 @@ OPTIONS = (
     ),
     Option(
         "split",
-        "Optional[SplitLike]",
+        "SplitLike | None",
         INPUT,
         'names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for `task_config.dataset(split="test")`; every row '
         "is in one of them, by a hash, whichever worker it goes to. None: rows are not split.",
@@ -141,7 +141,7 @@ OPTIONS = (
     ),
     Option(
         "split_by",
-        "Optional[str]",
+        "str | None",
         INPUT,
         "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, in every table. None: the "
         "row's number says it.",
@@ -175,7 +175,7 @@ OPTIONS = (
     ),
     Option(
         "input_schema",
-        "Optional[SchemaLike]",
+        "SchemaLike | None",
         INPUT,
         "columns to take and their types; needed for TFRecord.",
         verbs=(*SCRIPTS, *MODELS, "pack"),
@@ -184,14 +184,14 @@ OPTIONS = (
             "as it.",
             "pack": "of tables, as in `run`.",
         },
-        types={"pack": "Union[str, Schema, None]"},
+        types={"pack": "str | Schema | None"},
         help="Columns to read and their types; needed for TFRecord.",
         needs=_OF_A_TABLE,
         rows=True,
     ),
     Option(
         "input_format",
-        "Optional[str]",
+        "str | None",
         INPUT,
         "format of the source, where names do not tell.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
@@ -244,7 +244,7 @@ OPTIONS = (
     ),
     Option(
         "output_schema",
-        "Optional[SchemaLike]",
+        "SchemaLike | None",
         OUTPUT,
         'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: those '
         "of the first batch it writes; a stream, and rows of a Table, need it.",
@@ -258,7 +258,7 @@ OPTIONS = (
     ),
     Option(
         "output",
-        "Optional[PathLike]",
+        "PathLike | None",
         OUTPUT,
         'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless '
         "`output_format` says otherwise; None: they come back as `result.table`.",
@@ -283,7 +283,7 @@ OPTIONS = (
     ),
     Option(
         "output_format",
-        "Optional[str]",
+        "str | None",
         OUTPUT,
         "of `output`, where its name does not tell.",
         verbs=("run", "predict"),

@@ -16,14 +16,14 @@ OPTIONS = (
         also=dict.fromkeys((*SCRIPTS, "plan"), "Or a job file (`job.toml`), which says options, too."),
         verbs=(*SCRIPTS, "plan"),
         required=(*SCRIPTS, "plan"),
-        inner="Union[ScriptLike, ScriptSpec]",
+        inner="ScriptLike | ScriptSpec",
         help="File that defines main(task_config), or a program; what stands behind -- is its command line. Or a job file (job.toml), which says options, too.",
         often=True,
         stands=SCRIPTS,
     ),
     Option(
         "user_params",
-        "Optional[Mapping[str, Any]]",
+        "Mapping[str, Any] | None",
         SCRIPT,
         "handed to the script as `task_config.user_params`; JSON values.",
         private=True,
@@ -70,7 +70,7 @@ OPTIONS = (
     ),
     Option(
         "try_rows",
-        "Optional[int]",
+        "int | None",
         SCRIPT,
         "also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the job, and throw away what it "
         "writes, exports and saves. None: it is not run.",
@@ -91,7 +91,7 @@ OPTIONS = (
     ),
     Option(
         "selected_cols",
-        "Optional[SequenceNotStr[str]]",
+        "SequenceNotStr[str] | None",
         MODEL,
         "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the only column for "
         "the only input. For a model of one input several columns are laid side by side: [rows, columns].",
@@ -101,7 +101,7 @@ OPTIONS = (
     ),
     Option(
         "input_signature_defs",
-        "Optional[SequenceNotStr[str]]",
+        "SequenceNotStr[str] | None",
         MODEL,
         "the signature's inputs, in the order of the columns; None: named as the columns.",
         verbs=MODELS,
@@ -109,7 +109,7 @@ OPTIONS = (
     ),
     Option(
         "output_signature_defs",
-        "Optional[SequenceNotStr[str]]",
+        "SequenceNotStr[str] | None",
         MODEL,
         "the signature's outputs, in the order of `output_schema`; None: named as its columns.",
         verbs=MODELS,
@@ -135,7 +135,7 @@ OPTIONS = (
     ),
     Option(
         "reserved_cols",
-        "Optional[SequenceNotStr[str]]",
+        "SequenceNotStr[str] | None",
         MODEL,
         "columns of the table to keep; None: all. An output named as one of them takes its place.",
         verbs=MODELS,
@@ -157,7 +157,7 @@ OPTIONS = (
     ),
     Option(
         "watch",
-        "Optional[WatchLike]",
+        "WatchLike | None",
         MODEL,
         "where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory that gets "
         "more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows that come after "
@@ -180,7 +180,7 @@ OPTIONS = (
     ),
     Option(
         "model_out",
-        "Optional[PathLike]",
+        "PathLike | None",
         MODEL,
         "directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary directory that goes "
         "with it.",

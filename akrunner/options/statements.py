@@ -10,7 +10,7 @@ _PAI = ("pai",)
 OPTIONS = (
     Option(
         "command",
-        "Union[str, Sequence[str], None]",
+        "str | Sequence[str] | None",
         STATEMENTS,
         'as it is typed into MaxCompute\'s client, other statements with it; or as words, ["-name", "tensorflow1150", ...].',
         verbs=_PAI,
@@ -21,7 +21,7 @@ OPTIONS = (
     ),
     Option(
         "file",
-        "Optional[PathLike]",
+        "PathLike | None",
         STATEMENTS,
         "in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.",
         verbs=_PAI,
@@ -32,7 +32,7 @@ OPTIONS = (
     ),
     Option(
         "execute",
-        "Optional[str]",
+        "str | None",
         STATEMENTS,
         "",
         verbs=(),
@@ -43,7 +43,7 @@ OPTIONS = (
     ),
     Option(
         "config",
-        "Optional[str]",
+        "str | None",
         STATEMENTS,
         "",
         verbs=(),
@@ -62,7 +62,7 @@ OPTIONS = (
     ),
     Option(
         "variables",
-        "Optional[Mapping[str, str]]",
+        "Mapping[str, str] | None",
         STATEMENTS,
         "values of `${name}` in statements, and of the environment a shell script begins with.",
         verbs=_PAI,
@@ -74,7 +74,7 @@ OPTIONS = (
     ),
     Option(
         "tables_root",
-        "Optional[PathLike]",
+        "PathLike | None",
         PLACES,
         "directory of local tables; None: AKRUNNER_TABLES, or the user's own.",
         verbs=_PAI,
@@ -83,7 +83,7 @@ OPTIONS = (
     ),
     Option(
         "oss_roots",
-        "Optional[Mapping[str, str]]",
+        "Mapping[str, str] | None",
         PLACES,
         "bucket -> the directory that `oss://bucket` stands for.",
         verbs=_PAI,

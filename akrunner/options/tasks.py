@@ -8,7 +8,7 @@ from akrunner.options.headings import BATCH, CLUSTER, FLINK, IN_PLACE, JOBS, PYT
 OPTIONS = (
     Option(
         "num_workers",
-        "Optional[int]",
+        "int | None",
         CLUSTER,
         "processes that share the rows, worker 0 the chief; None: 1.",
         verbs=(*JOBS, "warm"),
@@ -25,7 +25,7 @@ OPTIONS = (
     ),
     Option(
         "num_ps",
-        "Optional[int]",
+        "int | None",
         CLUSTER,
         "parameter servers; None: 0.",
         help="Parameter servers. Default: 0.",
@@ -36,7 +36,7 @@ OPTIONS = (
     ),
     Option(
         "parallelism",
-        "Optional[int]",
+        "int | None",
         CLUSTER,
         "workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter parameter "
         "servers, as Alink does, or the rest.",
@@ -63,7 +63,7 @@ OPTIONS = (
     ),
     Option(
         "chief",
-        "Optional[bool]",
+        "bool | None",
         CLUSTER,
         'False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the chief. None: '
         "a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.",
@@ -83,7 +83,7 @@ OPTIONS = (
     ),
     Option(
         "advertised_host",
-        "Optional[str]",
+        "str | None",
         CLUSTER,
         "the name others reach `bind_host` by.",
         help="Name others reach it by.",
@@ -92,11 +92,11 @@ OPTIONS = (
     ),
     Option(
         "engine",
-        "Union[str, Engine]",
+        "str | Engine",
         CLUSTER,
         '"local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).',
         "local",
-        types=dict.fromkeys(FLINK, "Optional[FlinkEngine]"),
+        types=dict.fromkeys(FLINK, "FlinkEngine | None"),
         defaults=dict.fromkeys(FLINK, None),
         instead=dict.fromkeys(FLINK, "for its `options` and `host`; None: the program's own."),
         inner="Any",
@@ -107,7 +107,7 @@ OPTIONS = (
     ),
     Option(
         "python_env",
-        "Optional[PathLike]",
+        "PathLike | None",
         PYTHON,
         "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or tf1.15, tf2.3, "
         "tf2, which `akrunner env` finds and creates; None: this one.",
@@ -115,7 +115,7 @@ OPTIONS = (
         help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
         often=True,
         environment=True,
-        types={"doctor": "Union[PathLike, SequenceNotStr[PathLike], None]"},
+        types={"doctor": "PathLike | SequenceNotStr[PathLike] | None"},
         instead={
             "pai": "what has TensorFlow, as for `run`; None: the environment that the command's name stands for.",
             "warm": "of the jobs to come, as for `run`; what they are is learnt from them, too.",
@@ -131,7 +131,7 @@ OPTIONS = (
     ),
     Option(
         "requirements",
-        "Optional[PathLike]",
+        "PathLike | None",
         PYTHON,
         "requirements.txt to install beside `python_env`, once; what it has already wins.",
         verbs=(*WORKERS, "warm"),
@@ -142,7 +142,7 @@ OPTIONS = (
     ),
     Option(
         "keras",
-        'Optional[Literal["legacy"]]',
+        'Literal["legacy"] | None',
         PYTHON,
         '"legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.',
         verbs=(*WORKERS, "warm"),
@@ -152,7 +152,7 @@ OPTIONS = (
     ),
     Option(
         "env",
-        "Optional[Mapping[str, str]]",
+        "Mapping[str, str] | None",
         PYTHON,
         "environment variables for the tasks.",
         private=True,
@@ -166,7 +166,7 @@ OPTIONS = (
     ),
     Option(
         "gpus_per_worker",
-        "Optional[int]",
+        "int | None",
         RESOURCES,
         "graphics cards of its own for each worker, none for the others; None: all see all.",
         verbs=WORKERS,
@@ -179,7 +179,7 @@ OPTIONS = (
     ),
     Option(
         "cpus_per_worker",
-        "Optional[int]",
+        "int | None",
         RESOURCES,
         "cores of its own for each worker; None: all share all, with as many threads in total as there are cores.",
         verbs=WORKERS,
@@ -192,7 +192,7 @@ OPTIONS = (
     ),
     Option(
         "intra_op_parallelism",
-        "Optional[int]",
+        "int | None",
         RESOURCES,
         "threads TensorFlow uses inside one operation; None: its share of the cores.",
         verbs=WORKERS,

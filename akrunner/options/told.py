@@ -4,7 +4,8 @@ the others."""
 from __future__ import annotations
 
 import functools
-from typing import Callable, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from akrunner.errors import ConfigError
 from akrunner.options.functions import VERBS
@@ -15,15 +16,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def told(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
+def told(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Of a verb's function: a misspelt or misplaced keyword is a TypeError that names the right one, or who takes it; one that means nothing without
     another, which was not given, a ConfigError that names that."""
     of = next(one for one in VERBS if one.name == verb)
     ahead = ("self", *of.positional) if of.of_class else of.positional
 
-    def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
+    def wrapped(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def called(*args: "P.args", **options: "P.kwargs") -> R:
+        def called(*args: P.args, **options: P.kwargs) -> R:
             wrong = misfit(options, verb, [one.name for one in of_verb(verb)])
             if wrong is not None:
                 raise TypeError(f"akrunner.{verb}: {wrong}")

@@ -17,7 +17,8 @@ import hashlib
 import os
 import stat
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from akrunner import leftovers
@@ -43,12 +44,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 #: path, why it was left out, its copy below the directory, why there is none
-Kept = Tuple[str, str, str, str]
+Kept = tuple[str, str, str, str]
 
 
-def keep(
-    base: Optional[str], name: bytes, data: Optional[Any], why: str, folder: str, most: int = MOST_BYTES
-) -> Tuple[str, str]:
+def keep(base: str | None, name: bytes, data: Any | None, why: str, folder: str, most: int = MOST_BYTES) -> tuple[str, str]:
     """Copy a broken file, over nothing that is there. Args: base: the directory names are below; data: what came of it, None: nothing that is known; most:
     bytes of a file that is copied. Returns: (where it is below `folder`, why it is not). Raises: WriteError: the disk is full.
     """
@@ -74,7 +73,7 @@ def keep(
     return place.decode("utf-8", "backslashreplace"), ""
 
 
-def _copied(source: bytes, name: bytes, why: str, folder: str, most: int) -> Tuple[bytes, str]:
+def _copied(source: bytes, name: bytes, why: str, folder: str, most: int) -> tuple[bytes, str]:
     """Returns: (the place of the copy, why there is none). Raises: OSError: it cannot be written."""
     try:
         # before it is opened, which a device may take for a request
@@ -226,12 +225,12 @@ def check_list(folder: str) -> str:
     return "" if not os.path.lexists(path) or _read(path) is not None else f"{path} is not pack's, and stays as it is"
 
 
-def listed(folder: str) -> Dict[str, Tuple[str, str]]:
+def listed(folder: str) -> dict[str, tuple[str, str]]:
     """Path -> (why, copy), of the table that is there."""
     return {row[0]: (row[1], row[2]) for row in _read(os.path.join(folder, LIST)) or ()}
 
 
-def is_kept(base: Optional[str], name: bytes, why: str, folder: str, row: Optional[Tuple[str, str]]) -> bool:
+def is_kept(base: str | None, name: bytes, why: str, folder: str, row: tuple[str, str] | None) -> bool:
     """Whether the table says of a file what there is to say, and its copy has its bytes. Args: base, name, why, folder: as for `keep`; row: (why, copy), None:
     the table does not list it."""
     if row is None or row[0] != _plain(why):
@@ -246,7 +245,7 @@ def is_kept(base: Optional[str], name: bytes, why: str, folder: str, row: Option
         return False
 
 
-def write_list(folder: str, kept: Sequence[Kept]) -> List[str]:
+def write_list(folder: str, kept: Sequence[Kept]) -> list[str]:
     """Write the table, with the rows of earlier runs. Returns: what is to be said, in words. Raises: WriteError."""
     if not kept:
         return []
@@ -299,7 +298,7 @@ def _replace(path: str, partial: str, rows: Sequence[Sequence[str]]) -> None:
         leftovers.forget(partial)
 
 
-def _joined(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> List[Sequence[str]]:
+def _joined(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Rows of earlier runs and of this one: a path's are this run's, as many as it has."""
     again = {row[0] for row in now}
     return [*(row for row in before if row[0] not in again), *now]
@@ -310,7 +309,7 @@ def _plain(text: str) -> str:
     return text.replace("\0", "\\0")
 
 
-def _read(path: str) -> Optional[List[List[str]]]:
+def _read(path: str) -> list[list[str]] | None:
     """Its rows, None: it is not ours."""
     try:
         with open(path, encoding="utf-8", newline="") as stream:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -83,21 +84,21 @@ data = row["image"]
     image = tf.cond(web, lambda: tf.io.decode_image(data)[..., :3], lambda: tf.io.decode_image(data, channels=3))"""
 
 
-def feature_spec(schema: pa.Schema) -> Dict[str, Dict[str, Any]]:
+def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
     """By feature: its dtype in TensorFlow, its shape; [null]: as many values as a row has."""
-    spec: Dict[str, Dict[str, Any]] = {}
+    spec: dict[str, dict[str, Any]] = {}
     for field in schema:
         kind = feature_of(field.name, field.type)
         if kind is None:
             continue
-        size: Optional[Sequence[Optional[int]]] = [] if not is_list(field.type) else [None]
+        size: Sequence[int | None] | None = [] if not is_list(field.type) else [None]
         if pa.types.is_fixed_size_list(field.type):
             size = [field.type.list_size]
         spec[field.name] = {"dtype": KINDS[kind].tensor, "shape": size, "optional": field.nullable}
     return spec
 
 
-def feature_of(name: str, data_type: pa.DataType) -> Optional[str]:
+def feature_of(name: str, data_type: pa.DataType) -> str | None:
     """As `feature_kind`; None: Parquet and Arrow hold it, and no feature does."""
     try:
         return feature_kind(name, data_type)
@@ -128,7 +129,7 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
     )
 
 
-def read(folder: str) -> Optional[Dict[str, Any]]:
+def read(folder: str) -> dict[str, Any] | None:
     """None: there is none; {}: it holds something else. Raises: ValueError, RecursionError: it is damaged."""
     try:
         with open(os.path.join(folder, DESCRIPTION), encoding="utf-8") as stream:

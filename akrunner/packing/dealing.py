@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +41,14 @@ class Buckets:
 
     def __init__(self, folder: str, schema: pa.Schema, shift: int = 0) -> None:
         self._folder, self._schema, self._shift = folder, schema, shift
-        self._writers: Dict[int, Any] = {}
-        self._held: Dict[int, List[pa.RecordBatch]] = {}
-        self._sizes: Dict[int, int] = {}
+        self._writers: dict[int, Any] = {}
+        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._sizes: dict[int, int] = {}
         #: bucket -> bytes of its rows
-        self.bytes: Dict[int, int] = {}
+        self.bytes: dict[int, int] = {}
         #: bucket -> the checksum of its file
-        self.sums: Dict[int, Sum] = {}
-        self._files: List[Any] = []
+        self.sums: dict[int, Sum] = {}
+        self._files: list[Any] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         rank = np.frombuffer(batch.column(RANK).buffers()[1], np.uint64, batch.num_rows, batch.column(RANK).offset * 8)
@@ -95,20 +97,20 @@ def path_of(folder: str, number: int) -> str:
 class Before:
     """What earlier parts have. Attributes: labels: the classes; dealt: how many rows of each were dealt to splits."""
 
-    labels: List[str]
+    labels: list[str]
     dealt: Sequence[int]
 
 
 class Dealing:
     """Reads every row, and deals it to a split and a bucket. Args: folder: of the buckets; label: the column of classes."""
 
-    def __init__(self, settings: Settings, folder: str, label: Optional[str], before: Before, meter: Meter) -> None:
+    def __init__(self, settings: Settings, folder: str, label: str | None, before: Before, meter: Meter) -> None:
         self._settings, self._folder, self._meter, self._label = settings, folder, meter, label
         splits = len(settings.splits)
         self._classes = _Classes(label, before.labels, before.dealt, splits)
         self._rows, self._size = np.zeros((splits, 1 << BITS), np.int64), np.zeros(splits, np.int64)
-        self._buckets: Optional[Buckets] = None
-        self._schema: Optional[pa.Schema] = None
+        self._buckets: Buckets | None = None
+        self._schema: pa.Schema | None = None
 
     def read(self, name: bytes, table: TableSource) -> int:
         """All rows of a table. Returns: how many. Raises: ReadError, WriteError."""
@@ -141,20 +143,20 @@ class Dealing:
         self._size += (np.bincount(split, minlength=splits) * (batch.nbytes / batch.num_rows)).astype(np.int64)
         self._meter.add(batch.num_rows, batch.nbytes)
 
-    def plan(self, name_of: Callable[[str, int], str]) -> Optional[Dict[str, Any]]:
+    def plan(self, name_of: Callable[[str, int], str]) -> dict[str, Any] | None:
         """What is to be written: shards of as many rows each; None: no row was read. Args: name_of: (split, number of a new shard) -> its name without an ending."""
         if self._buckets is None or self._schema is None:
             return None
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
             self._buckets.close()
-        shards: List[Dict[str, Any]] = []
+        shards: list[dict[str, Any]] = []
         for number, name in enumerate(self._settings.splits):
             rows = int(self._rows[number].sum())
             if not rows:
                 continue
             wanted = max(1, min(rows, round(int(self._size[number]) / self._settings.shard_size)))
             cuts = ranks.cut_rows(rows, wanted).tolist()
-            for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
+            for i, (a, b) in enumerate(itertools.pairwise(cuts)):
                 shards.append({"split": name, "file": name_of(name, i) + ending(self._settings.form), "first": a, "end": b})
         labels, order = self._classes.sorted()
         return {
@@ -174,8 +176,8 @@ class Dealing:
 
 
 def deal(
-    state: State, part: int, settings: Settings, meter: Meter, sources: Sequence[Tuple[bytes, TableSource]], label: Optional[str], before: Before,
-    files: Optional[pa.Table], about: Dict[str, Any],
+    state: State, part: int, settings: Settings, meter: Meter, sources: Sequence[tuple[bytes, TableSource]], label: str | None, before: Before,
+    files: pa.Table | None, about: dict[str, Any],
 ) -> bool:  # fmt: skip
     """Read the tables of a part, and write its plan.
 
@@ -205,7 +207,7 @@ def deal(
         raise
 
 
-def _counted(rows: Any, columns: Any, shape: Tuple[int, int]) -> NDArray[np.int64]:
+def _counted(rows: Any, columns: Any, shape: tuple[int, int]) -> NDArray[np.int64]:
     """How often each pair comes."""
     return np.bincount(rows.astype(np.int64) * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
 
@@ -213,9 +215,9 @@ def _counted(rows: Any, columns: Any, shape: Tuple[int, int]) -> NDArray[np.int6
 class _Classes:
     """Classes as they are met, and how many rows of each were dealt. Attributes: dealt: [classes]; counts: [splits, classes], of this part."""
 
-    def __init__(self, label: Optional[str], labels: List[str], before: Sequence[int], splits: int) -> None:
+    def __init__(self, label: str | None, labels: list[str], before: Sequence[int], splits: int) -> None:
         self._label, self._there = label, labels
-        self._names: List[str] = list(labels)
+        self._names: list[str] = list(labels)
         self._numeric = False
         self.dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
         self.counts = np.zeros((splits, max(1, len(labels))), np.int64)
@@ -239,7 +241,7 @@ class _Classes:
             )
         return found
 
-    def sorted(self) -> Tuple[List[str], NDArray[np.int64]]:
+    def sorted(self) -> tuple[list[str], NDArray[np.int64]]:
         """(all classes: those that were there, then the new ones sorted; where each is among those met)."""
         new = sorted(self._names[len(self._there) :], key=int if self._numeric else str)
         names = [*self._there, *new]
@@ -247,18 +249,18 @@ class _Classes:
         return names, np.array([place[name] for name in names] or [0], np.int64)
 
 
-def schema_of(schema: pa.Schema, label: Optional[str]) -> pa.Schema:
+def schema_of(schema: pa.Schema, label: str | None) -> pa.Schema:
     """The columns of what is packed. Args: schema: of the table."""
     none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     return labelled(none, label, []).schema
 
 
-def labelled(batch: pa.RecordBatch, label: Optional[str], labels: List[str]) -> pa.RecordBatch:
+def labelled(batch: pa.RecordBatch, label: str | None, labels: list[str]) -> pa.RecordBatch:
     """The batch, its column of classes replaced by their numbers and names."""
     if label is None:
         return batch
-    fields: List[pa.Field] = []
-    columns: List[pa.Array] = []
+    fields: list[pa.Field] = []
+    columns: list[pa.Array] = []
     classes = numbered(batch.column(label), labels)
     for field, column in zip(batch.schema, batch.columns):
         if field.name == label:

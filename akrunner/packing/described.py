@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +43,7 @@ def check_columns(schema: pa.Schema, form: str) -> None:
         raise SchemaError(f"{odd[0][1]}{more}")
 
 
-def check_as_before(before: Optional[Dict[str, Any]], schema: pa.Schema) -> None:
+def check_as_before(before: dict[str, Any] | None, schema: pa.Schema) -> None:
     """Args: before: `dataset.json`, None: nothing counts yet; schema: of rows that are to be added. Raises: SinkError: they have other columns than those there,
     and nobody could read both."""
     if before is None:
@@ -71,7 +72,7 @@ def check_values(batch: pa.RecordBatch, form: str, first: int, name: str) -> Non
         raise DataError(f"source: {name}: {words}", row=e.row, column=e.column) from None
 
 
-def rounded(schema: pa.Schema, form: str) -> List[str]:
+def rounded(schema: pa.Schema, form: str) -> list[str]:
     """What is to be said of doubles, which a `tf.train.Example` keeps as 32 bits."""
     names = [field.name for field in schema if _is_double(field.type)] if formats.named(form).examples else []
     if not names:
@@ -83,7 +84,7 @@ def rounded(schema: pa.Schema, form: str) -> List[str]:
     ]
 
 
-def wider(schema: pa.Schema, form: str) -> List[str]:
+def wider(schema: pa.Schema, form: str) -> list[str]:
     """What is to be said of whole numbers that Parquet and Arrow keep, and of which a job reads only what 64 bits hold."""
     names = [field.name for field in schema if _is_wide(field.type)] if not formats.named(form).examples else []
     if not names:
@@ -143,19 +144,19 @@ def type_words(data_type: pa.DataType, form: str) -> str:
 
 
 def described(
-    before: Optional[Dict[str, Any]],
-    plan: Dict[str, Any],
-    results: List[Dict[str, Any]],
+    before: dict[str, Any] | None,
+    plan: dict[str, Any],
+    results: list[dict[str, Any]],
     part: int,
-    settings: Dict[str, Any],
-) -> Dict[str, Any]:
+    settings: dict[str, Any],
+) -> dict[str, Any]:
     """The whole of `dataset.json` of what leaves no file out. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in
     order."""
     schema, labels = schema_in(plan["columns"]), plan["labels"]
-    splits: Dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
+    splits: dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
     for name, split in ((before or {}).get("splits") or {}).items():
         splits[name] = {**split, "files": list(split["files"])}
-    formats: Dict[str, int] = dict((before or {}).get("formats") or {})
+    formats: dict[str, int] = dict((before or {}).get("formats") or {})
     for name, split in splits.items():
         counts = [*split["labels"], *([0] * (len(labels) - len(split["labels"])))]
         if "counts" in plan and labels:
@@ -207,8 +208,8 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() else f'"{name}"'
 
 
-def _columns(schema: pa.Schema, kind: str, form: str, labels: List[str], formats: Dict[str, int]) -> List[Dict[str, Any]]:
-    kinds: Dict[str, Dict[str, Any]] = {}
+def _columns(schema: pa.Schema, kind: str, form: str, labels: list[str], formats: dict[str, int]) -> list[dict[str, Any]]:
+    kinds: dict[str, dict[str, Any]] = {}
     if kind == "images":
         kinds["image"] = {"kind": "image", "encoded": True, "formats": formats}
     if labels:

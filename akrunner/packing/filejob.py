@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +127,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
 
 def _with_the_rest(
     error: ReadError,
-    earlier: Sequence[Tuple[str, str]],
+    earlier: Sequence[tuple[str, str]],
     given: Given,
     settings: Settings,
     state: State,
@@ -166,7 +167,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     bad.before(broken)
     new, told = _new(given.index, state, overwrite)
     before = None if overwrite else state.about
-    splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
+    splits: dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
     size = sum(int(split["bytes"]) for split in (before or {}).get("splits", {}).values())
     labels = list((before or {}).get("labels", ()))
@@ -200,7 +201,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     )
 
 
-def _looked_into(files_: int, sampled: int, known: Sequence[Tuple[str, str]], bad_rows: str) -> str:
+def _looked_into(files_: int, sampled: int, known: Sequence[tuple[str, str]], bad_rows: str) -> str:
     """What a dry run knows of the files, and what it does not. Args: sampled: how many it has read; known: (path, why) of those that would not be packed."""
     but = f" but {sampled:,} to learn their sizes" if sampled else ""
     found = "what is broken, or cannot be fetched, is found when it is packed"
@@ -211,7 +212,7 @@ def _looked_into(files_: int, sampled: int, known: Sequence[Tuple[str, str]], ba
     return f"{len(known):,} of {counted(files_, 'file')} would not be packed ({few}){ends}; a dry run looks into no other file{but}: {found.replace('is broken', 'else is broken')}"
 
 
-def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:
+def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
     """What is to be said of images that earlier runs have looked at less than this one would."""
     ranks = [_CHECKS.index(state.plan(part).get("check", _CHECKS[0])) for part in state.parts()]
     if given.kind != "images" or not ranks or min(ranks) >= _CHECKS.index(settings.check):
@@ -222,7 +223,7 @@ def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:
     ]
 
 
-def _several(plan: files.Plan) -> List[str]:
+def _several(plan: files.Plan) -> list[str]:
     if not plan.several:
         return []
     return [
@@ -231,7 +232,7 @@ def _several(plan: files.Plan) -> List[str]:
     ]
 
 
-def _no_rows(splits: Dict[str, int], split_by: str) -> List[str]:
+def _no_rows(splits: dict[str, int], split_by: str) -> list[str]:
     """What is to be said of splits without a row."""
     none = [name for name, rows in splits.items() if not rows]
     if not none or not any(splits.values()):
@@ -248,13 +249,13 @@ class Bad:
     those that did not come; kept: of all, with a directory for them; asked: names of those that an earlier run left out, and that are tried again."""
 
     def __init__(self) -> None:
-        self.some: List[Tuple[str, str]] = []
+        self.some: list[tuple[str, str]] = []
         self.rows = 0
         self.earlier = 0
-        self.unfetched: List[Tuple[str, str]] = []
+        self.unfetched: list[tuple[str, str]] = []
         self.unfetched_rows = 0
-        self.kept: List[copies.Kept] = []
-        self.asked: Set[bytes] = set()
+        self.kept: list[copies.Kept] = []
+        self.asked: set[bytes] = set()
 
     def before(self, broken: Sequence[leftout.LeftOut]) -> None:
         """Count what an earlier run left out."""
@@ -263,7 +264,7 @@ class Bad:
         self.some += [one.told for one in broken[: _NAMED - len(self.some)]]
 
 
-def extra_of(state: State) -> Optional[pa.Schema]:
+def extra_of(state: State) -> pa.Schema | None:
     """The columns of lists of files that are packed as they are; None: there are none."""
     parts = state.parts()
     if not parts or "table" in state.plan(parts[0]):
@@ -272,7 +273,7 @@ def extra_of(state: State) -> Optional[pa.Schema]:
     return pa.schema(fields) if fields else None
 
 
-def _still_broken(index: Index, state: State, overwrite: bool) -> List[leftout.LeftOut]:
+def _still_broken(index: Index, state: State, overwrite: bool) -> list[leftout.LeftOut]:
     """The files of the input that an earlier run left out as broken, and that are as they were, as far as anybody knows."""
     if overwrite or not state.parts():
         return []
@@ -280,7 +281,7 @@ def _still_broken(index: Index, state: State, overwrite: bool) -> List[leftout.L
     return leftout.rows_of(index, _difference(index, state, why).broken, why) if why else []
 
 
-def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tuple[Index, List[str]]:
+def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> tuple[Index, list[str]]:
     """What of an index is not packed yet, and warnings in words. Args: asks: whether what could not be fetched is new, and a broken URL of which nothing tells
     whether it was mended."""
     if overwrite or not state.parts():
@@ -299,7 +300,7 @@ def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tupl
     ]
 
 
-def _said_otherwise(index: Index, state: State, fresh: NDArray[np.bool_]) -> List[str]:
+def _said_otherwise(index: Index, state: State, fresh: NDArray[np.bool_]) -> list[str]:
     """What is to be said of a list's rows whose classes, or other columns, are not as they were packed. Args: fresh: what is packed now."""
     if not index.listed:
         return []
@@ -333,7 +334,7 @@ def _keys(table: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(table.column(NAME), *texts, pa.scalar(b"\x1f", pa.large_binary()))
 
 
-def _difference(index: Index, state: State, broken: Dict[bytes, str]) -> Difference:
+def _difference(index: Index, state: State, broken: dict[bytes, str]) -> Difference:
     """Of an index and what was packed. Args: broken: what was left out of that."""
     packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     return difference(
@@ -346,7 +347,7 @@ def _latest(table: pa.Table) -> pa.Table:
     return table.take(array_of(np.arange(table.num_rows)[::-1].copy()))
 
 
-def _told(found: Difference, listed: bool) -> List[str]:
+def _told(found: Difference, listed: bool) -> list[str]:
     """Args: listed: whether a list names the files, which may be there though it names them no longer."""
     told = []
     if found.changed:
@@ -386,14 +387,14 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     return bool(here.equals(table.select(names).combine_chunks().cast(here.schema)))
 
 
-def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite: bool) -> Tuple[files.Plan, Dict[str, Any]]:
+def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite: bool) -> tuple[files.Plan, dict[str, Any]]:
     before = None if overwrite else state.about
     old = list((before or {}).get("labels", ()))
     every = given.classes()
     labels = [*old, *(name for name in every if name not in old)]
     splits = list(given.splits or settings.splits)
     splits = [*(before or {}).get("splits", {}), *(name for name in splits if name not in (before or {}).get("splits", {}))]
-    folder: Optional[Any] = None
+    folder: Any | None = None
     if given.splits:
         firsts = folders.folders_of(text_of(new.table.column(NAME)))
         folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
@@ -409,7 +410,7 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
     return plan, about
 
 
-def _there(before: Optional[Dict[str, Any]], splits: Sequence[str], labels: int) -> files.I64:
+def _there(before: dict[str, Any] | None, splits: Sequence[str], labels: int) -> files.I64:
     """[splits, classes] How many rows are there already; without classes as if of one."""
     found = np.zeros((len(splits), max(1, labels)), np.int64)
     for name, split in (before or {}).get("splits", {}).items():
@@ -419,7 +420,7 @@ def _there(before: Optional[Dict[str, Any]], splits: Sequence[str], labels: int)
 
 
 def _finish(
-    given: Given, settings: Settings, state: State, part: int, meter: Meter, bad: Bad, earlier: Sequence[Tuple[str, str]]
+    given: Given, settings: Settings, state: State, part: int, meter: Meter, bad: Bad, earlier: Sequence[tuple[str, str]]
 ) -> int:
     """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail. Returns: its rows.
     Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
@@ -428,15 +429,15 @@ def _finish(
     meter.starts("packing", plan["rows"])
     files.FilePacker(state, part, settings, meter, earlier).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
-    broken: List[Tuple[str, str]] = []
-    again: List[Tuple[str, str]] = []
+    broken: list[tuple[str, str]] = []
+    again: list[tuple[str, str]] = []
     for one in results:
         bad.rows += len(one["bad"])
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
         bad.unfetched_rows += len(one.get("unfetched", ()))
         bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
         # several may be called the same: rows without a path, URLs without their secrets
-        kept: Dict[Tuple[str, str], List[copies.Kept]] = {}
+        kept: dict[tuple[str, str], list[copies.Kept]] = {}
         for row in reversed(one.get("kept", ())):
             kept.setdefault((row[0], row[1]), []).append(tuple(row))
         for path, why in [*one["bad"], *one.get("unfetched", ())] if settings.bad_rows not in ("fail", "skip") else ():
@@ -465,7 +466,7 @@ def _finish(
     return rows
 
 
-def _known(state: State, broken: Sequence[Tuple[str, str]], again: Sequence[Tuple[str, str]]) -> bool:
+def _known(state: State, broken: Sequence[tuple[str, str]], again: Sequence[tuple[str, str]]) -> bool:
     """Whether earlier parts say the same of these files."""
     for what, some in ((leftout.BROKEN, broken), (leftout.UNFETCHED, again)):
         before = leftout.marked(state, what) if some else {}

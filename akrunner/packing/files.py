@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,7 @@ def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
     return pa.schema([content, *labels, pa.field("path", pa.string(), False), *size, *(one.remove_metadata() for one in extra)])
 
 
-def work_of(kind: str, settings: Settings) -> Optional[Callable[[bytes], Tuple[bytes, str]]]:
+def work_of(kind: str, settings: Settings) -> Callable[[bytes], tuple[bytes, str]] | None:
     """What a thread does with each file it has read."""
     size = settings.resize
     if kind == "texts":
@@ -84,7 +85,7 @@ def work_of(kind: str, settings: Settings) -> Optional[Callable[[bytes], Tuple[b
     return None
 
 
-def _text(data: bytes) -> Tuple[bytes, str]:
+def _text(data: bytes) -> tuple[bytes, str]:
     text = data.removeprefix(b"\xef\xbb\xbf")
     if not text:
         return b"", "it is empty, but for a byte order mark"
@@ -105,17 +106,17 @@ class Plan:
     order: I64
     split: NDArray[np.uint8]
     label: NDArray[np.int32]
-    shards: List[Dict[str, Any]]
-    dealt: List[int]
+    shards: list[dict[str, Any]]
+    dealt: list[int]
     takes: I64
     several: int = 0
     sampled: int = 0
-    problems: Dict[int, Tuple[str, str]] = field(default_factory=dict)
+    problems: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
 def planned(
-    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], there: I64, name_of: Callable[[str, int], str],
-    folder_of: Optional[NDArray[np.int64]], kind: str,
+    index: Index, settings: Settings, labels: list[str], splits: Sequence[str], before: Sequence[int], there: I64, name_of: Callable[[str, int], str],
+    folder_of: NDArray[np.int64] | None, kind: str,
 ) -> Plan:  # fmt: skip
     """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; name_of: (split, number of
     a new shard) -> its name without an ending; folder_of: [rows] number of the split that the folder says."""
@@ -149,7 +150,7 @@ def planned(
     # of each of these there are as many as files
     del twice, hashed
     sizes, sampled, problems = _sizes(index, order, settings, kind)
-    shards: List[Dict[str, Any]] = []
+    shards: list[dict[str, Any]] = []
     counts = np.bincount(split, minlength=len(splits))
     at = 0
     for name, count in zip(splits, counts.tolist()):
@@ -165,7 +166,7 @@ def planned(
     return Plan(order, split, label, shards, dealt.tolist(), takes, max(0, several - max(0, without - 1)), sampled, problems)
 
 
-def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, Dict[int, Tuple[str, str]]]:
+def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> tuple[I64, int, dict[int, tuple[str, str]]]:
     """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it;
     row -> (path, why) of those of them that cannot be packed)."""
     sizes = numbers(index.table.column(SIZE))[order]
@@ -174,8 +175,8 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
-    found: List[int] = []
-    problems: Dict[int, Tuple[str, str]] = {}
+    found: list[int] = []
+    problems: dict[int, tuple[str, str]] = {}
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         for batch in pool.read([(None, names, known)]):
             found += [len(data) for data in batch.datas if data is not None]
@@ -190,7 +191,7 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64
     return estimated, len(names), problems
 
 
-def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> Dict[int, Tuple[str, str]]:
+def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> dict[int, tuple[str, str]]:
     """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
     sizes = numbers(index.table.column(SIZE))
     paths = index.table.column(NAME)
@@ -211,7 +212,7 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
     return dict(zip(np.flatnonzero(odd).tolist(), zip(names, leftout.located(broken, whys))))
 
 
-def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any]) -> None:
+def save(state: State, part: int, index: Index, plan: Plan, about: dict[str, Any]) -> None:
     """Write the index in the order of the plan, then the plan. Raises: WriteError."""
     folder = state.begin(part)
     with underway(WriteError, f"output: cannot write {folder}", at=folder):
@@ -245,13 +246,13 @@ class Tally:
     rows: int = 0
     bytes: int = 0
     sum: str = ""
-    formats: Dict[str, int] = field(default_factory=dict)
-    labels: Dict[str, int] = field(default_factory=dict)
-    bad: List[Tuple[str, str]] = field(default_factory=list)
-    bad_names: List[str] = field(default_factory=list)
-    unfetched: List[Tuple[str, str]] = field(default_factory=list)
-    again: List[str] = field(default_factory=list)
-    kept: List[copies.Kept] = field(default_factory=list)
+    formats: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    bad: list[tuple[str, str]] = field(default_factory=list)
+    bad_names: list[str] = field(default_factory=list)
+    unfetched: list[tuple[str, str]] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    kept: list[copies.Kept] = field(default_factory=list)
 
 
 class FilePacker:
@@ -259,19 +260,19 @@ class FilePacker:
     own are good."""
 
     def __init__(
-        self, state: State, part: int, settings: Settings, meter: Meter, earlier: Sequence[Tuple[str, str]] = ()
+        self, state: State, part: int, settings: Settings, meter: Meter, earlier: Sequence[tuple[str, str]] = ()
     ) -> None:
         self._state, self._part, self._settings, self._meter = state, part, settings, meter
         self._earlier = earlier
         self._plan = state.plan(part)
         self._kind: str = self._plan["kind"]
-        self._labels: List[str] = self._plan["labels"]
+        self._labels: list[str] = self._plan["labels"]
         self._names = texts_of(self._labels)
         self._index = state.index(part)
         self._extra = [one for one in self._index.schema if not one.name.startswith("\x1f")]
         self._schema = schema_of(self._kind, bool(self._labels), self._extra)
-        self._broken: List[Tuple[str, str]] = []
-        self._unfetched: List[Tuple[str, str]] = []
+        self._broken: list[tuple[str, str]] = []
+        self._unfetched: list[tuple[str, str]] = []
         self._others = pa.schema([one for one in self._schema if one.name != CONTENT[self._kind]])
 
     def run(self) -> None:
@@ -299,7 +300,7 @@ class FilePacker:
             if self._is_worth_help(open_):
                 pool.help(_BATCH_BYTES)
             batches = pool.read(self._asked(open_))
-            closing: List["Future[None]"] = []
+            closing: list[Future[None]] = []
             for shard in open_:
                 file, tally = self._write(shard, batches, writer)
                 try:
@@ -316,7 +317,7 @@ class FilePacker:
         if self._broken or self._unfetched or self._earlier:
             raise leftout.refused(self._kind, self._broken, self._unfetched, self._earlier)
 
-    def _is_worth_help(self, shards: List[Dict[str, Any]]) -> bool:
+    def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
         """Whether they are many files of this machine, and small: of others, each keeps a thread busy enough."""
         rows = sum(shard["end"] - shard["first"] for shard in shards)
         if rows < _HELPED or self._plan["base"] is None:
@@ -324,7 +325,7 @@ class FilePacker:
         sizes = numbers(self._index.column(SIZE))
         return float(sizes.mean()) < _SMALL and not pc.any(pc.match_substring(self._index.column(NAME), "://")).as_py()
 
-    def _asked(self, shards: List[Dict[str, Any]]) -> Iterator[Tuple[Tuple[int, int], List[bytes], List[int]]]:
+    def _asked(self, shards: list[dict[str, Any]]) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
         """What to read, one batch after the other; none of two shards."""
         for shard in shards:
             sizes = numbers(self._index.column(SIZE)[shard["first"] : shard["end"]])
@@ -337,7 +338,7 @@ class FilePacker:
                 yield (shard["first"] + at, shard["first"] + end), names, sizes[at:end].tolist()
                 at = end
 
-    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> Tuple[ShardFile, Tally]:
+    def _write(self, shard: dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> tuple[ShardFile, Tally]:
         """Write the rows of a shard."""
         tally = Tally()
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
@@ -359,7 +360,7 @@ class FilePacker:
             self._unfetched += tally.unfetched
         return file, tally
 
-    def _close(self, shard: Dict[str, Any], file: ShardFile, tally: Tally) -> None:
+    def _close(self, shard: dict[str, Any], file: ShardFile, tally: Tally) -> None:
         """Give a shard its name, once it is on the disk."""
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             try:
@@ -399,7 +400,7 @@ class FilePacker:
             file.settle()
             return
         taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
-        columns: Dict[str, Any] = {"path": _shown(_as_it_stands(taken))}
+        columns: dict[str, Any] = {"path": _shown(_as_it_stands(taken))}
         if self._labels:
             counts = np.bincount(label[good], minlength=len(self._labels))
             for number in np.flatnonzero(counts).tolist():
@@ -438,7 +439,7 @@ class FilePacker:
                 tally.kept.append((said, str(why), *copies.keep(self._plan["base"], name, batch.datas[i], why, place, most)))
 
 
-def _link_in_words(base: Optional[str], name: bytes, why: str) -> str:
+def _link_in_words(base: str | None, name: bytes, why: str) -> str:
     """Why a file cannot be read, where it is a link that leads nowhere."""
     path = os.path.join(os.fsencode(base or "."), name)
     if isinstance(why, Unfetched) or not name or b"\0" in name or not os.path.islink(path) or os.path.exists(path):

@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 import stat
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -32,7 +32,7 @@ _SHOWN = 3
 _SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
 
 
-def listed(source: str) -> Tuple[pa.Table, Optional[str]]:
+def listed(source: str) -> tuple[pa.Table, str | None]:
     """Every file below a directory, hidden ones left out. Returns: (name, size, mtime of each; the directory, None: it is a URL).
 
     Raises: SourceError: it cannot be looked into, or a directory in it is met twice.
@@ -59,13 +59,13 @@ def _local(base: str) -> pa.Table:
 
 
 def _files_in(
-    path: bytes, inside: bytes, gathered: Gathered, folders: List[bytes], met: Dict[Tuple[int, int], bytes]
-) -> Tuple[List[bytes], List[int], List[int]]:
+    path: bytes, inside: bytes, gathered: Gathered, folders: list[bytes], met: dict[tuple[int, int], bytes]
+) -> tuple[list[bytes], list[int], list[int]]:
     """Args: inside: the directory below that of all; folders: those that are met go there; met: all that were met.
     Returns: (names, sizes, times) of its files; of very many the first are gathered already."""
-    names: List[bytes] = []
-    sizes: List[int] = []
-    times: List[int] = []
+    names: list[bytes] = []
+    sizes: list[int] = []
+    times: list[int] = []
     above = inside + b"/" if inside else b""
     with os.scandir(path) as entries:
         for entry in entries:
@@ -100,7 +100,7 @@ def _twice(path: bytes, first: bytes) -> str:
     return f"{os.fsdecode(link)} leads to {os.fsdecode(other)}, whose files would be there twice; remove the link"
 
 
-def _identity(about: os.stat_result) -> Tuple[int, int]:
+def _identity(about: os.stat_result) -> tuple[int, int]:
     return about.st_dev, about.st_ino
 
 
@@ -114,12 +114,12 @@ def _remote(fs: Any, path: str) -> pa.Table:
     return gathered.table()
 
 
-def ending_of(endings: Tuple[str, ...]) -> str:
+def ending_of(endings: tuple[str, ...]) -> str:
     """A pattern for names that end so."""
     return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
 
 
-def matching(table: pa.Table, endings: Tuple[str, ...]) -> NDArray[np.bool_]:
+def matching(table: pa.Table, endings: tuple[str, ...]) -> NDArray[np.bool_]:
     """[rows] Which names end so, large letters or small."""
     return _matching(table, ending_of(endings))
 
@@ -150,7 +150,7 @@ def kind_of(table: pa.Table, source: str) -> str:
     )
 
 
-def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, classes: bool, by_folder: bool) -> Index:
+def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes: bool, by_folder: bool) -> Index:
     """The files of a kind, and their classes.
 
     Args: kind: images, texts or files; classes: whether folders are classes; by_folder: whether they are below folders of splits.
@@ -213,7 +213,7 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
         )
 
 
-def odd_classes(index: Index, classes: List[str], source: str) -> List[str]:
+def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
     """What whoever looks at the classes ought to know, in words. Args: classes: those that have files."""
     said = []
     if index.base is not None and classes:
@@ -236,7 +236,7 @@ def odd_classes(index: Index, classes: List[str], source: str) -> List[str]:
     return said
 
 
-def folder_splits(table: pa.Table) -> List[Optional[str]]:
+def folder_splits(table: pa.Table) -> list[str | None]:
     """The first folders of a directory, which are its splits."""
-    parts: Dict[Optional[str], None] = dict.fromkeys(folders_of(text_of(table.column(NAME))).to_pylist())
+    parts: dict[str | None, None] = dict.fromkeys(folders_of(text_of(table.column(NAME))).to_pylist())
     return sorted(parts, key=str)

@@ -9,8 +9,9 @@ import itertools
 import os
 import posixpath
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -49,27 +50,27 @@ class Given:
     words; hint: what else a table may be meant as."""
 
     kind: str
-    place: Optional[str]
-    index: Optional[Index] = None
-    tables: Sequence[Tuple[bytes, TableSource]] = ()
-    files: Optional[pa.Table] = None
-    label: Optional[str] = None
-    asked: Dict[str, Any] = field(default_factory=dict)
-    said: List[str] = field(default_factory=list)
-    splits: Tuple[str, ...] = ()
-    home: Optional[str] = None
-    lies: Optional[str] = None
+    place: str | None
+    index: Index | None = None
+    tables: Sequence[tuple[bytes, TableSource]] = ()
+    files: pa.Table | None = None
+    label: str | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    splits: tuple[str, ...] = ()
+    home: str | None = None
+    lies: str | None = None
     hint: str = ""
 
     @property
     def is_files(self) -> bool:
         return self.index is not None
 
-    def kept(self, settings: Settings) -> Dict[str, Any]:
+    def kept(self, settings: Settings) -> dict[str, Any]:
         """What has to be the same the next time."""
         return {"kind": self.kind, **settings.kept(), "source": self.home or self.place, **self.asked}
 
-    def classes(self) -> List[str]:
+    def classes(self) -> list[str]:
         """The names of the classes of files, sorted."""
         assert self.index is not None
         found = class_names(self.index.table.column("\x1fclass"))
@@ -85,14 +86,14 @@ class Earlier:
     place: str
     settings: Mapping[str, Any]
     ups: int = 0
-    table: Optional[pa.Schema] = None
-    extra: Optional[pa.Schema] = None
+    table: pa.Schema | None = None
+    extra: pa.Schema | None = None
 
     @property
     def words(self) -> str:
         return f"what is packed in {self.place}"
 
-    def home_of(self, lies: str) -> Optional[str]:
+    def home_of(self, lies: str) -> str | None:
         """The directory that files were named below, if these lie where those did, or in a directory above or below: each has the name it had, then."""
         home = self.settings.get("source")
         if not isinstance(home, str):
@@ -101,7 +102,7 @@ class Earlier:
         return home if is_within(whole, lies) or is_within(lies, whole) else None
 
 
-def given_of(asked: PackArguments, settings: Settings, earlier: Optional[Earlier] = None) -> Given:
+def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None = None) -> Given:
     """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
     source, kind, input_format = asked.source, asked.kind, asked.input_format
     if source is None:
@@ -145,7 +146,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Optional[Earlier
         raise ConfigError(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
         )
-    options: Dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
+    options: dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
     return _of_table(source, names, options, kind, label, paths, below, settings, earlier)
 
 
@@ -167,7 +168,7 @@ def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> N
             )
 
 
-def _schema(given: Any) -> Optional[Schema]:
+def _schema(given: Any) -> Schema | None:
     if given is None or isinstance(given, Schema):
         return given
     if isinstance(given, pa.Schema):
@@ -175,7 +176,7 @@ def _schema(given: Any) -> Optional[Schema]:
     return Schema.parse(check_text("input_schema", given), "input_schema")
 
 
-def _below(given: Any) -> Optional[str]:
+def _below(given: Any) -> str | None:
     if given is None:
         return None
     text = check_path("paths_in", given)
@@ -187,7 +188,7 @@ def _below(given: Any) -> Optional[str]:
     return found
 
 
-def _paths_of(source: Any) -> Optional[List[str]]:
+def _paths_of(source: Any) -> list[str] | None:
     """What is given as paths, None: something else is."""
     given = [source] if isinstance(source, (str, os.PathLike)) else source
     if not isinstance(given, (list, tuple)) or not given or not all(isinstance(one, (str, os.PathLike)) for one in given):
@@ -196,7 +197,7 @@ def _paths_of(source: Any) -> Optional[List[str]]:
     return None if any(map(is_table, names)) else names
 
 
-def _directory(name: str) -> Optional[str]:
+def _directory(name: str) -> str | None:
     """The directory that is given, None: it is none."""
     if any(mark in name for mark in "*?[") and not os.path.isdir(os.path.expanduser(name)):
         return None
@@ -213,7 +214,7 @@ def _is_text_file(name: str) -> bool:
 
 
 def _of_folder(
-    table: pa.Table, base: Optional[str], kind: str, source: str, directory: str, label: Optional[str], settings: Settings
+    table: pa.Table, base: str | None, kind: str, source: str, directory: str, label: str | None, settings: Settings
 ) -> Given:
     if label not in (None, "none"):
         raise ConfigError(f"label={label!r} (--label): the folders of a directory are its classes; 'none' packs it without")
@@ -243,7 +244,7 @@ def _of_folder(
     return given
 
 
-def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[str]) -> Given:
+def _of_texts(names: list[str], columns: list[str] | None, label: str | None) -> Given:
     every, patterns = _text_files(names)
     beside = len(every) > 1 and not patterns
     if columns is not None and len(columns) != (len(every) if beside else 1):
@@ -262,10 +263,10 @@ def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[st
     return Given("rows", every[0], None, tables, files, chosen, asked, said, home=home if patterns else None)
 
 
-def _text_files(names: List[str]) -> Tuple[List[str], List[str]]:
+def _text_files(names: list[str]) -> tuple[list[str], list[str]]:
     """(the files, the patterns that name some). Raises: SourceError: there is none."""
-    found: List[str] = []
-    patterns: List[str] = []
+    found: list[str] = []
+    patterns: list[str] = []
     for name in names:
         path = os.path.abspath(os.path.expanduser(name)) if not is_url(name.encode()) else name
         if os.path.isfile(path):
@@ -279,7 +280,7 @@ def _text_files(names: List[str]) -> Tuple[List[str], List[str]]:
     return found, patterns
 
 
-def _files(names: Sequence[str], base: Optional[str] = None) -> pa.Table:
+def _files(names: Sequence[str], base: str | None = None) -> pa.Table:
     """Args: base: that names are relative to; None: of each its last part."""
     gathered = Gathered()
     for name in names:
@@ -290,14 +291,14 @@ def _files(names: Sequence[str], base: Optional[str] = None) -> pa.Table:
 
 def _of_table(
     source: Any,
-    names: Optional[List[str]],
-    options: Dict[str, Any],
-    kind: Optional[str],
-    label: Optional[str],
-    paths: Optional[str],
-    below: Optional[str],
+    names: list[str] | None,
+    options: dict[str, Any],
+    kind: str | None,
+    label: str | None,
+    paths: str | None,
+    below: str | None,
     settings: Settings,
-    earlier: Optional[Earlier],
+    earlier: Earlier | None,
 ) -> Given:
     if names is not None and options["input_format"] is None and all(name.lower().endswith(images.ENDINGS) for name in names):
         raise SourceError(
@@ -305,7 +306,7 @@ def _of_table(
         )
     with ours(SourceError, "source: it cannot be read"):
         table = _with_directories(_opened(source, options, earlier), options, earlier)
-    said: List[str] = []
+    said: list[str] = []
     hint = ""
     table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
@@ -379,7 +380,7 @@ def _of_table(
     return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies, hint=hint)
 
 
-def _no_paths(schema: pa.Schema, kind: Optional[str]) -> str:
+def _no_paths(schema: pa.Schema, kind: str | None) -> str:
     """Why a table is not taken for a list of files."""
     if kind == "rows":
         return "kind='rows' (--kind rows) packs the table itself"
@@ -393,7 +394,7 @@ def _no_paths(schema: pa.Schema, kind: Optional[str]) -> str:
     return f"{why}: paths= (--paths) names the one that has them, with kind='texts' or 'files' (--kind) if they are no images"
 
 
-def _check_made(clash: Optional[str], names: Optional[List[str]], of: str) -> None:
+def _check_made(clash: str | None, names: list[str] | None, of: str) -> None:
     """Args: clash: the column of a table that is called as one that pack makes; of: what it makes that of. Raises: SourceError: there is one."""
     if clash is None:
         return
@@ -409,16 +410,16 @@ def _check_made(clash: Optional[str], names: Optional[List[str]], of: str) -> No
 
 def _of_list(
     table: TableSource,
-    names: Optional[List[str]],
-    options: Dict[str, Any],
+    names: list[str] | None,
+    options: dict[str, Any],
     kind: str,
-    label: Optional[str],
+    label: str | None,
     paths: str,
-    below: Optional[str],
+    below: str | None,
     settings: Settings,
-    earlier: Optional[Earlier],
-    where: "_Where",
-    said: List[str],
+    earlier: Earlier | None,
+    where: _Where,
+    said: list[str],
 ) -> Given:
     """Args: table: it has the column `paths`."""
     chosen = lists.label_of(table.schema, label)
@@ -434,7 +435,7 @@ def _of_list(
     if below is None:
         # relative to the list, wherever one stands
         below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside
-    index: Optional[Index] = None
+    index: Index | None = None
     like = earlier.extra if earlier is not None and options["input_schema"] is None else None
     if earlier is not None and like is not None and table.each is not None:
         # rows that are packed may say what does not fit: whether there are others is seen later
@@ -466,13 +467,13 @@ def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
 class _Where:
     """Where a table's files lie. Attributes: place, home, lies: as `Given` has them; local: on this machine's file systems."""
 
-    place: Optional[str] = None
-    home: Optional[str] = None
-    lies: Optional[str] = None
+    place: str | None = None
+    home: str | None = None
+    lies: str | None = None
     local: bool = False
 
     @staticmethod
-    def of(table: TableSource, earlier: Optional[Earlier]) -> "_Where":
+    def of(table: TableSource, earlier: Earlier | None) -> _Where:
         found = table.read_from
         if found is None:
             return _Where()
@@ -491,7 +492,7 @@ class _Where:
 
 def _check_once(paths: Sequence[str]) -> None:
     """Raises: SourceError: two are one file."""
-    met: Dict[str, str] = {}
+    met: dict[str, str] = {}
     for path in paths:
         first = met.setdefault(os.path.realpath(path), path)
         if first is not path:
@@ -499,7 +500,7 @@ def _check_once(paths: Sequence[str]) -> None:
             raise SourceError(f"source: {again}, and its rows would be packed twice; name it once")
 
 
-def _with_directories(table: TableSource, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:
+def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earlier | None) -> TableSource:
     """The table; of names that a shell has listed, or of one of its directories, with the columns that stand in names of directories, if what is packed has
     them."""
     files = table.read_from
@@ -515,7 +516,7 @@ def _with_directories(table: TableSource, options: Dict[str, Any], earlier: Opti
     return open_source(readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples)
 
 
-def _told(table: TableSource, said: List[str]) -> TableSource:
+def _told(table: TableSource, said: list[str]) -> TableSource:
     """The table; a column without a value, whose type nobody knows, is one of doubles: what comes into it later would be refused by nulls."""
     untold = [field.name for field in table.schema if _of_nulls(field.type)]
     if not untold:
@@ -549,7 +550,7 @@ def _of_nulls(data_type: pa.DataType) -> bool:
     return _of_nulls(data_type.value_type) if is_list(data_type) else bool(pa.types.is_null(data_type))
 
 
-def _opened(source: Any, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:
+def _opened(source: Any, options: dict[str, Any], earlier: Earlier | None) -> TableSource:
     """The table; one that is nothing but text without a line has the columns of the tables that are packed."""
     there = earlier.table if earlier is not None else None
     try:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -48,9 +47,9 @@ def can_help() -> bool:
 class Answer:
     """Attributes: datas: the bytes of each file; crcs: [files] their CRC-32C; missing: files that are to be looked at here; late: whether it took long."""
 
-    datas: List[Optional[Octets]]
+    datas: list[Octets | None]
     crcs: crc32c.U32
-    missing: List[int]
+    missing: list[int]
     late: bool
 
 
@@ -61,7 +60,7 @@ class Helper:
     Raises: OSError: it cannot be started.
     """
 
-    def __init__(self, base: Optional[int], room: int, most: int, tried: int, slow: float, late: float) -> None:
+    def __init__(self, base: int | None, room: int, most: int, tried: int, slow: float, late: float) -> None:
         page = mmap.PAGESIZE
         self._size = -(-(FOUND + room + 1) // page) * page
         fd = os.memfd_create("akrunner-pack")
@@ -74,7 +73,7 @@ class Helper:
             os.close(fd)
         leftovers.watch(self._process.pid)
 
-    def ask(self, piece: int, names: List[bytes], sizes: List[int]) -> None:
+    def ask(self, piece: int, names: list[bytes], sizes: list[int]) -> None:
         """Have files read into a piece, which nobody needs any longer."""
         # what is no path may be of any length
         said = marshal.dumps(([name if len(name) <= _LONGEST else b"" for name in names], sizes))
@@ -85,7 +84,7 @@ class Helper:
         with suppress(BrokenPipeError):
             os.write(self._process.stdin.fileno(), MESSAGE.pack(piece, len(said)))
 
-    def answer(self, files: int) -> Optional[Answer]:
+    def answer(self, files: int) -> Answer | None:
         """Wait for what was asked for first. Returns: None: nothing was read, and it is to be asked no more."""
         assert self._process.stdout is not None
         if not ready.readable(self._process.stdout, _PATIENCE):
@@ -100,7 +99,7 @@ class Helper:
         found = np.frombuffer(self._view, "<i8", 2 * files, start).reshape(2, files)
         lengths, view = found[0], self._view
         ends = start + FOUND + np.cumsum(np.maximum(lengths, 0))
-        datas: List[Optional[Octets]] = [
+        datas: list[Octets | None] = [
             view[end - size : end] if size > 0 else None for end, size in zip(ends.tolist(), lengths.tolist())
         ]
         return Answer(datas, found[1].astype(np.uint32), np.flatnonzero(lengths < 0).tolist(), how == LATE)
@@ -120,7 +119,7 @@ class Helper:
         leftovers.unwatch(self._process.pid)
 
 
-def _started(words: List[str], kept: Tuple[int, ...]) -> "subprocess.Popen[bytes]":
+def _started(words: list[str], kept: tuple[int, ...]) -> subprocess.Popen[bytes]:
     # Ctrl-C is this process's, from the other's first instruction on
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
     try:

@@ -11,8 +11,8 @@ Formats: those `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Pillo
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ _NO_BITMAP = "no image: it begins as a BMP, and has no header of one"
 _RESIZED = "; resize= (--resize) makes a PNG of it"
 #: segments before the size in a JPEG; a photograph has ten
 _MOST_SEGMENTS = 5000
-_STARTS: Tuple[Tuple[bytes, int], ...] = (
+_STARTS: tuple[tuple[bytes, int], ...] = (
     (b"\xff\xd8\xff", 0),
     (b"\x89PNG\r\n\x1a\n", 1),
     (b"GIF87a", 2),
@@ -60,7 +60,7 @@ _STARTS: Tuple[Tuple[bytes, int], ...] = (
     (b"BM", 3),
 )
 #: beginnings of what is something else
-_OTHERS: Tuple[Tuple[bytes, str], ...] = (
+_OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"II*\0", "a TIFF"), (b"MM\0*", "a TIFF"), (b"%PDF", "a PDF"), (b"PK", "a zip archive"), (b"\x1f\x8b", "a gzip archive"),
     (b"<!", "an HTML page"), (b"<html", "an HTML page"), (b"<svg", "an SVG"), (b"<?xml", "XML"), (b"{", "JSON"),
 )  # fmt: skip
@@ -73,10 +73,10 @@ class Looked:
     height: I64
     width: I64
     format: NDArray[np.int8]
-    problems: Dict[int, str]
+    problems: dict[int, str]
 
 
-def look(datas: Sequence[Optional[Octets]]) -> Looked:
+def look(datas: Sequence[Octets | None]) -> Looked:
     """Look at the headers. Args: datas: each file; None: there is none, and nothing is said of it."""
     rows = len(datas)
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
@@ -160,7 +160,7 @@ def _check_sizes(sizes: I64, found: Looked) -> None:
         found.problems.setdefault(i, f"its header says {words}")
 
 
-def _look_at(datas: Sequence[Optional[Octets]], whole: I64, found: Looked, rows: I64, head: Optional[int]) -> None:
+def _look_at(datas: Sequence[Octets | None], whole: I64, found: Looked, rows: I64, head: int | None) -> None:
     """Args: whole: [datas] bytes of each; rows: which; head: bytes of each to look at, None: all."""
     if not len(rows):
         return
@@ -219,7 +219,7 @@ def _what(head: bytes) -> str:
 
 
 #: format -> (least bytes, (place, bytes, little endian) of the height, of the width)
-_PLACES: Dict[int, Tuple[int, Tuple[int, int, bool], Tuple[int, int, bool]]] = {
+_PLACES: dict[int, tuple[int, tuple[int, int, bool], tuple[int, int, bool]]] = {
     1: (33, (20, 4, False), (16, 4, False)),
     2: (13, (8, 2, True), (6, 2, True)),
     3: (26, (22, 4, True), (18, 4, True)),
@@ -242,8 +242,8 @@ def _read_sizes(
     rows: I64,
     found: Looked,
     least: int,
-    height: Tuple[int, int, bool],
-    width: Tuple[int, int, bool],
+    height: tuple[int, int, bool],
+    width: tuple[int, int, bool],
     kind: int,
 ) -> None:
     for i in rows[sizes < least].tolist():
@@ -306,7 +306,7 @@ def _walk(flat: U8, starts: I64, ends: I64, cut: NDArray[np.bool_], rows: I64, f
     Args: cut: which are longer than what is here. Returns: the rows whose size stands further on.
     """
     at = starts + 2
-    longer: List[int] = []
+    longer: list[int] = []
     for _ in range(_MOST_SEGMENTS):
         if not len(at):
             return np.array(longer, np.int64)

@@ -11,8 +11,9 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ class Index:
     that were not taken, and how many; listed: a table names the files."""
 
     table: pa.Table
-    base: Optional[str]
+    base: str | None
     passed_over: Sequence[str] = ()
     passed: int = 0
     listed: bool = False
@@ -65,7 +66,7 @@ class Index:
         return pa.Table.from_batches(parts, schema=self.table.schema).combine_chunks().take(array_of(back))
 
     @property
-    def extra(self) -> List[pa.Field]:
+    def extra(self) -> list[pa.Field]:
         """The columns of a list of files that are packed as they are."""
         return [field for field in self.table.schema if not field.name.startswith("\x1f")]
 
@@ -103,15 +104,15 @@ class Gathered:
     """Rows that come one by one -> columns, some thousands at a time."""
 
     def __init__(self) -> None:
-        self._names: List[bytes] = []
-        self._sizes: List[int] = []
-        self._times: List[int] = []
+        self._names: list[bytes] = []
+        self._sizes: list[int] = []
+        self._times: list[int] = []
         self._spilled = Spilled()
 
     def add(self, name: bytes, size: int, mtime: int) -> None:
         self.more([name], [size], [mtime])
 
-    def more(self, names: List[bytes], sizes: List[int], mtimes: List[int]) -> None:
+    def more(self, names: list[bytes], sizes: list[int], mtimes: list[int]) -> None:
         """Several rows."""
         self._names += names
         self._sizes += sizes
@@ -133,7 +134,7 @@ class Gathered:
 _SCHEMA = pa.schema([(NAME, pa.large_binary()), (SIZE, pa.int64()), (MTIME, pa.int64())])
 
 
-def batch_of(names: List[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
+def batch_of(names: list[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([octets_of(names, pa.large_binary()), array_of(sizes), array_of(times)], schema=_SCHEMA)
 
 
@@ -147,7 +148,7 @@ def text_of(names: Any) -> pa.Array:
         return texts_of([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()])
 
 
-def plain_names(names: Any, base: Optional[str]) -> Any:
+def plain_names(names: Any, base: str | None) -> Any:
     """Names by which files are told apart: x, ./x, .//x, y/../x and the whole path of x are the same."""
     if base is None:
         return names
@@ -187,12 +188,12 @@ def truths(column: Any) -> NDArray[np.bool_]:
     return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
-def class_names(values: Any) -> List[Any]:
+def class_names(values: Any) -> list[Any]:
     """The different classes of a column, sorted: numbers by their size, texts by their characters. A null is none, nor is an empty text."""
     return sorted(one for one in pc.unique(values).to_pylist() if one not in (None, ""))
 
 
-def numbered(values: Any, labels: List[str]) -> I64:
+def numbered(values: Any, labels: list[str]) -> I64:
     """[rows] The number of each class in `labels`, -1 for a null."""
     found = pc.index_in(plain_text(values), value_set=texts_of(labels))
     return np.where(truths(found.is_valid()), numbers(found), -1)
@@ -214,10 +215,10 @@ class Difference:
     broken: NDArray[np.bool_]
     changed: int
     gone: int
-    some: Dict[str, List[str]]
+    some: dict[str, list[str]]
 
 
-def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array, unfetched: Optional[pa.Array] = None) -> Difference:
+def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array, unfetched: pa.Array | None = None) -> Difference:
     """Args: bad: names of `packed` that were left out as broken: one that has changed since is new; unfetched: that could not be fetched, None: all could."""
     where = pc.index_in(listed.column(NAME), value_set=packed.column(NAME).combine_chunks())
     known = truths(pc.is_valid(where))

@@ -11,7 +11,8 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Iterator, List, Optional, Sequence, Type
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,7 +69,7 @@ def run_pack(asked: PackArguments) -> Packed:
 
 
 @contextlib.contextmanager
-def _of_output(state: State, kind: Type[AkrunnerError]) -> Iterator[None]:
+def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
     """What files raise of which nobody has said what they are: those of the output, unless it names another."""
     try:
         yield
@@ -122,7 +123,7 @@ def _check(asked: PackArguments, given: Given, settings: Settings, state: State)
         filejob.check_bad_place(settings.bad_rows, given, state)
 
 
-def _told_of(schema: pa.Schema, form: str) -> List[str]:
+def _told_of(schema: pa.Schema, form: str) -> list[str]:
     return [*rounded(schema, form), *wider(schema, form)]
 
 
@@ -155,7 +156,7 @@ def _packed(given: Given, settings: Settings, state: State, overwrite: bool, met
             state.leave()
 
 
-def _earlier(state: State) -> Optional[Earlier]:
+def _earlier(state: State) -> Earlier | None:
     """What is packed already, as far as it says how what is new is read."""
     if state.about is None:
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,16 +28,16 @@ _DESCRIBED = 100
 _NAMES = pa.large_binary()
 
 
-def marked(state: State, what: str, parts: Optional[Sequence[int]] = None) -> Dict[bytes, str]:
+def marked(state: State, what: str, parts: Sequence[int] | None = None) -> dict[bytes, str]:
     """Name -> why it was left out, of the files of which the last part that has them says so. Args: what: BROKEN or UNFETCHED; parts: None: those that count."""
-    found: Dict[bytes, str] = {}
+    found: dict[bytes, str] = {}
     for part in state.parts() if parts is None else parts:
         found = without(found, state.index(part) if found else None)
         found.update((bytes.fromhex(name), why) for name, why in state.plan(part).get(what, ()))
     return found
 
 
-def without(found: Dict[bytes, str], index: Any) -> Dict[bytes, str]:
+def without(found: dict[bytes, str], index: Any) -> dict[bytes, str]:
     """Those that an index does not list. Args: index: its table, None: there is none."""
     if not found or index is None:
         return found
@@ -44,7 +45,7 @@ def without(found: Dict[bytes, str], index: Any) -> Dict[bytes, str]:
     return {name: why for (name, why), listed in zip(found.items(), again.tolist()) if not listed}
 
 
-def names_of(found: Dict[bytes, str]) -> pa.Array:
+def names_of(found: dict[bytes, str]) -> pa.Array:
     return octets_of(list(found), _NAMES)
 
 
@@ -57,7 +58,7 @@ def shown(name: bytes) -> str:
 _OF_LIST = re.compile(r" \(row [0-9]+ of the list[^)]*\)\Z")
 
 
-def located(table: pa.Table, whys: Sequence[str]) -> List[str]:
+def located(table: pa.Table, whys: Sequence[str]) -> list[str]:
     """Why files are no good, of a list with their rows in it: as a path may be empty, or look like another one. Args: table: rows of an index."""
     if ROW not in table.column_names:
         return list(whys)
@@ -89,12 +90,12 @@ class LeftOut(NamedTuple):
     located: str
 
     @property
-    def told(self) -> Tuple[str, str]:
+    def told(self) -> tuple[str, str]:
         """(path, why) for people."""
         return shown(self.name), self.located
 
 
-def rows_of(index: Index, broken: Any, why: Dict[bytes, str]) -> List[LeftOut]:
+def rows_of(index: Index, broken: Any, why: dict[bytes, str]) -> list[LeftOut]:
     """The rows of an index that were left out. Args: broken: [rows] which."""
     some = index.table.filter(array_of(np.asarray(broken)))
     names = some.column(NAME).to_pylist()
@@ -102,9 +103,9 @@ def rows_of(index: Index, broken: Any, why: Dict[bytes, str]) -> List[LeftOut]:
     return [LeftOut(name, why[name], again, row) for name, again, row in zip(names, untold(some).tolist(), whys)]
 
 
-def in_input(state: State, parts: Sequence[int], index: Index) -> Dict[str, Any]:
+def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]:
     """What `dataset.json` says of the files of the input that are left out. Args: parts: that count."""
-    told: Dict[str, Any] = {}
+    told: dict[str, Any] = {}
     for field, what in (("skipped", BROKEN), ("unfetched", UNFETCHED)):
         found = marked(state, what, parts)
         there = truths(pc.is_in(names_of(found), value_set=index.table.column(NAME).combine_chunks().cast(_NAMES)))
@@ -120,13 +121,13 @@ def untold(table: pa.Table) -> NDArray[np.bool_]:
     return there
 
 
-def asked_again(table: pa.Table, unfetched: Sequence[Tuple[str, str]]) -> NDArray[np.bool_]:
+def asked_again(table: pa.Table, unfetched: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
     """[rows] Which of an index every run tries again. Args: unfetched: (name as hex, why) of those that it could not fetch."""
     names = octets_of([bytes.fromhex(name) for name, _ in unfetched], _NAMES)
     return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
 
 
-def none_left(kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]]) -> ReadError:
+def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]]) -> ReadError:
     """What is said where nothing would be packed. Args: (path, why) of all that was to be."""
     whole = len(bad) + len(unfetched)
     what = "is broken" if whole == 1 else "are broken"
@@ -144,7 +145,7 @@ def none_left(kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tup
 
 
 def refused(
-    kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]] = (), earlier: Sequence[Tuple[str, str]] = (), packed: bool = True
+    kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]] = (), earlier: Sequence[tuple[str, str]] = (), packed: bool = True
 ) -> ReadError:  # fmt: skip
     """What `bad_rows="fail"` says. Args: bad, unfetched: (path, why) of what this run has met; earlier: of broken files that an earlier run left out, and
     that are as they were; packed: whether this run has packed anything."""
@@ -171,7 +172,7 @@ def refused(
     return error
 
 
-def kept(index: Index, broken: Sequence[Tuple[bytes, str]], folder: str, most: int) -> List[copies.Kept]:
+def kept(index: Index, broken: Sequence[tuple[bytes, str]], folder: str, most: int) -> list[copies.Kept]:
     """Copy those to the directory of broken files whose copies are not there yet. Args: most: bytes of a file that is copied. Raises: WriteError."""
     there = copies.listed(folder)
     return [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,7 @@ _TRIED = 20
 I64 = NDArray[np.int64]
 
 
-def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optional[str]:
+def column_of_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str | None:
     """The column of paths of images, by its name and its first values; None: there is none."""
     if first is None or not first.num_rows:
         return None
@@ -65,7 +65,7 @@ def _look_like_images(column: pa.Array) -> NDArray[np.bool_]:
     return truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
 
 
-def check_meant(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> None:
+def check_meant(schema: pa.Schema, first: pa.RecordBatch | None) -> None:
     """Args: first: of a table of which nobody has said what it is. Raises: ConfigError: it may be a list of images as well, by a column's name and most of its
     values: a guess would pack something else than was meant, and not say so to whoever does not read it."""
     if first is None:
@@ -79,12 +79,12 @@ def check_meant(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> None:
             )
 
 
-def named_as_paths(schema: pa.Schema) -> List[str]:
+def named_as_paths(schema: pa.Schema) -> list[str]:
     """The columns of texts whose names say that they hold paths."""
     return [name for name in schema.names if name.lower() in USUAL and is_text(schema.field(name).type)]
 
 
-def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:
+def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
     """Of a table that is packed as it is: that a column looks as if it had paths of images, or URLs, in part; "": none does."""
     if first is None or not first.num_rows:
         return ""
@@ -100,7 +100,7 @@ def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:
     return ""
 
 
-def named_files(schema: pa.Schema, first: Optional[pa.RecordBatch], below: str) -> str:
+def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> str:
     """Of a table that is packed as it is: that a column names files that are there; "": none does. Args: below: directory of relative ones."""
     if first is None:
         return ""
@@ -115,7 +115,7 @@ def named_files(schema: pa.Schema, first: Optional[pa.RecordBatch], below: str) 
     return ""
 
 
-def label_of(schema: pa.Schema, given: Optional[str]) -> Optional[str]:
+def label_of(schema: pa.Schema, given: str | None) -> str | None:
     """The column of classes. Raises: ConfigError: there is no such column, or what it holds are no classes."""
     if given == "none":
         return None
@@ -138,7 +138,7 @@ def _classes(data_type: pa.DataType) -> bool:
     return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
 
 
-def no_classes(schema: pa.Schema, given: Optional[str]) -> List[str]:
+def no_classes(schema: pa.Schema, given: str | None) -> list[str]:
     """What is to be said of a column that is called as one of classes, and of which none are made. Args: given: by a person, as the column of classes."""
     odd = [field for field in schema if field.name.lower() in LABELS and given is None and not pa.types.is_null(field.type)]
     return [
@@ -161,7 +161,7 @@ def can_be_paths(data_type: pa.DataType) -> bool:
     )
 
 
-def made_twice(schema: pa.Schema, paths: str, label: Optional[str], kind: str) -> Optional[str]:
+def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> str | None:
     """A column of a list that is called as one that is made, None: there is none. Args: paths, label: columns that are packed under other names."""
     made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
     taken = ("path", *made, *(("label", "label_name") if label is not None else ()))
@@ -171,7 +171,7 @@ def made_twice(schema: pa.Schema, paths: str, label: Optional[str], kind: str) -
 
 
 def index_of(
-    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, form: str, empty: bool
+    table: TableSource, paths: str, label: str | None, base: str | None, threads: int, form: str, empty: bool
 ) -> Index:
     """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs; empty: whether it may have no rows.
 
@@ -205,11 +205,11 @@ def _batch(
     batch: pa.RecordBatch,
     first: int,
     paths: str,
-    label: Optional[str],
+    label: str | None,
     others: Sequence[pa.Field],
     prefix: str,
-    directory: Optional[str],
-    fd: Optional[int],
+    directory: str | None,
+    fd: int | None,
     pool: ThreadPoolExecutor,
 ) -> pa.RecordBatch:
     """Args: first: which row of the list it begins with."""
@@ -244,18 +244,18 @@ def _batch(
     )
 
 
-def _stats(names: List[bytes], fd: Optional[int], pool: ThreadPoolExecutor) -> Tuple[I64, I64]:
+def _stats(names: list[bytes], fd: int | None, pool: ThreadPoolExecutor) -> tuple[I64, I64]:
     found = list(pool.map(lambda some: [_stat(name, fd) for name in some], _pieces(names)))
     flat = np.array([one for some in found for one in some], np.int64).reshape(-1, 2)
     return flat[:, 0].copy(), flat[:, 1].copy()
 
 
-def _pieces(names: List[bytes], size: int = 1024) -> Iterator[List[bytes]]:
+def _pieces(names: list[bytes], size: int = 1024) -> Iterator[list[bytes]]:
     for first in range(0, len(names), size):
         yield names[first : first + size]
 
 
-def _stat(name: bytes, fd: Optional[int]) -> Tuple[int, int]:
+def _stat(name: bytes, fd: int | None) -> tuple[int, int]:
     """(size, mtime), (-1, 0) of what is no file: whoever reads it says why."""
     if is_url(name) or not name:
         return -1, 0

@@ -7,7 +7,8 @@ import io
 import struct
 import threading
 from collections import deque
-from typing import Any, Deque, Iterator, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 from akrunner.errors import ConfigError
 from akrunner.packing import images, png
@@ -31,7 +32,7 @@ def check_there(parameter: str) -> None:
     PIL.Image.init()
 
 
-def fault(data: bytes) -> Optional[str]:
+def fault(data: bytes) -> str | None:
     """Decode an image as a whole. Returns: what is wrong with it, None: nothing."""
     try:
         why = _why_not(data)
@@ -59,7 +60,7 @@ class _Turns:
 
     def __init__(self, limit: int = _TOGETHER) -> None:
         self._limit, self._held = limit, 0
-        self._waiting: Deque[object] = deque()
+        self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
@@ -85,7 +86,7 @@ class _Turns:
 _turns = _Turns()
 
 
-def _colour_fault(image: Any, data: bytes) -> Optional[str]:
+def _colour_fault(image: Any, data: bytes) -> str | None:
     """Whether the first picture of a GIF has a colour that its table lacks, which TensorFlow refuses. Args: image: it is loaded, and has the numbers of colours."""
     at = 13 + images.colour_bytes(data[10])
     while at < len(data) and data[at] == _EXTENSION:
@@ -99,7 +100,7 @@ def _colour_fault(image: Any, data: bytes) -> Optional[str]:
     return f"a damaged GIF: colour {highest} of {colours}" if colours and highest >= colours else None
 
 
-def _gif_fault(data: bytes) -> Optional[str]:
+def _gif_fault(data: bytes) -> str | None:
     """Whether a GIF lacks a part of a picture, told by its parts, as the bytes that begin one stand in compressed pixels, too. TensorFlow decodes what has no end
     but all of its pictures, as some programs write them, and nothing that has something else before the first."""
     at, pictures = 13 + images.colour_bytes(data[10]), 0
@@ -127,7 +128,7 @@ def _behind_blocks(data: bytes, at: int) -> int:
     return at + 1
 
 
-def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
+def resized(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
     """The image in another size (height, width), turned as EXIF says. A JPEG stays one (grey stays grey, what is not RGB becomes RGB), all
     else becomes PNG; of several pictures the first is taken.
 
@@ -156,7 +157,7 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
         return b"", _words(e)
 
 
-def _made(data: bytes, size: Tuple[int, int], why: str) -> bytes:
+def _made(data: bytes, size: tuple[int, int], why: str) -> bytes:
     """As `resized`. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
     from PIL import Image, ImageOps
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Iterator, List, Optional, Tuple
+from collections.abc import Iterator
 
 from akrunner.arrays import Octets
 
@@ -33,7 +33,7 @@ class _Refused(Exception):
     """Its words say why."""
 
 
-def fault(data: Octets) -> Optional[str]:
+def fault(data: Octets) -> str | None:
     """Why TensorFlow does not decode a PNG, None: it does. Args: data: it begins as one, and its header is as it has to be, as `images.look` finds."""
     try:
         _inflate(data, _pixels(data))
@@ -42,16 +42,16 @@ def fault(data: Octets) -> Optional[str]:
     return None
 
 
-def plain(data: Octets, also: Tuple[bytes, ...] = ()) -> bytes:
+def plain(data: Octets, also: tuple[bytes, ...] = ()) -> bytes:
     """A PNG in which `fault` finds none, without what it does not need: Pillow fails for a damaged part that others pass over. Args: also: parts to keep."""
     view = memoryview(data)
     kept = [view[first - 8 : end + 4] for kind, first, end in _chunks(data) if not kind[0] & 0x20 or kind in also]
     return b"".join([view[:_SIGNATURE], *kept])
 
 
-def _pixels(data: Octets) -> List[Tuple[int, int]]:
+def _pixels(data: Octets) -> list[tuple[int, int]]:
     """Go through the chunks to the end. Returns: (first, end) of the bytes of those that have pixels."""
-    found: List[Tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     palette, over = False, False
     for kind, first, end in _chunks(data):
         if kind == b"IDAT":
@@ -76,7 +76,7 @@ def _pixels(data: Octets) -> List[Tuple[int, int]]:
     return found
 
 
-def _chunks(data: Octets) -> Iterator[Tuple[bytes, int, int]]:
+def _chunks(data: Octets) -> Iterator[tuple[bytes, int, int]]:
     """(type, first, end of its bytes) of each, to the one that ends it."""
     view, at, size = memoryview(data), _SIGNATURE, len(data)
     while True:
@@ -105,7 +105,7 @@ def _check_palette(size: int, colours: int, again: bool, late: bool) -> None:
         raise _Refused(f"a damaged PNG: its colours (PLTE) have {size:,} bytes")
 
 
-def _inflate(data: Octets, places: List[Tuple[int, int]]) -> None:
+def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
     """Raises: _Refused: the rows are not all there, or one of them is damaged."""
     passes = _passes(data)
     wanted, done = sum(stride * rows for stride, rows in passes), 0
@@ -132,7 +132,7 @@ def _inflate(data: Octets, places: List[Tuple[int, int]]) -> None:
     raise _Refused("its pixels have no end: it was cut short")
 
 
-def _passes(data: Octets) -> List[Tuple[int, int]]:
+def _passes(data: Octets) -> list[tuple[int, int]]:
     """(bytes of a row with its filter, rows) of each pass of a picture; one where it is not interlaced."""
     head = bytes(data[:33])
     width, height = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
@@ -143,7 +143,7 @@ def _passes(data: Octets) -> List[Tuple[int, int]]:
     return [((across * bits + 7) // 8 + 1, rows) for across, rows in sides if across > 0 and rows > 0]
 
 
-def _check_filters(some: bytes, done: int, passes: List[Tuple[int, int]]) -> None:
+def _check_filters(some: bytes, done: int, passes: list[tuple[int, int]]) -> None:
     """Args: some: inflated bytes; done: how many came before them."""
     begins = 0
     for stride, rows in passes:

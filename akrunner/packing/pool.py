@@ -18,9 +18,10 @@ import os
 import stat
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any
 
 from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
@@ -52,7 +53,7 @@ _PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 #: of a row of a list
 NO_PATH = "its path is empty"
 #: (key, names, sizes they were listed with) of a batch
-_Asked = Tuple[Any, List[bytes], List[int]]
+_Asked = tuple[Any, list[bytes], list[int]]
 
 
 @dataclass
@@ -61,16 +62,16 @@ class Batch:
     first: how many of those asked for came before, in batches of the same key; crcs: [rows] CRC-32C of each, None: not known."""
 
     key: Any
-    datas: List[Optional[Octets]]
-    problems: Dict[int, str]
+    datas: list[Octets | None]
+    problems: dict[int, str]
     first: int = 0
-    crcs: Optional[crc32c.U32] = None
+    crcs: crc32c.U32 | None = None
 
 
 #: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
-Worked = Callable[[bytes], Tuple[bytes, str]]
+Worked = Callable[[bytes], tuple[bytes, str]]
 #: of some files: (bytes, or why there are none)
-_Read = List[Tuple[Optional[bytes], str]]
+_Read = list[tuple[bytes | None, str]]
 
 
 class Pool:
@@ -80,7 +81,7 @@ class Pool:
     file may have.
     """
 
-    def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None, most: int = MOST_BYTES) -> None:
+    def __init__(self, base: str | None, threads: int, work: Worked | None = None, most: int = MOST_BYTES) -> None:
         self._threads = threads
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
@@ -92,10 +93,10 @@ class Pool:
         #: whether a thread by itself took long: where the system does nothing of what it is asked
         self._late = False
         self._tickets = 0
-        self._helper: Optional[Helper] = None
+        self._helper: Helper | None = None
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -122,11 +123,11 @@ class Pool:
         """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch. With a helper the bytes of a batch are overwritten once the
         next but one is asked for."""
         rest = iter(asked)
-        waiting: Deque[_Asked] = deque()
+        waiting: deque[_Asked] = deque()
         yield from self._helped(rest, waiting)
         yield from self._threaded(itertools.chain(waiting, rest))
 
-    def _helped(self, asked: Iterator[_Asked], waiting: Deque[_Asked]) -> Iterator[Batch]:
+    def _helped(self, asked: Iterator[_Asked], waiting: deque[_Asked]) -> Iterator[Batch]:
         """What the helper reads. Args: waiting: left there: what it was asked for and has not read."""
         pieces = itertools.cycle(range(PIECES))
         while self._helper is not None:
@@ -157,8 +158,8 @@ class Pool:
                 self._unhelped()
 
     def _threaded(self, asked: Iterable[_Asked]) -> Iterator[Batch]:
-        advised: Deque[Tuple[Any, List[bytes], List[int], Optional["Future[bool]"]]] = deque()
-        under_way: Deque[Tuple[Any, List["Future[_Read]"], Optional[int]]] = deque()
+        advised: deque[tuple[Any, list[bytes], list[int], Future[bool] | None]] = deque()
+        under_way: deque[tuple[Any, list[Future[_Read]], int | None]] = deque()
         try:
             for key, names, sizes in asked:
                 advised.append((key, names, sizes, self._advised(names, sizes)))
@@ -176,7 +177,7 @@ class Pool:
                 for future in futures:
                     future.cancel()
 
-    def _advised(self, names: List[bytes], sizes: List[int]) -> Optional["Future[bool]"]:
+    def _advised(self, names: list[bytes], sizes: list[int]) -> Future[bool] | None:
         if any(map(is_url, names)):
             return None
         # the others may be devices, which are not to be opened
@@ -184,8 +185,8 @@ class Pool:
         return self._near.submit(helping.advised, files, self._fd, _TRIED, _SLOW)
 
     def _submitted(
-        self, key: Any, names: List[bytes], sizes: List[int], advised: Optional["Future[bool]"]
-    ) -> Tuple[Any, List["Future[_Read]"], Optional[int]]:
+        self, key: Any, names: list[bytes], sizes: list[int], advised: Future[bool] | None
+    ) -> tuple[Any, list[Future[_Read]], int | None]:
         """Returns: (key, what comes, the ticket of the first if each is for itself)."""
         if advised is None:
             first = self._tickets
@@ -201,7 +202,7 @@ class Pool:
         pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
         return key, [executor.submit(self._some, some, known) for some, known in pieces], None
 
-    def _some(self, names: List[bytes], sizes: List[int], ticket: Optional[int] = None) -> _Read:
+    def _some(self, names: list[bytes], sizes: list[int], ticket: int | None = None) -> _Read:
         began = time.monotonic()
         found = [
             self._fetcher.get(name.decode("utf-8", "surrogateescape"), size, ticket) if is_url(name) else self._one(name, size)
@@ -212,13 +213,13 @@ class Pool:
             return found
         return [self._worked(data) if data is not None else (None, why) for data, why in found]
 
-    def _worked(self, data: bytes) -> Tuple[Optional[bytes], str]:
+    def _worked(self, data: bytes) -> tuple[bytes | None, str]:
         assert self._work is not None
         made, why = self._work(data)
         # of a broken one what came, so that it can be looked at
         return (data, why) if why else (made, "")
 
-    def _gathered(self, key: Any, futures: List["Future[_Read]"], ticket: Optional[int]) -> Iterator[Batch]:
+    def _gathered(self, key: Any, futures: list[Future[_Read]], ticket: int | None) -> Iterator[Batch]:
         """What comes, in one batch, or in several where files are large and each comes for itself."""
         batch, size, room = Batch(key, [], {}), 0, self._fetcher.room
         for i in range(len(futures)):
@@ -244,7 +245,7 @@ class Pool:
         for ticket in range(first, first + tickets):
             self._fetcher.room.give(ticket)
 
-    def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
+    def _one(self, name: bytes, size: int) -> tuple[bytes | None, str]:
         if not name:
             return None, NO_PATH
         if size == 0:
@@ -308,7 +309,7 @@ def why_not(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def reading(base: Optional[str], threads: int, work: Optional[Worked] = None) -> Iterator[Pool]:
+def reading(base: str | None, threads: int, work: Worked | None = None) -> Iterator[Pool]:
     """A pool for as long as a block."""
     with Pool(base, threads, work) as pool:
         yield pool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable, Deque, Optional, Tuple
 
 #: seconds between two reports, and of the stretch a rate is of
 _EVERY, _STRETCH = 0.2, 15.0
@@ -18,26 +18,26 @@ class PackProgress:
 
     doing: str
     rows: int
-    total: Optional[int]
+    total: int | None
     bytes: int
     seconds: float
     rate: float
-    seconds_left: Optional[float]
+    seconds_left: float | None
 
 
 class Meter:
     """Counts, and tells whoever wants to know. Args: tell: called now and then, in the thread that packs."""
 
-    def __init__(self, tell: Optional[Callable[[PackProgress], None]] = None) -> None:
+    def __init__(self, tell: Callable[[PackProgress], None] | None = None) -> None:
         self._tell = tell
         self._began = time.monotonic()
         self._told = 0.0
-        self._points: Deque[Tuple[float, int]] = deque()
+        self._points: deque[tuple[float, int]] = deque()
         self.doing = "listing"
-        self.total: Optional[int] = None
+        self.total: int | None = None
         self.rows = self.bytes = 0
 
-    def starts(self, doing: str, total: Optional[int] = None) -> None:
+    def starts(self, doing: str, total: int | None = None) -> None:
         """Something else begins. Args: total: its rows."""
         self.doing, self.rows, self.total = doing, 0, total
         self._points.clear()

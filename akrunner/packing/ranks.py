@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Iterable, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def none_without(
     return found
 
 
-def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I64) -> Tuple[NDArray[np.uint8], I64]:
+def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I64) -> tuple[NDArray[np.uint8], I64]:
     """Splits in which every class has its share, to within one row.
 
     Args: classes: [rows] number of each row's class; before: [classes] how many of each were dealt in earlier calls.
@@ -84,7 +84,7 @@ def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I6
 
 
 @lru_cache(maxsize=8)
-def _turns(fractions: Tuple[float, ...]) -> NDArray[np.uint8]:
+def _turns(fractions: tuple[float, ...]) -> NDArray[np.uint8]:
     """[period] Whose turn it is, so that after any number of them each split has its share to within one; the largest comes first."""
     whole = next((size for size in (_FINE, _FINER) if all(abs(f * size - round(f * size)) < 1e-6 for f in fractions)), _FINER)
     shares = [round(f * whole) for f in fractions]

@@ -13,7 +13,7 @@ import io
 import re
 import threading
 import urllib.error
-from typing import Dict, Generator, Optional, Tuple
+from collections.abc import Generator
 
 import fsspec
 
@@ -91,7 +91,7 @@ class Room:
 
     def __init__(self, limit: int = _ROOM) -> None:
         self._limit = limit
-        self._held: Dict[int, int] = {}
+        self._held: dict[int, int] = {}
         self._next = -1
         self._changed = threading.Condition()
 
@@ -143,7 +143,7 @@ class Fetcher:
         """Whoever waits for a file waits no longer."""
         self._over.set()
 
-    def get(self, url: str, size: int = -1, ticket: Optional[int] = None) -> Tuple[Optional[bytes], str]:
+    def get(self, url: str, size: int = -1, ticket: int | None = None) -> tuple[bytes | None, str]:
         """Args: size: it was listed with, -1: unknown; ticket: its number among all, None: it needs no room. Returns: (the bytes, ""), or (None, why not)."""
         odd = odd_url(url)
         data, why = (None, odd) if odd else self._tried(url, size, ticket)
@@ -151,7 +151,7 @@ class Fetcher:
             self.room.give(ticket) if data is None else self.room.came(ticket, len(data))
         return data, why
 
-    def _tried(self, url: str, size: int, ticket: Optional[int]) -> Tuple[Optional[bytes], str]:
+    def _tried(self, url: str, size: int, ticket: int | None) -> tuple[bytes | None, str]:
         for attempt in range(_TRIES):
             try:
                 data = self._with_room(url, size, ticket)
@@ -173,7 +173,7 @@ class Fetcher:
         if size > self.most:
             raise _TooLarge(too_large(size, self.most))
 
-    def _with_room(self, url: str, size: int, ticket: Optional[int]) -> bytes:
+    def _with_room(self, url: str, size: int, ticket: int | None) -> bytes:
         """Without room a download is given up, not held: a server that waits long gives it up, too."""
         while True:
             try:
@@ -186,7 +186,7 @@ class Fetcher:
                         raise OSError("it was stopped") from None
                     self.room.wait(_TICK)
 
-    def _once(self, url: str, size: int, ticket: Optional[int]) -> bytes:
+    def _once(self, url: str, size: int, ticket: int | None) -> bytes:
         if size > self.most:
             raise _TooLarge(too_large(size, self.most))
         web = downloads.is_web(url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Tuple
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,18 @@ class Packed:
 
     path: str
     kind: str
-    splits: Dict[str, int]
+    splits: dict[str, int]
     rows: int
     total_rows: int
     shards: int
     bytes: int
-    labels: List[str]
-    skipped: List[Tuple[str, str]] = field(default_factory=list)
+    labels: list[str]
+    skipped: list[tuple[str, str]] = field(default_factory=list)
     skipped_rows: int = 0
     skipped_before: int = 0
-    unfetched: List[Tuple[str, str]] = field(default_factory=list)
+    unfetched: list[tuple[str, str]] = field(default_factory=list)
     unfetched_rows: int = 0
-    warnings: List[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     dry_run: bool = False
 

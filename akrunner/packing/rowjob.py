@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import os
 import re
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,7 +52,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         part = state.next()
         before = None if overwrite else state.about
         meter.starts("reading")
-        about: Dict[str, Any] = {
+        about: dict[str, Any] = {
             "kind": given.kind, "settings": given.kept(settings), "shard_size": settings.shard_size, "alone": overwrite,
             "generation": state.generation(overwrite),
         }  # fmt: skip
@@ -73,7 +74,7 @@ def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
     return dataclasses.replace(found, warnings=[*found.warnings, *gone, told])
 
 
-def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes, TableSource]], Any, List[str]]:
+def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes, TableSource]], Any, list[str]]:
     """(the tables that are not packed yet, the files they are read from, what is to be said of others). Raises: SourceError: that cannot be told."""
     if overwrite or not state.parts():
         return list(given.tables), given.files, []
@@ -108,7 +109,7 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
     return tables, fresh, told
 
 
-def columns_of(state: State) -> Optional[pa.Schema]:
+def columns_of(state: State) -> pa.Schema | None:
     """The columns of the tables that are packed; None: there are none."""
     words = state.plan(state.parts()[0]).get("table") if state.parts() else None
     return schema_in(words) if words is not None else None
@@ -123,7 +124,7 @@ def ups_of(state: State) -> int:
 
 
 @contextlib.contextmanager
-def _fitting(state: Optional[State]) -> Iterator[None]:
+def _fitting(state: State | None) -> Iterator[None]:
     """Args: state: to which tables are added; None: to nothing. Raises: ReadError, SourceError: they cannot be read, with what they have to be like."""
     try:
         yield
@@ -158,7 +159,7 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     return not (found.changed or found.gone) and not found.new.all() and _has_its_rows(state, part, plan)
 
 
-def _has_its_rows(state: State, part: int, plan: Dict[str, Any]) -> bool:
+def _has_its_rows(state: State, part: int, plan: dict[str, Any]) -> bool:
     """Whether the buckets are as they were written; if not, the tables are read again."""
     folder = os.path.join(state.folder(part), BUCKETS)
     sums = plan.get("bucket_sums") or {}

@@ -15,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +43,8 @@ class RowPacker:
 
     def __init__(self, state: State, part: int, settings: Settings, meter: Meter) -> None:
         self._state, self._part, self._settings, self._meter = state, part, settings, meter
-        self._label: Optional[str] = None
-        self._labels: List[str] = []
+        self._label: str | None = None
+        self._labels: list[str] = []
 
     # -- pass 2
 
@@ -62,8 +63,8 @@ class RowPacker:
         self._label, self._labels = plan["label"], plan["labels"]
         state.clear(self._part)
         rows = np.array(plan["buckets"], np.int64)
-        queues: List[List[Dict[str, Any]]] = []
-        starts: List[int] = []
+        queues: list[list[dict[str, Any]]] = []
+        starts: list[int] = []
         for split in plan["splits"]:
             shards = [shard for shard in plan["shards"] if shard["split"] == split]
             # shards are done in their order, so those that are not stand at the end
@@ -82,7 +83,7 @@ class RowPacker:
                 for part in self._sorted(path_of(folder, number), int(plan["bucket_bytes"].get(str(number), 0)), BITS):
                     self._give(part, outputs, skip)
 
-    def _give(self, table: pa.Table, outputs: List["_Output"], skip: List[int]) -> None:
+    def _give(self, table: pa.Table, outputs: list[_Output], skip: list[int]) -> None:
         """Rows in their order, to the shards of their splits."""
         split = numbers(table.column(SPLIT))
         plain = table.drop_columns([RANK, SPLIT])
@@ -124,7 +125,7 @@ class RowPacker:
     def labelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return labelled(batch, self._label, self._labels)
 
-    def done(self, shard: Dict[str, Any], file: ShardFile) -> None:
+    def done(self, shard: dict[str, Any], file: ShardFile) -> None:
         tally = Tally(rows=file.rows, bytes=file.commit(self._state.shard_path(self._part, shard)))
         tally.sum = str(file.sum)
         self._state.finished(self._part, shard, vars(tally))
@@ -136,11 +137,11 @@ class RowPacker:
 class _Output:
     """The shards of one split, one after the other."""
 
-    def __init__(self, packer: RowPacker, shards: List[Dict[str, Any]], at: int) -> None:
+    def __init__(self, packer: RowPacker, shards: list[dict[str, Any]], at: int) -> None:
         self._packer, self._shards, self._at = packer, shards, at
-        self._file: Optional[ShardFile] = None
+        self._file: ShardFile | None = None
 
-    def __enter__(self) -> "_Output":
+    def __enter__(self) -> _Output:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from typing import Any, Dict, Optional
+from typing import Any
 
 from akrunner.codec import crc32c
 from akrunner.leftovers.private import private_file
@@ -24,7 +24,7 @@ _BEHIND = '"\n}\n'
 _DIGITS = 8
 
 
-def write(folder: str, name: str, value: Dict[str, Any]) -> None:
+def write(folder: str, name: str, value: dict[str, Any]) -> None:
     """A file that only its owner may read, whole or not at all. Args: value: not empty."""
     text = json.dumps(value, indent=1, ensure_ascii=False).removesuffix("\n}")
     partial = os.path.join(folder, f".{name}.partial")
@@ -35,7 +35,7 @@ def write(folder: str, name: str, value: Dict[str, Any]) -> None:
     os.replace(partial, os.path.join(folder, name))
 
 
-def read(path: str) -> Optional[Dict[str, Any]]:
+def read(path: str) -> dict[str, Any] | None:
     """What was written, without its checksum; None: there is no such file, or it is not as it was written."""
     try:
         with open(path, encoding="utf-8", newline="") as stream:

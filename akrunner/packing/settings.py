@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any
 
 from akrunner.checks import check_choice, check_count, check_path, shown
 from akrunner.errors import ConfigError
@@ -25,7 +26,7 @@ MOST_BYTES = (1 << 31) - (1 << 20)
 _THREADS = 16
 _SIDE = 16_384
 
-Split = Union[str, Sequence[float], Mapping[str, float], None]
+Split = str | Sequence[float] | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,23 @@ class Settings:
     bad_rows: fail, skip, or a directory."""
 
     form: str
-    splits: Tuple[str, ...]
-    fractions: Tuple[float, ...]
+    splits: tuple[str, ...]
+    fractions: tuple[float, ...]
     split_by: str
     seed: int
     shard_size: int
-    resize: Optional[Tuple[int, int]]
+    resize: tuple[int, int] | None
     check: str
     bad_rows: str
     threads: int
     memory: int
     max_file_size: int
 
-    def fractions_of(self, names: Sequence[str]) -> Tuple[float, ...]:
+    def fractions_of(self, names: Sequence[str]) -> tuple[float, ...]:
         """The shares of the splits in another order."""
         return tuple(self.fractions[self.splits.index(name)] for name in names)
 
-    def kept(self) -> Dict[str, Any]:
+    def kept(self) -> dict[str, Any]:
         """What has to be the same when a run goes on, and when new files are added."""
         return {
             "format": self.form,
@@ -68,29 +69,29 @@ class PackArguments:
     # options: written by scripts/gen-options
     source: Any
     output: PathLike
-    select: Optional[str] = None
-    columns: Union[str, Sequence[str], None] = None
+    select: str | None = None
+    columns: str | Sequence[str] | None = None
     split: Split = None
     split_by: str = "name"
-    input_schema: Union[str, Schema, None] = None
-    input_format: Optional[str] = None
+    input_schema: str | Schema | None = None
+    input_format: str | None = None
     overwrite: bool = False
     seed: int = 0
-    kind: Optional[str] = None
-    label: Optional[str] = None
-    paths: Optional[str] = None
-    paths_in: Optional[PathLike] = None
+    kind: str | None = None
+    label: str | None = None
+    paths: str | None = None
+    paths_in: PathLike | None = None
     format: str = "tfrecord"
-    shard_size: Union[int, str] = "128MB"
-    resize: Union[int, str, Tuple[int, int], None] = None
+    shard_size: int | str = "128MB"
+    resize: int | str | tuple[int, int] | None = None
     check: str = "header"
     bad_rows: PathLike = "fail"
-    max_file_size: Union[int, str] = "256MB"
-    threads: Optional[int] = None
-    memory: Union[int, str] = "512MB"
+    max_file_size: int | str = "256MB"
+    threads: int | None = None
+    memory: int | str = "512MB"
     verify: bool = False
     dry_run: bool = False
-    progress: Optional[Callable[[PackProgress], None]] = None
+    progress: Callable[[PackProgress], None] | None = None
     # end of what scripts/gen-options writes
 
 
@@ -129,7 +130,7 @@ def _bad_rows(given: Any) -> str:
     return text if text in ("fail", "skip") else os.path.abspath(os.path.expanduser(text))
 
 
-def splits_of(given: Any) -> Tuple[Tuple[str, ...], Tuple[float, ...]]:
+def splits_of(given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """(names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict; neither, where folders say it."""
     if given is None:
         return NAMES[1], (1.0,)
@@ -160,7 +161,7 @@ def _bytes_in_words(number: int) -> str:
     return f"{number >> 10 * power} {' KMGT'[power]}iB" if power else f"{number:,} bytes"
 
 
-def resize_of(given: Any) -> Tuple[int, int]:
+def resize_of(given: Any) -> tuple[int, int]:
     """(height, width) of "WIDTHxHEIGHT", of a pair (height, width) as TensorFlow has it, or of one number for both."""
     if isinstance(given, str):
         match = re.fullmatch(r"\s*([0-9]{1,6})\s*(?:[xX\u00d7]\s*([0-9]{1,6}))?\s*", given)

@@ -11,11 +11,13 @@ The checksum of the whole file is computed on the way, of what is in memory anyw
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, List, Optional, Protocol, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +42,7 @@ class Writer(Protocol):
 
     def write_rows(self, batch: pa.RecordBatch) -> None: ...
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
         """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these; crcs:
         the CRC-32C of each, None: not known."""
 
@@ -58,7 +60,7 @@ class ShardFile:
     """A file until it is whole. Attributes: rows: written so far; sum: the checksum of the bytes written so far. Args: writer: the thread that writes records, while the next are made; None: whoever
     calls."""
 
-    def __init__(self, folder: str, form: str, schema: pa.Schema, writer: Optional[ThreadPoolExecutor] = None) -> None:
+    def __init__(self, folder: str, form: str, schema: pa.Schema, writer: ThreadPoolExecutor | None = None) -> None:
         self._partial = os.path.join(folder, uuid.uuid4().hex[:16] + PARTIAL)
         leftovers.register(self._partial)
         self._stream = open(self._partial, "xb", buffering=0)
@@ -74,7 +76,7 @@ class ShardFile:
         self._writer.write_rows(batch)
         self.rows += batch.num_rows
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
         if datas:
             self._writer.write_files(batch, field, datas, crcs)
             self.rows += len(datas)
@@ -101,24 +103,24 @@ class ShardFile:
 
 
 class _Records:
-    def __init__(self, stream: Any, sum_: Sum, writer: Optional[ThreadPoolExecutor]) -> None:
+    def __init__(self, stream: Any, sum_: Sum, writer: ThreadPoolExecutor | None) -> None:
         self._stream, self._sum, self._executor = stream, sum_, writer
-        self._written: "Optional[Future[None]]" = None
+        self._written: Future[None] | None = None
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._put([encode_records(batch).data])
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
         sizes = np.fromiter(map(len, datas), np.int64, len(datas))
         fronts = record_fronts(batch, field.name, sizes)
         ends = offsets_of(fronts) - offsets_of(fronts)[0]
         flat = data_of(fronts).tobytes()
         places = ends.tolist()
-        cut = [flat[a:b] for a, b in zip(places[:-1], places[1:])]
+        cut = [flat[a:b] for a, b in itertools.pairwise(places)]
         bodies = [front[HEAD:] for front in cut]
         whole = crc32c.crcs_of_both(bodies, datas) if crcs is None else crc32c.joined(crc32c.crcs_of(bodies), crcs, sizes)
         tails = crc32c.mask(whole).astype("<u4").tobytes()
-        buffers: List[Any] = [b""] * (3 * len(datas))
+        buffers: list[Any] = [b""] * (3 * len(datas))
         buffers[0::3], buffers[1::3] = cut, datas
         buffers[2::3] = [tails[i : i + 4] for i in range(0, len(tails), 4)]
         self.settle()
@@ -127,7 +129,7 @@ class _Records:
         else:
             self._written = self._executor.submit(self._put, buffers)
 
-    def _put(self, buffers: List[Any]) -> None:
+    def _put(self, buffers: list[Any]) -> None:
         for one in buffers:
             self._sum.add(one)
         _write_all(self._stream.fileno(), buffers)
@@ -156,7 +158,7 @@ class _Columns:
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
         blobs = octets_of(datas, field.type)
         columns = [blobs if one.name == field.name else batch.column(one.name) for one in self._schema]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
@@ -213,11 +215,11 @@ def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
     return _WRITERS[form](stream, schema)
 
 
-def _write_all(fd: int, buffers: List[Any]) -> None:
+def _write_all(fd: int, buffers: list[Any]) -> None:
     """Every byte of the buffers, in order. Raises: OSError."""
     for first in range(0, len(buffers), _MOST_BUFFERS):
         some = buffers[first : first + _MOST_BUFFERS]
-        left: Optional[int] = sum(map(len, some))
+        left: int | None = sum(map(len, some))
         while left:
             done = os.writev(fd, some)
             left -= done

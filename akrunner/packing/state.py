@@ -20,7 +20,8 @@ import json
 import os
 import re
 import shutil
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -57,7 +58,7 @@ class State:
         with ours(SinkError, f"output: cannot look at {path}"):
             self.about = self._look()
 
-    def _look(self) -> Optional[Dict[str, Any]]:
+    def _look(self) -> dict[str, Any] | None:
         if holds_no_files(self.path):
             raise SinkError(f"output: {self.path} is the system's own, and keeps no files; name another directory")
         if not os.path.lexists(self.path):
@@ -110,7 +111,7 @@ class State:
                     f"output: {path} is damaged: it is a directory; bring the file back, or remove this: pack writes it again"
                 )
 
-    def _described(self) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
+    def _described(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """(what `dataset.json` has, {}: nothing that can be read, None: there is none; what counts, by it or, if it is gone or damaged, by its copy, None: by
         neither)."""
         try:
@@ -172,18 +173,18 @@ class State:
 
     # -- parts
 
-    def parts(self) -> List[int]:
+    def parts(self) -> list[int]:
         """The numbers of those that count."""
         return [int(one) for one in (self.about or {}).get("parts", ())]
 
     def folder(self, part: int) -> str:
         return os.path.join(self._state, f"{part:04d}")
 
-    def _numbers(self) -> List[int]:
+    def _numbers(self) -> list[int]:
         names = os.listdir(self._state) if os.path.isdir(self._state) else ()
         return sorted(int(name) for name in names if _PART.fullmatch(name))
 
-    def unfinished(self) -> Optional[int]:
+    def unfinished(self) -> int | None:
         """The part that was begun and does not count yet. What was begun before its plan was written is removed, what of it was
         damaged since, and what counts no longer."""
         found, parts = None, self.parts()
@@ -216,7 +217,7 @@ class State:
         os.makedirs(folder, mode=0o700)
         return folder
 
-    def plan(self, part: int) -> Dict[str, Any]:
+    def plan(self, part: int) -> dict[str, Any]:
         return sealed.read(os.path.join(self.folder(part), PLAN)) or {}
 
     def has_index(self, part: int) -> bool:
@@ -228,7 +229,7 @@ class State:
         with pa.memory_map(os.path.join(self.folder(part), INDEX)) as source:
             return pa.ipc.open_file(source).read_all()
 
-    def result(self, part: int, shard: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    def result(self, part: int, shard: dict[str, Any]) -> dict[str, Any] | None:
         """What is in a shard that is done; None: it is not."""
         path = self.shard_path(part, shard)
         found = sealed.read(path + ".json")
@@ -239,7 +240,7 @@ class State:
             return None
         return found
 
-    def is_done(self, part: int, shard: Dict[str, Any]) -> bool:
+    def is_done(self, part: int, shard: dict[str, Any]) -> bool:
         """Whether a run before this one has finished a shard, and every byte of it is as it was written."""
         found = self.result(part, shard)
         if not found or not found["rows"]:
@@ -247,20 +248,20 @@ class State:
         path = self.shard_path(part, shard)
         return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
 
-    def shard_path(self, part: int, shard: Dict[str, Any]) -> str:
+    def shard_path(self, part: int, shard: dict[str, Any]) -> str:
         return os.path.join(self.folder(part), shard["file"].replace("/", "-"))
 
-    def finished(self, part: int, shard: Dict[str, Any], result: Dict[str, Any]) -> None:
+    def finished(self, part: int, shard: dict[str, Any], result: dict[str, Any]) -> None:
         """A shard is there: say what is in it."""
         sealed.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result)
 
-    def save(self, part: int, plan: Dict[str, Any]) -> None:
+    def save(self, part: int, plan: dict[str, Any]) -> None:
         """A part's plan, with the checksum of the index, if there is one."""
         index = os.path.join(self.folder(part), INDEX)
         plan = {**plan, _NUMBER: part}
         sealed.write(self.folder(part), PLAN, {**plan, _SUM: sealed.sum_of(index) if os.path.exists(index) else None})
 
-    def note(self, part: int, plan: Dict[str, Any]) -> None:
+    def note(self, part: int, plan: dict[str, Any]) -> None:
         """Say more of a part than its plan did."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             sealed.write(self.folder(part), PLAN, plan)
@@ -288,7 +289,7 @@ class State:
 
     # -- what counts
 
-    def listed(self) -> Set[str]:
+    def listed(self) -> set[str]:
         """The files `dataset.json` lists."""
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
@@ -343,18 +344,18 @@ class State:
         except OSError:
             return f"{index} is damaged"
 
-    def lost(self) -> List[str]:
+    def lost(self) -> list[str]:
         """What is to be said of `dataset.json` where nothing may be written: that it is to be."""
         path = os.path.join(self.path, DESCRIPTION)
         return [f"{path} {self._harmed}; a run writes it again, as {STATE} has it"] if self._harmed else []
 
-    def mended(self) -> List[str]:
+    def mended(self) -> list[str]:
         """Write again what is kept twice, and say so. Raises: SinkError: it is not."""
         if self.about is None:
             return []
         return [*self._mended_description(self.about), *self._mended_labels(self.about)]
 
-    def _mended_description(self, about: Dict[str, Any]) -> List[str]:
+    def _mended_description(self, about: dict[str, Any]) -> list[str]:
         path, what = os.path.join(self.path, DESCRIPTION), self._harmed
         with ours(SinkError, f"output: cannot write {path}", at=path):
             if what:
@@ -364,7 +365,7 @@ class State:
         self._harmed = ""
         return [f"{path} {what}, and was written again"] if what else []
 
-    def _mended_labels(self, about: Dict[str, Any]) -> List[str]:
+    def _mended_labels(self, about: dict[str, Any]) -> list[str]:
         path = os.path.join(self.path, dataset.LABELS)
         if isinstance(self._read(path), list):
             return []
@@ -385,7 +386,7 @@ class State:
         ever means another file, and whoever reads what was there never gets rows of both."""
         generation = self.generation(alone)
         mark = f"-{generation}" if generation > 1 else ""
-        first: Dict[str, int] = {}
+        first: dict[str, int] = {}
 
         def name_of(split: str, number: int) -> str:
             if split not in first:
@@ -415,18 +416,18 @@ class State:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(self.path, os.path.dirname(name)))
 
-    def describe(self, about: Dict[str, Any]) -> None:
+    def describe(self, about: dict[str, Any]) -> None:
         """Say more of what counts, or something else."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             self._write(about)
         self.about = about
 
-    def _write(self, about: Dict[str, Any]) -> None:
+    def _write(self, about: dict[str, Any]) -> None:
         """The copy first: all that it lists is there."""
         sealed.write(self._state, DESCRIPTION, about)
         dataset.write(self.path, DESCRIPTION, about)
 
-    def publish(self, part: int, about: Dict[str, Any], alone: bool) -> None:
+    def publish(self, part: int, about: dict[str, Any], alone: bool) -> None:
         """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             plan = self.plan(part)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from typing import Any, Iterator, List, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +66,7 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     return TableSource(schema, batches, " and ".join(redacted(path) for path in paths), replayable=True)
 
 
-def columns_for(paths: Sequence[str]) -> List[str]:
+def columns_for(paths: Sequence[str]) -> list[str]:
     """Names for the columns of files: theirs, without endings."""
     names = []
     for path in paths:
@@ -90,7 +91,7 @@ def count_lines(path: str) -> int:
     return lines + (last != b"\n")
 
 
-def other_ends(paths: Sequence[str]) -> List[str]:
+def other_ends(paths: Sequence[str]) -> list[str]:
     """What is to be said of files whose lines do not end as lines do here: with CR alone. Their beginnings are looked at. Raises: SourceError."""
     odd = []
     for path in paths[:_LOOKED]:
@@ -174,7 +175,7 @@ class _Cut:
 
     def __init__(self, arrays: Iterator[pa.Array]) -> None:
         self._arrays = arrays
-        self._held: List[pa.Array] = []
+        self._held: list[pa.Array] = []
         self._rows = 0
 
     def take(self, rows: int) -> pa.Array:

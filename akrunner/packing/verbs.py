@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from akrunner.io.paths import PathLike
 from akrunner.options.told import told
@@ -20,29 +21,29 @@ def pack(
     source: Any,
     output: PathLike,
     *,
-    select: Optional[str] = None,
-    columns: Union[str, Sequence[str], None] = None,
+    select: str | None = None,
+    columns: str | Sequence[str] | None = None,
     split: Split = None,
     split_by: Literal["name", "exact"] = "name",
-    input_schema: Union[str, Schema, None] = None,
-    input_format: Optional[str] = None,
+    input_schema: str | Schema | None = None,
+    input_format: str | None = None,
     overwrite: bool = False,
     seed: int = 0,
-    kind: Optional[Literal["images", "texts", "files", "rows"]] = None,
-    label: Optional[str] = None,
-    paths: Optional[str] = None,
-    paths_in: Optional[PathLike] = None,
+    kind: Literal["images", "texts", "files", "rows"] | None = None,
+    label: str | None = None,
+    paths: str | None = None,
+    paths_in: PathLike | None = None,
     format: Literal["tfrecord", "parquet", "arrow"] = "tfrecord",
-    shard_size: Union[int, str] = "128MB",
-    resize: Union[int, str, Tuple[int, int], None] = None,
+    shard_size: int | str = "128MB",
+    resize: int | str | tuple[int, int] | None = None,
     check: Literal["none", "header", "whole"] = "header",
     bad_rows: PathLike = "fail",
-    max_file_size: Union[int, str] = "256MB",
-    threads: Optional[int] = None,
-    memory: Union[int, str] = "512MB",
+    max_file_size: int | str = "256MB",
+    threads: int | None = None,
+    memory: int | str = "512MB",
     verify: bool = False,
     dry_run: bool = False,
-    progress: Optional[Callable[[PackProgress], None]] = None,
+    progress: Callable[[PackProgress], None] | None = None,
 ) -> Packed:
     """Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import List, Tuple
 
 from akrunner.errors import ConfigError
 
@@ -20,7 +19,7 @@ _PRODUCTS = {
 _OTHERS = ("pytorch", "easynlp", "mxnet", "caffe", "xgboost", "ps_", "horovod")
 
 
-def environment_of(name: str) -> Tuple[str, List[str]]:
+def environment_of(name: str) -> tuple[str, list[str]]:
     """The named environment (`akrunner env`) that runs what PAI runs under a name, and what is to be said of that.
 
     Raises: ConfigError: the name is none of TensorFlow's.
@@ -52,14 +51,14 @@ def environment_of(name: str) -> Tuple[str, List[str]]:
     )
 
 
-def _hints(name: str, ending: str) -> List[str]:
+def _hints(name: str, ending: str) -> list[str]:
     """What is to be said of an ending."""
     if "hvd" in ending or "horovod" in ending:
         return [f"{name} has Horovod on PAI; here is none unless the environment has it (python_env=, --python-env)"]
     return []
 
 
-def _version(digits: str) -> "Tuple[int, int] | None":
+def _version(digits: str) -> tuple[int, int] | None:
     """(1, 15) of "1150", "115", "1.15"; None of ""."""
     if "." in digits:
         parts = [part for part in digits.split(".") if part]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 from akrunner.prepare import PathLike
 
@@ -14,31 +15,31 @@ class PaiArguments:
     """Arguments of `pai` that hold for every job of it; `akrunner.options` says what each is. Checked by `Runner`."""
 
     # options: written by scripts/gen-options
-    variables: Optional[Mapping[str, str]] = field(default=None, repr=False)
-    tables_root: Optional[PathLike] = None
-    oss_roots: Optional[Mapping[str, str]] = None
-    project: Optional[str] = None
-    num_workers: Optional[int] = None
-    num_ps: Optional[int] = None
+    variables: Mapping[str, str] | None = field(default=None, repr=False)
+    tables_root: PathLike | None = None
+    oss_roots: Mapping[str, str] | None = None
+    project: str | None = None
+    num_workers: int | None = None
+    num_ps: int | None = None
     bind_host: str = "127.0.0.1"
-    advertised_host: Optional[str] = None
+    advertised_host: str | None = None
     engine: Any = "local"
-    python_env: Optional[PathLike] = None
-    requirements: Optional[PathLike] = None
-    keras: Optional[str] = None
-    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
-    timeout: Optional[float] = None
+    python_env: PathLike | None = None
+    requirements: PathLike | None = None
+    keras: str | None = None
+    env: Mapping[str, str] | None = field(default=None, repr=False)
+    gpus_per_worker: int | None = None
+    cpus_per_worker: int | None = None
+    intra_op_parallelism: int | None = None
+    timeout: float | None = None
     start_timeout: float = 60.0
-    stall_timeout: Optional[float] = None
-    stall_action: Optional[str] = None
+    stall_timeout: float | None = None
+    stall_action: str | None = None
     evaluator_timeout: float = 60.0
-    profile_input: Optional[int] = None
-    max_restarts: Optional[int] = None
-    tensorboard: Optional[PathLike] = None
-    work_dir: Optional[PathLike] = None
+    profile_input: int | None = None
+    max_restarts: int | None = None
+    tensorboard: PathLike | None = None
+    work_dir: PathLike | None = None
     debug: bool = False
     # end of what scripts/gen-options writes
 
@@ -48,6 +49,6 @@ class PaiArguments:
         known = [one.name for one in dataclasses.fields(cls)]
         return cls(**{name: value for name, value in options.items() if name in known})
 
-    def by_name(self) -> Dict[str, Any]:
+    def by_name(self) -> dict[str, Any]:
         """Each under its name."""
         return dict(vars(self))

@@ -15,8 +15,9 @@ import contextlib
 import os
 import pickle
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, Dict, Iterator, List, Optional
+from typing import IO, Any
 
 import psutil
 
@@ -39,8 +40,8 @@ class Called:
 
     name: str
     place: str
-    done: List[Any] = field(default_factory=list)
-    error: Optional[AkrunnerError] = None
+    done: list[Any] = field(default_factory=list)
+    error: AkrunnerError | None = None
     ended: bool = False
 
     def __str__(self) -> str:
@@ -59,7 +60,7 @@ class Inside:
         if os.path.exists(os.path.join(folder, STOPPED)) or not os.path.isdir(self._folder):
             raise ConfigError(f"{name} is not run: the script that calls it was stopped")
         with open(os.path.join(folder, OPTIONS), "rb") as stream:
-            self.options: Dict[str, Any] = pickle.load(stream)
+            self.options: dict[str, Any] = pickle.load(stream)
         self.place = place
         self._name = f"{time.time_ns():020d}-{os.getpid()}"
         with private(os.path.join(self._folder, f"{self._name}.begun")) as stream:
@@ -67,7 +68,7 @@ class Inside:
         self._called = Called(name, place, ended=True)
 
     @contextlib.contextmanager
-    def telling(self, done: List[Any]) -> Iterator[None]:
+    def telling(self, done: list[Any]) -> Iterator[None]:
         """Leave what the block has done, and why it failed. Args: done: what its statements came to; the block fills it."""
         try:
             yield
@@ -79,7 +80,7 @@ class Inside:
             raise
         self._leave(done, None)
 
-    def _leave(self, done: List[Any], error: Optional[AkrunnerError]) -> None:
+    def _leave(self, done: list[Any], error: AkrunnerError | None) -> None:
         self._called.done, self._called.error = done, error
         path = os.path.join(self._folder, self._name)
         with contextlib.suppress(OSError):
@@ -98,7 +99,7 @@ def _portable(error: AkrunnerError) -> AkrunnerError:
         return JobError(f"{type(error).__name__}: {error}")
 
 
-def inside(name: str) -> Optional[Inside]:
+def inside(name: str) -> Inside | None:
     """This process as the call of a script, if it is one. What it starts itself has the environment of whoever ran the script.
 
     Args: name: of the command. Raises: as `Inside`.
@@ -117,7 +118,7 @@ def inside(name: str) -> Optional[Inside]:
     return Inside(folder, name, f"{os.path.basename(source)}, line {line}" if source and line else "")
 
 
-def read(folder: str) -> List[Called]:
+def read(folder: str) -> list[Called]:
     """Those of a script, in the order they began."""
     place = os.path.join(folder, CALLS)
     found = []

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -54,7 +54,7 @@ class Call:
     shown: "help" or "version", if that is all that is asked for.
     """
 
-    parts: Tuple[Tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
     project: str = ""
     first: int = 1
     machine: bool = False
@@ -63,7 +63,7 @@ class Call:
 
 def parsed(words: Sequence[str]) -> Call:
     """Args: words: behind `odpscmd`. Raises: ConfigError: one is no option of the client, or lacks its value."""
-    parts: List[Tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     project, first, machine = "", 1, False
     rest = list(reversed(words))
     while rest:
@@ -89,7 +89,7 @@ def parsed(words: Sequence[str]) -> Call:
     return Call(tuple(parts), project, first, machine)
 
 
-def _unknown(word: str, parts: Sequence[Tuple[str, str]]) -> str:
+def _unknown(word: str, parts: Sequence[tuple[str, str]]) -> str:
     shown = redacted(word)
     shown = shown if len(shown) <= 40 else shown[:37] + "..."
     if not word.startswith("-") and parts:
@@ -125,7 +125,7 @@ def described(rows: pa.Table) -> str:
     """A table's columns in the client's box; of its head what a table of this machine has."""
     line = "+" + "-" * _BOX + "+"
 
-    def title(text: str) -> List[str]:
+    def title(text: str) -> list[str]:
         return [f"| {text:<{_BOX - 2}} |", line]
 
     columns = list(zip(*(shown.texts(column) for column in rows.columns)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from typing import Dict, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
 
 _PATH = r"(?:\$\{\w+(?::-[^{}\s]*)?\}|[\w$.~+/-])*"
 #: a path whose last part is the client's name
@@ -32,7 +32,7 @@ _MOST_WAYS = 64
 _DEEPEST = 5
 
 
-def named(text: str, path: str, environment: Mapping[str, str]) -> Tuple[List[str], List[str]]:
+def named(text: str, path: str, environment: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Args: text: of the script; path: of its file, as it is started; environment: the variables it begins with.
 
     Returns: paths that may stand for the client; and what stands in the script of which no path can be told.
@@ -40,8 +40,8 @@ def named(text: str, path: str, environment: Mapping[str, str]) -> Tuple[List[st
     folder = os.path.dirname(os.path.abspath(path))
     own = {_OWN: [os.path.dirname(path) or "."], _GONE_TO: list(dict.fromkeys([folder, os.path.realpath(folder)]))}
     texts, values = _all(_legible(text), folder, own, environment)
-    found: Dict[str, None] = {}
-    untold: Dict[str, None] = {}
+    found: dict[str, None] = {}
+    untold: dict[str, None] = {}
     for one in texts:
         for match in _NAMED.finditer(one):
             ways = _ways(match[0], values, environment)
@@ -63,8 +63,8 @@ def _legible(text: str) -> str:
 
 
 def _all(
-    text: str, folder: str, own: Dict[str, List[str]], environment: Mapping[str, str]
-) -> Tuple[List[str], Dict[str, List[str]]]:
+    text: str, folder: str, own: dict[str, list[str]], environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, list[str]]]:
     """The script's text, and those of the files it names that are here; and what all of them assign."""
     texts, seen, at = [text], [""], 0
     values = {**own, **_values(text)}
@@ -91,28 +91,28 @@ def _read(path: str) -> str:
     return "" if b"\0" in data else data.decode("utf-8", "replace")
 
 
-def _values(text: str) -> Dict[str, List[str]]:
+def _values(text: str) -> dict[str, list[str]]:
     """Variable -> the texts that are assigned to it somewhere."""
-    found: Dict[str, List[str]] = {}
+    found: dict[str, list[str]] = {}
     for name, value in _ASSIGNED.findall(text):
         found.setdefault(name, []).append(value[1:-1] if value[:1] in ('"', "'") else value)
     return found
 
 
-def _ways(text: str, values: Mapping[str, List[str]], environment: Mapping[str, str]) -> List[str]:
+def _ways(text: str, values: Mapping[str, list[str]], environment: Mapping[str, str]) -> list[str]:
     found = [os.path.expanduser(one) for one in itertools.islice(_expanded(text, values, environment), _MOST_WAYS)]
     # `cd .. && pwd` gives a path without dots, `dirname` what it is given
     gone = _GONE_TO in text or _gone(text, values)
     return list(dict.fromkeys(os.path.normpath(one) if gone else one for one in found))
 
 
-def _gone(text: str, values: Mapping[str, List[str]]) -> bool:
+def _gone(text: str, values: Mapping[str, list[str]]) -> bool:
     """Whether a variable in it holds what `cd ... && pwd` prints."""
     names = [match[1] or match[3] for match in _VARIABLE.finditer(text)]
     return any(_GONE_TO in value and ".." in value for name in names for value in values.get(name, ()))
 
 
-def _expanded(text: str, values: Mapping[str, List[str]], environment: Mapping[str, str], depth: int = 0) -> Iterator[str]:
+def _expanded(text: str, values: Mapping[str, list[str]], environment: Mapping[str, str], depth: int = 0) -> Iterator[str]:
     """What its variables can make of it."""
     match = _VARIABLE.search(text)
     if match is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any
 
 from akrunner.checks import MOST_TASKS
 from akrunner.errors import ConfigError
@@ -31,8 +32,8 @@ class Tasks:
     num_ps: int = 0
     evaluator: bool = False
     given: bool = False
-    gpus: Optional[int] = None
-    cpus: Optional[int] = None
+    gpus: int | None = None
+    cpus: int | None = None
 
 
 def tasks_of(parameters: Mapping[str, str]) -> Tasks:
@@ -66,9 +67,9 @@ def tasks_of(parameters: Mapping[str, str]) -> Tasks:
     )
 
 
-def _roles(text: str) -> Dict[str, Dict[str, int]]:
+def _roles(text: str) -> dict[str, dict[str, int]]:
     given = _object(text)
-    roles: Dict[str, Dict[str, int]] = {}
+    roles: dict[str, dict[str, int]] = {}
     for role, about in given.items():
         if role not in ROLES:
             raise ConfigError(f"-Dcluster: there is no role {role!r}{nearest(role, list(ROLES))}; known are {', '.join(ROLES)}")
@@ -84,7 +85,7 @@ def _roles(text: str) -> Dict[str, Dict[str, int]]:
     return roles
 
 
-def _object(text: str) -> Dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     """JSON, also with as many backslashes as it took to get it through a shell or two. Raises: ConfigError: it is none."""
     try:
         found = json.loads(text)

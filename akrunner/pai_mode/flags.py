@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Callable, List, Tuple
+from collections.abc import Callable
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -14,12 +14,12 @@ _OSS = re.compile(r"oss://[^\s'\",;|\\)}\]]*", re.IGNORECASE)
 _KEY = re.compile(r"-{0,2}[A-Za-z_][\w.\-]*")
 
 
-def from_file(text: str, name: str) -> List[str]:
+def from_file(text: str, name: str) -> list[str]:
     """`key=value` lines of a file of hyper-parameters. Empty lines and those that begin with # say nothing.
 
     Raises: ConfigError: a line is none.
     """
-    found: List[str] = []
+    found: list[str] = []
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         line = line.strip().rstrip(";,").rstrip()
         if not line or line.startswith(("#", "//")):
@@ -32,7 +32,7 @@ def from_file(text: str, name: str) -> List[str]:
     return found
 
 
-def from_text(text: str) -> List[str]:
+def from_text(text: str) -> list[str]:
     """The words of -DuserDefinedParameters, as a shell divides them: `--a=1 --b='x y'`, in one line or many.
 
     A backslash at the end of a line says that it goes on. Raises: ConfigError: a quote is not closed.
@@ -44,11 +44,11 @@ def from_text(text: str) -> List[str]:
         raise ConfigError(f"userDefinedParameters: {str(e).lower()}: {redacted(joined)[-80:]!r}") from None
 
 
-def localised(flags: List[str], local: Callable[[str], str]) -> Tuple[List[str], List[Tuple[str, str]]]:
+def localised(flags: list[str], local: Callable[[str], str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Flags with every `oss://` in them replaced by the directory it stands for, and what was replaced by what."""
-    replaced: List[Tuple[str, str]] = []
+    replaced: list[tuple[str, str]] = []
 
-    def put(match: "re.Match[str]") -> str:
+    def put(match: re.Match[str]) -> str:
         path = local(match[0])
         replaced.append((match[0].partition("?")[0], path))
         return path

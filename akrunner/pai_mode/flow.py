@@ -13,8 +13,8 @@ from __future__ import annotations
 import enum
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 #: an expansion nobody knows stands between two of these
 MARK = "\0"
@@ -32,23 +32,23 @@ class State(enum.Enum):
     FEARED = "feared"
 
     @property
-    def opposite(self) -> "State":
+    def opposite(self) -> State:
         pairs = ((State.YES, State.NO), (State.DONE, State.UNDONE), (State.HOPED, State.FEARED))
         return next((pair[pair[0] is self] for pair in pairs if self in pair), self)
 
     @property
-    def known(self) -> Optional[bool]:
+    def known(self) -> bool | None:
         """Nothing about what is only taken for done."""
         return self.value if isinstance(self.value, bool) else None
 
     @property
-    def likely(self) -> Optional[bool]:
+    def likely(self) -> bool | None:
         if self in (State.DONE, State.HOPED):
             return True
         return False if self in (State.UNDONE, State.FEARED) else self.known
 
 
-def of(known: Optional[bool]) -> State:
+def of(known: bool | None) -> State:
     return State.UNKNOWN if known is None else State.YES if known else State.NO
 
 
@@ -56,7 +56,7 @@ def of(known: Optional[bool]) -> State:
 class Field:
     """What a word comes to. Attributes: pieces: texts, and whether they were quoted; variable: the one it is and nothing else."""
 
-    pieces: List[Tuple[str, bool]]
+    pieces: list[tuple[str, bool]]
     variable: str = ""
 
     @property
@@ -69,7 +69,7 @@ class Field:
         return any(MARK in text and not quoted and text != DONE_MARK for text, quoted in self.pieces)
 
     @property
-    def glob(self) -> Optional[str]:
+    def glob(self) -> str | None:
         """What it fits, as a regular expression that takes as much as it can. None: nobody knows."""
         made = ""
         for text, quoted in self.pieces:
@@ -85,7 +85,7 @@ class Field:
         return made
 
     @property
-    def pattern(self) -> Optional["re.Pattern[str]"]:
+    def pattern(self) -> re.Pattern[str] | None:
         made = self.glob
         return None if made is None else re.compile(rf"(?s:{made})\Z")
 
@@ -102,7 +102,7 @@ def _globbed(one: str) -> str:
     return "." if one == "?" else re.escape(one)
 
 
-_FILES: Dict[str, Callable[[str], bool]] = {
+_FILES: dict[str, Callable[[str], bool]] = {
     "-e": os.path.exists,
     "-f": os.path.isfile,
     "-d": os.path.isdir,
@@ -113,7 +113,7 @@ _FILES: Dict[str, Callable[[str], bool]] = {
     "-w": lambda path: os.access(path, os.W_OK),
     "-x": lambda path: os.access(path, os.X_OK),
 }
-_NUMBERS: Dict[str, Callable[[int, int], bool]] = {
+_NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
     "-lt": lambda a, b: a < b,
@@ -124,22 +124,22 @@ _NUMBERS: Dict[str, Callable[[int, int], bool]] = {
 _BINARY = frozenset((*_NUMBERS, "=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"))
 
 
-def both(one: Optional[bool], other: Optional[bool]) -> Optional[bool]:
+def both(one: bool | None, other: bool | None) -> bool | None:
     """Whether both are so."""
     if one is False or other is False:
         return False
     return True if one and other else None
 
 
-def opposite(one: Optional[bool]) -> Optional[bool]:
+def opposite(one: bool | None) -> bool | None:
     return None if one is None else not one
 
 
-def either(one: Optional[bool], other: Optional[bool]) -> Optional[bool]:
+def either(one: bool | None, other: bool | None) -> bool | None:
     return opposite(both(opposite(one), opposite(other)))
 
 
-def taken_for_done(ask: Callable[[Sequence[Field]], Optional[bool]], words: Sequence[Field]) -> State:
+def taken_for_done(ask: Callable[[Sequence[Field]], bool | None], words: Sequence[Field]) -> State:
     """What a test comes to; one of `$?` of a command that was not run: as if that had succeeded."""
     if not any(DONE_MARK in word.text for word in words):
         return of(ask(words))
@@ -148,21 +148,21 @@ def taken_for_done(ask: Callable[[Sequence[Field]], Optional[bool]], words: Sequ
 
 
 #: asks for a file: (test, path) -> whether it is so
-Looks = Callable[[str, str], Optional[bool]]
+Looks = Callable[[str, str], bool | None]
 
 
-def looked(test: str, path: str) -> Optional[bool]:
+def looked(test: str, path: str) -> bool | None:
     return _FILES[test](path) if test in _FILES else None
 
 
-def holds(words: Sequence[Field], look: Looks) -> Optional[bool]:
+def holds(words: Sequence[Field], look: Looks) -> bool | None:
     """What `[ ... ]` and `test ...` come to. Args: words: between the brackets."""
     if any(word.loose for word in words):
         return None
     return _several([word.text for word in words], look)
 
 
-def _several(words: List[str], look: Looks) -> Optional[bool]:
+def _several(words: list[str], look: Looks) -> bool | None:
     if len(words) <= 3:
         return _few(words, look)
     if len(words) == 4 and words[0] == "!":
@@ -178,7 +178,7 @@ def _several(words: List[str], look: Looks) -> Optional[bool]:
     return None
 
 
-def _few(words: List[str], look: Looks) -> Optional[bool]:
+def _few(words: list[str], look: Looks) -> bool | None:
     """Of at most three words: their number says what each is."""
     if len(words) < 2:
         return False if words in ([], [""]) else None if MARK in words[0] else True
@@ -197,7 +197,7 @@ def _few(words: List[str], look: Looks) -> Optional[bool]:
     return opposite(_few(words[1:], look)) if words[0] == "!" else None
 
 
-def _compared(left: str, sign: str, right: str, octal: bool = False) -> Optional[bool]:
+def _compared(left: str, sign: str, right: str, octal: bool = False) -> bool | None:
     if MARK in left + right:
         return None
     if sign in ("=", "==", "!="):
@@ -218,23 +218,23 @@ def _plainly_ordered(left: str, right: str) -> bool:
     return shapes[0] == shapes[1] and re.fullmatch("[-0-9/:. ]*", left, re.ASCII) is not None
 
 
-def _number(text: str, octal: bool) -> Optional[int]:
+def _number(text: str, octal: bool) -> int | None:
     match = re.fullmatch(r"\s*([+-]?)([0-9]{1,18})\s*", text)
     if match is None or (octal and len(match[2]) > 1 and match[2][0] == "0"):
         return None
     return int(match[1] + match[2])
 
 
-def compares(words: Sequence[Field], signs: Sequence[bool], look: Looks) -> Optional[bool]:
+def compares(words: Sequence[Field], signs: Sequence[bool], look: Looks) -> bool | None:
     """What `[[ ... ]]` comes to. Args: signs: which of the words are operators."""
     return _Brackets(list(words), list(signs), look).whole()
 
 
 class _Brackets:
-    def __init__(self, words: List[Field], signs: List[bool], look: Looks) -> None:
+    def __init__(self, words: list[Field], signs: list[bool], look: Looks) -> None:
         self.words, self.signs, self.look, self.at = words, signs, look, 0
 
-    def whole(self) -> Optional[bool]:
+    def whole(self) -> bool | None:
         found = self._any()
         return found if self.at == len(self.words) else None
 
@@ -244,19 +244,19 @@ class _Brackets:
             return True
         return False
 
-    def _any(self) -> Optional[bool]:
+    def _any(self) -> bool | None:
         found = self._all()
         while self._sign("||"):
             found = either(found, self._all())
         return found
 
-    def _all(self) -> Optional[bool]:
+    def _all(self) -> bool | None:
         found = self._one()
         while self._sign("&&"):
             found = both(found, self._one())
         return found
 
-    def _one(self) -> Optional[bool]:
+    def _one(self) -> bool | None:
         if self._sign("("):
             found = self._any()
             return found if self._sign(")") else None
@@ -265,7 +265,7 @@ class _Brackets:
             self.at += 1
         return self._primary(self.words[begin : self.at])
 
-    def _primary(self, words: List[Field]) -> Optional[bool]:
+    def _primary(self, words: list[Field]) -> bool | None:
         if words and words[0].pieces == [("!", False)]:
             return opposite(self._primary(words[1:]) if len(words) > 1 else self._one())
         texts = [word.text for word in words]
@@ -296,7 +296,7 @@ _PLAIN = re.compile(
 )
 
 
-def _searched(text: str, word: Field) -> Optional[bool]:
+def _searched(text: str, word: Field) -> bool | None:
     """`=~`, of patterns that mean the same to everybody."""
     made = ""
     for piece, quoted in word.pieces:
@@ -318,9 +318,9 @@ def _searched(text: str, word: Field) -> Optional[bool]:
         return None
 
 
-def fits(value: Field, patterns: Sequence[Field]) -> Optional[bool]:
+def fits(value: Field, patterns: Sequence[Field]) -> bool | None:
     """Whether a value fits one of several patterns of `case`."""
-    found: Optional[bool] = False
+    found: bool | None = False
     for one in patterns:
         pattern = one.pattern
         here = None if MARK in value.text or pattern is None else pattern.match(value.text) is not None

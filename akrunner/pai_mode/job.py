@@ -13,8 +13,9 @@ import dataclasses
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -53,7 +54,7 @@ _USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
 #: lines of a script that an error shows
 _NOTES = 5
 #: what one statement of a file came to: a job's result, or what SQL says
-Done = Union[Result, StatementResult]
+Done = Result | StatementResult
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,19 @@ class Step:
     """A statement of a plan. Attributes: statement: None: a command that came as words; plan: of one of PAI's; problem: why another would be refused;
     unchecked: what of its file could not be checked, and why."""
 
-    statement: Optional[Statement]
-    plan: Optional[Plan] = None
-    problem: Optional[AkrunnerError] = None
+    statement: Statement | None
+    plan: Plan | None = None
+    problem: AkrunnerError | None = None
     unchecked: str = ""
 
 
 def run_pai(
     given: PaiArguments,
-    command: Union[str, Sequence[str], None],
-    file: Optional[PathLike],
+    command: str | Sequence[str] | None,
+    file: PathLike | None,
     arguments: SequenceNotStr[str],
-    observer: Optional[Observer],
-) -> Union[Result, List[Done]]:
+    observer: Observer | None,
+) -> Result | list[Done]:
     """`akrunner.pai`. Raises: ConfigError, JobError: as it."""
     runner = Runner(given, observer)
     script = runner.script(command, file, arguments)
@@ -97,7 +98,7 @@ class Runner:
     def __init__(
         self,
         given: PaiArguments,
-        observer: Optional[Observer] = None,
+        observer: Observer | None = None,
         say: Callable[[str], None] = lambda text: None,
         begun: Callable[[Plan], None] = lambda plan: None,
     ) -> None:
@@ -117,15 +118,15 @@ class Runner:
         self._root = check_path("tables_root", given.tables_root) if given.tables_root is not None else None
         roots = check_environment("oss_roots", given.oss_roots if given.oss_roots is not None else {})
         self._roots = {bucket.lower(): path for bucket, path in roots.items()}
-        self._told: Set[str] = set()
+        self._told: set[str] = set()
         self._folder = ""
         self._shown = False
         #: whole tables that the commands planned so far write
-        self._earlier: Set[TableName] = set()
-        self._resources: Dict[str, str] = {}
+        self._earlier: set[TableName] = set()
+        self._resources: dict[str, str] = {}
 
     def read(
-        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: SequenceNotStr[str] = ()
+        self, command: str | Sequence[str] | None, file: PathLike | None, arguments: SequenceNotStr[str] = ()
     ) -> texts.Statements:
         """The statements. Args: arguments: of a shell script, for a dry run. Raises: ConfigError."""
         numbered = {str(number): one for number, one in enumerate(arguments, 1)}
@@ -136,7 +137,7 @@ class Runner:
                 raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
         return found
 
-    def parts(self, parts: Sequence[Tuple[str, str]], folder: str, first: int = 1) -> texts.Statements:
+    def parts(self, parts: Sequence[tuple[str, str]], folder: str, first: int = 1) -> texts.Statements:
         """Those of a call of MaxCompute's client.
 
         Args: parts: ("text", statements) or ("file", path), in their order; folder: files are looked for there, too; first: number of the first that
@@ -145,8 +146,8 @@ class Runner:
         return texts.of_parts(parts, self._variables, folder, first)
 
     def script(
-        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: SequenceNotStr[str] = ()
-    ) -> Optional[scripts.ShellScript]:
+        self, command: str | Sequence[str] | None, file: PathLike | None, arguments: SequenceNotStr[str] = ()
+    ) -> scripts.ShellScript | None:
         """The file as a shell script, None if it is none. Raises: ConfigError: it cannot be run; arguments are given to what takes none."""
         path = check_path("file", file) if file is not None else None
         words = check_arguments("arguments", arguments)
@@ -164,16 +165,14 @@ class Runner:
         here = here if not here.startswith("-") else f"./{here}"
         return scripts.prepared(here if os.path.exists(here) else fetch(path, "file").path, text, words, self._variables)
 
-    def run_script(self, script: scripts.ShellScript) -> List[Done]:
+    def run_script(self, script: scripts.ShellScript) -> list[Done]:
         """Run a shell script. Returns: what the statements it has handed over came to. Raises: JobError: its exit code is not 0."""
         outcome = self.called(script)
         if outcome.code:
             raise scripts.failure(script, outcome)
         return [done for call in outcome.calls for done in call.done]
 
-    def called(
-        self, script: scripts.ShellScript, output: Union[int, IO[Any], None] = None, quiet: bool = False
-    ) -> scripts.Outcome:
+    def called(self, script: scripts.ShellScript, output: int | IO[Any] | None = None, quiet: bool = False) -> scripts.Outcome:
         """Run a shell script. Args: output: as `scripts.run`; quiet: its calls are to be. Raises: ConfigError: bash cannot be started."""
         for note in script.notes:
             self._say(note)
@@ -189,7 +188,7 @@ class Runner:
         with ours(ConfigError, f"file: {script.path}", script.path):
             return scripts.run(script, options, self._variables, output, self._say)
 
-    def plans(self, given: texts.Statements) -> List[Plan]:
+    def plans(self, given: texts.Statements) -> list[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
         self._shown, self._folder = False, given.folder
         self._earlier.clear()
@@ -207,7 +206,7 @@ class Runner:
         self._project = project
         return found
 
-    def steps(self, given: texts.Statements) -> List[Step]:
+    def steps(self, given: texts.Statements) -> list[Step]:
         """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
         not be there. Raises: ConfigError: the only command is wrong in itself."""
         self._shown, self._folder = True, given.folder
@@ -258,7 +257,7 @@ class Runner:
         rehearsal.job([table.text for table in plan.outputs], self._project)
         return plan
 
-    def run(self, given: texts.Statements) -> List[Done]:
+    def run(self, given: texts.Statements) -> list[Done]:
         """Run everything. Raises: as `running`."""
         return list(self.running(given))
 
@@ -315,9 +314,9 @@ class Runner:
         self,
         command: Command,
         dry: bool,
-        buckets: Optional[Buckets] = None,
+        buckets: Buckets | None = None,
         tables: bool = True,
-        store: Optional[Callable[[str], TableStore]] = None,
+        store: Callable[[str], TableStore] | None = None,
     ) -> Plan:
         given = self._given
         wishes = Wishes(
@@ -337,7 +336,7 @@ class Runner:
         return plan
 
     def _job(self, command: Command) -> Result:
-        done: Optional[Result] = None
+        done: Result | None = None
         try:
             with self._buckets(command) as buckets:
                 done = self._run(self._planned(command, False, buckets))
@@ -424,4 +423,4 @@ _WISHED = _OURS & {one.name for one in dataclasses.fields(Wishes)} - {"project",
 #: those it says nothing of; of which the plan, or the runner, has made something else
 _PASSED = _OURS & {one.name for one in dataclasses.fields(Arguments)} - _WISHED - {"project", "python_env", "engine"}
 #: paths among them that a shell script's calls are given
-_PATHS = tuple(one.name for one in dataclasses.fields(PaiArguments) if one.type == "Optional[PathLike]")
+_PATHS = tuple(one.name for one in dataclasses.fields(PaiArguments) if one.type == "PathLike | None")

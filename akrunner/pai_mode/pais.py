@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from typing import Dict, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from akrunner.errors import JobError
 from akrunner.spec import ClusterSpec
@@ -14,7 +14,7 @@ from akrunner.spec import ClusterSpec
 _TASK = re.compile(r"(?<!--task )(?<![\w/:.-])\[?((?:chief|worker):\d+)\b\]?(?!\]| \(PAI)")
 
 
-def names(cluster: ClusterSpec) -> Dict[str, str]:
+def names(cluster: ClusterSpec) -> dict[str, str]:
     """Name of a task -> PAI's. Of a script that is told of no other task: none."""
     workers = [task for task in cluster.tasks if task.role in ("chief", "worker")] if cluster.flags else []
     return {task.name: f"PAI's worker {number}" for number, task in enumerate(workers)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.words import Command
@@ -25,14 +25,14 @@ class Parameter:
     default: str
     here: str
     warning: str = ""
-    silent: Tuple[str, ...] = ("",)
+    silent: tuple[str, ...] = ("",)
 
 
 _NO_QUOTA = "there is no service here that deals out machines"
 _NO_ROLE = "nobody asks for a role here: buckets are directories, or read with the credentials of this machine"
 _NO_NETWORK = "tasks run on this machine, or on your Flink cluster, with the network and the disks those have"
 
-PARAMETERS: Dict[str, Parameter] = {
+PARAMETERS: dict[str, Parameter] = {
     one.name: one
     for one in (
         Parameter("script", "the code: a .py, or a .tar.gz, .tgz or .zip", "required", "the same; also a path of this machine"),
@@ -136,13 +136,13 @@ _SAME_WORDS = {
 }
 
 
-def known(command: Command) -> Tuple[Mapping[str, str], List[str]]:
+def known(command: Command) -> tuple[Mapping[str, str], list[str]]:
     """The parameters of a command that mean something here, and what is to be said of others.
 
     A name that is close to one PAI has is taken for a slip. Raises: ConfigError: there is one.
     """
-    found: Dict[str, str] = {}
-    warnings: List[str] = []
+    found: dict[str, str] = {}
+    warnings: list[str] = []
     by_case = {name.lower(): name for name in PARAMETERS}
     for given, value in command.parameters.items():
         name = by_case.get(given.lower())

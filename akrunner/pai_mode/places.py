@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import List, Mapping, Optional, Tuple
 
 from akrunner.checks import nearest_file
 from akrunner.errors import ConfigError, ScriptError
@@ -31,7 +31,7 @@ class Places:
     buckets: Buckets
     dry: bool = False
     folder: str = ""
-    root: Optional[str] = None
+    root: str | None = None
     resources: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, uri: str) -> str:
@@ -66,7 +66,7 @@ class Places:
         shown = f", which {text.partition('?')[0]} stands for here" if is_oss(text) else ""
         raise ConfigError(f"-D{name}: there is no {tried[0]}{shown}{how}{nearest_file(tried[0])}")
 
-    def _paths(self, text: str) -> List[str]:
+    def _paths(self, text: str) -> list[str]:
         if is_oss(text):
             return [self.buckets.file(text)]
         if text.startswith("file:"):
@@ -89,7 +89,7 @@ class Places:
         )
 
 
-def program_of(parameters: Mapping[str, str], places: Places) -> Tuple[ScriptSpec, List[str]]:
+def program_of(parameters: Mapping[str, str], places: Places) -> tuple[ScriptSpec, list[str]]:
     """What -Dscript and -DentryFile name, and what is to be said of it. Raises: ConfigError, ScriptError."""
     given, entry = parameters.get("script", ""), _bare(parameters.get("entryFile", ""))
     if not given:
@@ -111,7 +111,7 @@ def program_of(parameters: Mapping[str, str], places: Places) -> Tuple[ScriptSpe
     return collect_program(path, entry), []
 
 
-def directories(text: str, places: Places) -> List[Tuple[str, str]]:
+def directories(text: str, places: Places) -> list[tuple[str, str]]:
     """Those of -Dbuckets, as they were written and where they are; each ends with `/`. Raises: ConfigError: one does not."""
     found = []
     for one in filter(None, map(_bare, text.split(","))):
@@ -121,7 +121,7 @@ def directories(text: str, places: Places) -> List[Tuple[str, str]]:
     return found
 
 
-def checkpoints(text: str, places: Places) -> "Optional[Tuple[str, str]]":
+def checkpoints(text: str, places: Places) -> tuple[str, str] | None:
     """Of -DcheckpointDir, as it was written and where it is; None where there is none. Raises: ConfigError: invalid oss uri."""
     uri = _bare(text)
     if not uri:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
 from akrunner.foreign import redacted
@@ -48,7 +49,7 @@ class TablePlan:
 
     text: str
     columns: str = ""
-    rows: Optional[int] = None
+    rows: int | None = None
     made: bool = False
 
 
@@ -73,19 +74,19 @@ class Plan:
     environment: str
     interpreter: interpreters.Interpreter
     script: ScriptSpec
-    flags: Tuple[str, ...]
+    flags: tuple[str, ...]
     tasks: Tasks
     cluster: ClusterSpec
-    inputs: Tuple[TablePlan, ...]
-    outputs: Tuple[TablePlan, ...]
-    directories: Tuple[Tuple[str, str], ...]
-    buckets: Tuple[str, ...]
-    checkpoint_dir: Optional[str]
+    inputs: tuple[TablePlan, ...]
+    outputs: tuple[TablePlan, ...]
+    directories: tuple[tuple[str, str], ...]
+    buckets: tuple[str, ...]
+    checkpoint_dir: str | None
     settings: Mapping[str, Any]
     job_name: str = ""
     tags: str = ""
-    warnings: Tuple[str, ...] = field(default_factory=tuple)
-    problems: Tuple[ConfigError, ...] = ()
+    warnings: tuple[str, ...] = field(default_factory=tuple)
+    problems: tuple[ConfigError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,19 +100,19 @@ class Wishes:
     """
 
     store: Callable[[str], TableStore]
-    project: Optional[str] = None
-    python_env: Optional[str] = None
-    num_workers: Optional[int] = None
-    num_ps: Optional[int] = None
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    timeout: Optional[float] = None
-    max_restarts: Optional[int] = None
-    stall_timeout: Optional[float] = None
-    stall_action: Optional[str] = None
+    project: str | None = None
+    python_env: str | None = None
+    num_workers: int | None = None
+    num_ps: int | None = None
+    gpus_per_worker: int | None = None
+    cpus_per_worker: int | None = None
+    timeout: float | None = None
+    max_restarts: int | None = None
+    stall_timeout: float | None = None
+    stall_action: str | None = None
     local: bool = True
     shown: bool = False
-    earlier: FrozenSet[TableName] = frozenset()
+    earlier: frozenset[TableName] = frozenset()
 
 
 def planned(command: Command, wishes: Wishes, places: Places, tables: bool = True) -> Plan:
@@ -161,13 +162,13 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
 
 def _tables(
     inputs: Sequence[str], outputs: Sequence[str], wishes: Wishes, tables: bool, dry: bool
-) -> Tuple[List[TablePlan], List[str], List[TablePlan], List[ConfigError]]:
+) -> tuple[list[TablePlan], list[str], list[TablePlan], list[ConfigError]]:
     """Inputs, what is to be said of outputs, outputs; and what is wrong with them, which is raised unless the plan is only shown."""
-    problems: List[ConfigError] = []
-    told: List[str] = []
+    problems: list[ConfigError] = []
+    told: list[str] = []
     needed = tables and not wishes.shown
     if tables:
-        checks: List[Tuple[str, Callable[[], object]]] = [
+        checks: list[tuple[str, Callable[[], object]]] = [
             ("tables", functools.partial(_check_input, one, wishes)) for one in inputs
         ]
         checks += [("outputs", functools.partial(_check_output, one, wishes, dry, told)) for one in outputs]
@@ -184,7 +185,7 @@ def _tables(
     return [_table(one, wishes, needed) for one in inputs], told, [_table(one, wishes, needed) for one in outputs], problems
 
 
-def _interpreter(environment: str, shown: bool) -> Tuple[interpreters.Interpreter, List[ConfigError]]:
+def _interpreter(environment: str, shown: bool) -> tuple[interpreters.Interpreter, list[ConfigError]]:
     """And what is wrong with it, which is raised unless the plan is only shown."""
     try:
         return interpreters.resolve(environment), []
@@ -195,7 +196,7 @@ def _interpreter(environment: str, shown: bool) -> Tuple[interpreters.Interprete
         return interpreters.Interpreter("", (), environment.removeprefix("tf"), ""), [e]
 
 
-def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
+def _names(text: str, project: str | None, parameter: str) -> list[str]:
     """As they are spelt, without quotes around single ones. Raises: ConfigError: one is no table."""
     found = [one.strip().strip("'\"") for one in text.split(",")] if text else []
     found = [one for one in found if one]
@@ -217,7 +218,7 @@ def _check_input(text: str, wishes: Wishes) -> None:
     check_readable(store, name)
 
 
-def _check_output(text: str, wishes: Wishes, dry: bool, told: List[str]) -> None:
+def _check_output(text: str, wishes: Wishes, dry: bool, told: list[str]) -> None:
     """Args: dry: it is only looked at; told: gets what is to be said of a partition that is not there: people's scripts rely on it that
     they are made, and EasyRec's makes them itself. Raises: SinkError: a table is not there; it says how it is made."""
     name = TableName.parse(text, wishes.project)
@@ -249,7 +250,7 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
         return TablePlan(text)
 
 
-def _rows(store: TableStore, name: TableName) -> Optional[int]:
+def _rows(store: TableStore, name: TableName) -> int | None:
     """How many a name stands for: `?start=` and `end=` are some of the table's."""
     try:
         first, end = name.rows(store.count(name)) if store.exists(name) else (0, None)
@@ -258,9 +259,9 @@ def _rows(store: TableStore, name: TableName) -> Optional[int]:
     return end - first if end is not None else None
 
 
-def _user_flags(parameters: Mapping[str, str], places: Places) -> List[str]:
+def _user_flags(parameters: Mapping[str, str], places: Places) -> list[str]:
     """Of hyperParameters, then of userDefinedParameters, which win."""
-    found: List[str] = []
+    found: list[str] = []
     if parameters.get("hyperParameters"):
         path = places.found(parameters["hyperParameters"], "hyperParameters")
         found += flag_words.from_file(read_local_text(path, "hyperParameters"), path)
@@ -276,14 +277,14 @@ def _cluster(tasks: Tasks, wishes: Wishes, interpreter: interpreters.Interpreter
     return ClusterSpec(workers, servers, tasks.evaluator, flags=flags, evaluator_told=told)
 
 
-def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> Tuple[Dict[str, Any], List[str]]:
+def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tuple[dict[str, Any], list[str]]:
     """Settings of the job, and what is to be said of those that cannot be as the command has them."""
-    notes: List[str] = []
+    notes: list[str] = []
     hours, hung = parameters.get("maxTrainingTimeInHour", ""), parameters.get("maxHungTimeBeforeGCInSeconds", "")
     dynamic = truth("enableDynamicCluster", parameters.get("enableDynamicCluster", ""))
     limit = _hours(hours) if hours else None
     seconds = number("maxHungTimeBeforeGCInSeconds", hung) if hung else None
-    settings: Dict[str, Any] = {
+    settings: dict[str, Any] = {
         "timeout": wishes.timeout if wishes.timeout is not None else limit,
         "max_restarts": wishes.max_restarts if wishes.max_restarts is not None else DYNAMIC_RESTARTS * dynamic,
         "stall_timeout": wishes.stall_timeout if wishes.stall_timeout is not None else float(seconds or 600),
@@ -319,7 +320,7 @@ def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> Tu
     return settings, notes
 
 
-def _hours(text: str) -> Optional[float]:
+def _hours(text: str) -> float | None:
     try:
         hours = float(text)
     except ValueError:
@@ -329,7 +330,7 @@ def _hours(text: str) -> Optional[float]:
     return hours * _SECONDS or None
 
 
-def task_flags(plan: Plan, task: TaskSpec) -> List[str]:
+def task_flags(plan: Plan, task: TaskSpec) -> list[str]:
     """Those that tell a task of the others, as it will get them but for the ports."""
     workers = [one for one in plan.cluster.tasks if one.role in ("chief", "worker")]
     servers = [one for one in plan.cluster.tasks if one.role == "ps"]
@@ -375,7 +376,7 @@ def as_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def as_json(plan: Plan) -> Dict[str, Any]:
+def as_json(plan: Plan) -> dict[str, Any]:
     """For machines."""
     found = plan.interpreter
     return {
@@ -401,7 +402,7 @@ def _found(interpreter: interpreters.Interpreter) -> str:
     return f"TensorFlow {interpreter.tensorflow}, Python {'.'.join(map(str, interpreter.python))}, {interpreter.path}"
 
 
-def _table_json(one: TablePlan) -> Dict[str, Any]:
+def _table_json(one: TablePlan) -> dict[str, Any]:
     return {"table": one.text, "there": bool(one.columns) and not one.made, "columns": one.columns, "rows": one.rows}
 
 
@@ -414,5 +415,5 @@ def _described(one: TablePlan) -> str:
     return f"{one.text}{rows}  ({one.columns or 'not there yet'}{'; made by a statement before it' if one.made else ''})"
 
 
-def _listed(title: str, things: Sequence[str]) -> List[str]:
+def _listed(title: str, things: Sequence[str]) -> list[str]:
     return [f"{title if not number else '':<13}{thing}" for number, thing in enumerate(things)]

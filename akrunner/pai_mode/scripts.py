@@ -23,8 +23,9 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import IO, Any
 
 import psutil
 
@@ -61,11 +62,11 @@ class ShellScript:
     """
 
     path: str
-    arguments: Tuple[str, ...]
+    arguments: tuple[str, ...]
     shell: str
-    flags: Tuple[str, ...] = ()
-    paths: Tuple[str, ...] = ()
-    notes: Tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     asks: bool = False
     strict: bool = False
 
@@ -79,10 +80,10 @@ class Outcome:
     """Attributes: code: the script's exit code, 128 and the signal's number for one that was killed; calls: in the order they began."""
 
     code: int
-    calls: List[Called]
+    calls: list[Called]
 
     @property
-    def failed(self) -> List[Called]:
+    def failed(self) -> list[Called]:
         return [one for one in self.calls if one.error is not None or not one.ended]
 
 
@@ -123,7 +124,7 @@ def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[
     return ShellScript(path, tuple(words), found, flags, tuple(paths), tuple(notes), asks, strict)
 
 
-def _first_line(text: str) -> Tuple[str, Tuple[str, ...]]:
+def _first_line(text: str) -> tuple[str, tuple[str, ...]]:
     """The shell that a script asks for, and its flags."""
     match = re.match(r"\ufeff?#!\s*(\S+)[ \t]*([^\n]*)", text)
     if match is None:
@@ -135,7 +136,7 @@ def _first_line(text: str) -> Tuple[str, Tuple[str, ...]]:
     return (name, tuple(words[1:])) if re.fullmatch("(ba|z|da|k|a)?sh", name) else ("bash", ())
 
 
-def _numbered(arguments: List[str], variables: Mapping[str, str]) -> List[str]:
+def _numbered(arguments: list[str], variables: Mapping[str, str]) -> list[str]:
     numbers = {int(name): value for name, value in variables.items() if re.fullmatch("[1-9][0-9]?", name)}
     if numbers and arguments:
         raise ConfigError("give the script's arguments behind its name, or as --var 1=..., not both")
@@ -157,7 +158,7 @@ def _check(shell: str, path: str) -> None:
         raise ConfigError(f"file: bash does not take it: {'; '.join(why) or f'exit code {read.returncode}'}")
 
 
-def _plain(environment: Mapping[str, str]) -> Dict[str, str]:
+def _plain(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name != "BASH_ENV"}
 
 
@@ -165,7 +166,7 @@ def run(
     script: ShellScript,
     options: Mapping[str, Any],
     variables: Mapping[str, str],
-    output: "Union[int, IO[Any], None]" = None,
+    output: int | IO[Any] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Run it to its end, and what it has called.
@@ -288,7 +289,7 @@ def _prelude(folder: str, script: ShellScript) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _environment(folder: str, variables: Mapping[str, str]) -> Dict[str, str]:
+def _environment(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
     made = {**os.environ, **{name: value for name, value in variables.items() if re.fullmatch(r"[A-Za-z_]\w*", name)}}
     if made.get("BASH_ENV"):
         made[calls.BEFORE] = made["BASH_ENV"]
@@ -316,12 +317,12 @@ def _await(folder: str, mark: str, command: Sequence[str], say: Callable[[str], 
         time.sleep(_LOOK)
 
 
-def _parts(mark: str, command: Sequence[str]) -> List[int]:
+def _parts(mark: str, command: Sequence[str]) -> list[int]:
     """Processes of a script that are parts of itself."""
     return [one.pid for one in _carrying(mark) if _command(one) == command]
 
 
-def _stop(process: "subprocess.Popen[Any]", folder: str, mark: str) -> None:
+def _stop(process: subprocess.Popen[Any], folder: str, mark: str) -> None:
     """End a script, and all that it has started."""
     with contextlib.suppress(OSError), calls.private(os.path.join(folder, calls.STOPPED)):
         # a call that is about to begin does not
@@ -344,12 +345,12 @@ def _stop(process: "subprocess.Popen[Any]", folder: str, mark: str) -> None:
     process.wait()
 
 
-def _carrying(mark: str) -> List[psutil.Process]:
+def _carrying(mark: str) -> list[psutil.Process]:
     """All that a script has started and that is still there, itself among it; but not what the workers of its calls have."""
     return [one for one in psutil.process_iter() if _carries(one, mark)]
 
 
-def _command(process: psutil.Process) -> List[str]:
+def _command(process: psutil.Process) -> list[str]:
     try:
         return list(process.cmdline())
     except (psutil.Error, OSError):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, List, Mapping, Optional, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -61,7 +61,7 @@ class Unread(ConfigError):
         self.found = found
 
 
-def _file_alone(body: "List[Node]") -> Optional[Word]:
+def _file_alone(body: list[Node]) -> Word | None:
     """The file of `$(< file)`."""
     chain = body[0] if len(body) == 1 else None
     only = chain.first.parts[0] if isinstance(chain, Chain) and not chain.rest and len(chain.first.parts) == 1 else None
@@ -88,7 +88,7 @@ class Reader(Running):
         #: whether errors go where the rest is printed
         self.joined = False
         #: what the script writes into files, as far as it is known, and what else may have been done to files
-        self.written: Dict[str, Optional[str]] = {}
+        self.written: dict[str, str | None] = {}
         self.touched = Touched(self.path)
 
     def read(self) -> Script:
@@ -139,7 +139,7 @@ class Reader(Running):
             before = marked(one.name)
         self.assign(one.name, before + value)
 
-    def command(self, words: List[Field], assigns: Sequence[Assign], line: int, own: bool = True) -> State:
+    def command(self, words: list[Field], assigns: Sequence[Assign], line: int, own: bool = True) -> State:
         """A command with its words. Args: own: whether functions of the script are meant, too."""
         name = words[0].text
         if own and name in self.functions:
@@ -171,7 +171,7 @@ class Reader(Running):
 
     # -- what is not run
 
-    def unread(self, words: List[Field], line: int) -> State:
+    def unread(self, words: list[Field], line: int) -> State:
         texts = [word.text for word in words]
         name = os.path.basename(texts[0])
         given = self.stdin.text or ""
@@ -201,11 +201,11 @@ class Reader(Running):
             self.stdin.text, self.stdin.file = None, ""
         return shellbuiltins.answered(self, name, texts)
 
-    def read_text(self) -> Optional[str]:
+    def read_text(self) -> str | None:
         """What the next command reads. None: nobody knows."""
         return self.content(self.stdin.file) if self.stdin.file else self.stdin.text
 
-    def content(self, name: str) -> Optional[str]:
+    def content(self, name: str) -> str | None:
         """What a file holds. None: nobody knows, or what has been passed may have changed it."""
         full = self.path(name)
         if full is None or full in self.touched:
@@ -260,7 +260,7 @@ class Reader(Running):
 
     # -- files and what is printed
 
-    def path(self, text: str) -> Optional[str]:
+    def path(self, text: str) -> str | None:
         """A file's whole path. None: nobody knows."""
         if MARK in text:
             return None
@@ -268,7 +268,7 @@ class Reader(Running):
             return os.path.normpath(text)
         return None if self.state.folder is None else os.path.normpath(os.path.join(self.state.folder, text))
 
-    def look(self, test: str, path: str) -> Optional[bool]:
+    def look(self, test: str, path: str) -> bool | None:
         """A file test. None: what has been passed may have changed it."""
         full = self.path(path)
         return None if self.passed or full is None or self.state.stale else shellbuiltins.looked(test, full if path else "")
@@ -278,7 +278,7 @@ class Reader(Running):
         if self.printed is not None:
             self.printed.append(text if not self.why else marked("..."))
 
-    def called(self, text: str, body: "List[Node]") -> str:
+    def called(self, text: str, body: list[Node]) -> str:
         """What stands in `$(...)`: run as a subshell, in which no call may be."""
         before, self.printed = self.printed, []
         self.inside += 1
@@ -310,9 +310,9 @@ class Reader(Running):
 
     def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State], program: bool = False) -> State:
         stdin, printed, joined = self.stdin, self.printed, self.joined
-        target: Optional[Redirection] = None
+        target: Redirection | None = None
         mixed = tangled(redirections)
-        path: Optional[str] = None
+        path: str | None = None
         into = ""
         for one in redirections:
             text = self._target(one) if program else self.text(one.target)
@@ -388,7 +388,7 @@ class Reader(Running):
                 f'line {self.line}: akrunner does not read a list in a here-document where IFS is set, an element is empty or it stands in a default: x="$*" in front of it'
             )
 
-    def _there(self, path: Optional[str], text: str) -> bool:
+    def _there(self, path: str | None, text: str) -> bool:
         """Whether there is the directory a file is written to. Raises: ConfigError: there is none."""
         folder = os.path.dirname(path or "/")
         if os.path.isdir(folder) or self.touched.named(os.path.basename(folder)):

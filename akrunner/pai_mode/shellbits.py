@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Tuple
 
 from akrunner.pai_mode.flow import MARK
 
@@ -45,28 +46,28 @@ def unknown(text: str) -> Bit:
     return Bit(text)
 
 
-def listed(texts: Sequence[str], quoted: bool, between: str = " ") -> List[Bit]:
+def listed(texts: Sequence[str], quoted: bool, between: str = " ") -> list[Bit]:
     """A word each. Args: between: what stands there where they stay one."""
-    found: List[Bit] = []
+    found: list[Bit] = []
     for text in texts:
         found += [Bit(between, kind="break")] if found else []
         found.append(of(text, quoted))
     return found or [Bit("", quoted, kind="none")]
 
 
-def whole(bits: Sequence[Bit]) -> List[Tuple[str, bool]]:
+def whole(bits: Sequence[Bit]) -> list[tuple[str, bool]]:
     """All in one word: pieces, and whether they were quoted."""
-    for bit, behind in zip(bits, bits[1:]):
+    for bit, behind in itertools.pairwise(bits):
         if (bit.kind == "break" or behind.kind == "break") and any(one.split and not one.text for one in (bit, behind)):
             # bash drops some of the blanks beside an empty one
             return [(f"{MARK}a list with an empty word{MARK}", True)]
     return [(bit.text, bit.quoted or bit.kind == "break") for bit in bits]
 
 
-def fields(bits: Sequence[Bit], between: Optional[str]) -> List[List[Tuple[str, bool]]]:
+def fields(bits: Sequence[Bit], between: str | None) -> list[list[tuple[str, bool]]]:
     """Args: between: `$IFS`. Returns: of each word its pieces."""
-    found: List[List[Tuple[str, bool]]] = []
-    now: List[Bit] = []
+    found: list[list[tuple[str, bool]]] = []
+    now: list[Bit] = []
 
     def close() -> None:
         pieces = [(bit.text, bit.quoted) for bit in now if bit.kind != "none"]
@@ -98,7 +99,7 @@ def fields(bits: Sequence[Bit], between: Optional[str]) -> List[List[Tuple[str, 
     return found
 
 
-def _parted(value: str, between: Optional[str]) -> List[str]:
+def _parted(value: str, between: str | None) -> list[str]:
     """An unquoted value in words, with an empty one where it begins or ends in a blank."""
     between = " \t\n" if between is None else between
     if not value:

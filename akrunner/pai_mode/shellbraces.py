@@ -10,19 +10,18 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple, Union
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.shellnodes import Part, Word, joined
 
 #: an unquoted character, or what no brace is found in
-_Token = Union[str, Part]
-_Text = List[_Token]
+_Token = str | Part
+_Text = list[_Token]
 #: words one word may become
 _MOST = 5000
 
 
-def words(word: Word) -> List[Word]:
+def words(word: Word) -> list[Word]:
     """Raises: ConfigError: they are too many."""
     if not any(part.kind == "text" and not part.quoted and "{" in part.text for part in word.parts):
         return [word]
@@ -48,7 +47,7 @@ def _check(word: Word) -> None:
             )
 
 
-def _expanded(text: _Text, line: int) -> List[_Text]:
+def _expanded(text: _Text, line: int) -> list[_Text]:
     place = _place(text)
     if place is None:
         return [text]
@@ -69,7 +68,7 @@ def _expanded(text: _Text, line: int) -> List[_Text]:
     return [before + one + other for one in made for other in rest]
 
 
-def _place(text: _Text) -> Optional[Tuple[int, int]]:
+def _place(text: _Text) -> tuple[int, int] | None:
     """The first brace that has an end, and between both a comma or two points of its own."""
     for begin, token in enumerate(text):
         if token != "{" or (not begin and text[1:2] == ["}"]):
@@ -85,8 +84,8 @@ def _place(text: _Text) -> Optional[Tuple[int, int]]:
     return None
 
 
-def _parts(text: _Text) -> List[_Text]:
-    found: List[_Text] = [[]]
+def _parts(text: _Text) -> list[_Text]:
+    found: list[_Text] = [[]]
     level = 0
     for token in text:
         level += 1 if token == "{" else -1 if token == "}" and level else 0
@@ -97,7 +96,7 @@ def _parts(text: _Text) -> List[_Text]:
     return found
 
 
-def _sequence(inner: _Text, line: int) -> Optional[List[str]]:
+def _sequence(inner: _Text, line: int) -> list[str] | None:
     """None: it is none."""
     if any(not isinstance(one, str) for one in inner):
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shellreads, shellsums
@@ -70,7 +71,7 @@ def is_bash(name: str) -> bool:
     return own or name in ("echo", "pwd", "wait", "type", "hash", "kill", "umask", "ulimit", "alias", "unalias")
 
 
-def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
+def answered(reader: Reader, name: str, texts: Sequence[str]) -> State:
     """What a program that is not run would come to, and what it would print."""
     if marked("$") in texts or name in ("kill", "pkill", "killall"):
         raise ConfigError(f"akrunner cannot tell what `{name}` ends: leave it out, or run the script without --dry-run")
@@ -109,7 +110,7 @@ _SILENT = frozenset(("tar", "cp", "mv", "rm", "mkdir", "touch", "chmod", "chown"
 # -- bash's own
 
 
-def brackets(reader: "Reader", words: List[Word]) -> State:
+def brackets(reader: Reader, words: list[Word]) -> State:
     signs = [word.sign for word in words]
     joined = any(word.sign and word.literal in ("&&", "||") for word in words)
     if joined and any(part.kind == "sum" and shellsums.names(part.text) for word in words for part in word.parts):
@@ -118,7 +119,7 @@ def brackets(reader: "Reader", words: List[Word]) -> State:
     return taken_for_done(lambda put: compares(put, signs, reader.look), fields)
 
 
-def _exit(reader: "Reader", words: List[Field], line: int) -> State:
+def _exit(reader: Reader, words: list[Field], line: int) -> State:
     kind = words[0].text
     if kind == "return" and not reader.calls:
         raise ConfigError(f"line {line}: bash takes no `return` outside of a function; write exit")
@@ -133,7 +134,7 @@ def _exit(reader: "Reader", words: List[Field], line: int) -> State:
     return State.UNKNOWN
 
 
-def _break(reader: "Reader", words: List[Field], line: int) -> State:
+def _break(reader: Reader, words: list[Field], line: int) -> State:
     count = words[1].text if len(words) > 1 else "1"
     if not re.fullmatch("[0-9]+", count) or int(count) < 1:
         raise ConfigError(f"line {line}: akrunner cannot tell how many loops {words[0].text} leaves")
@@ -146,7 +147,7 @@ def _break(reader: "Reader", words: List[Field], line: int) -> State:
     return State.UNKNOWN
 
 
-def _set(reader: "Reader", words: List[Field], line: int) -> State:
+def _set(reader: Reader, words: list[Field], line: int) -> State:
     texts = [word.text for word in words[1:]]
     state = reader.state
     while texts and re.match(r"[-+]", texts[0]):
@@ -185,7 +186,7 @@ def _set(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _shift(reader: "Reader", words: List[Field], line: int) -> State:
+def _shift(reader: Reader, words: list[Field], line: int) -> State:
     count = words[1].text if len(words) > 1 else "1"
     held = reader.state.arguments
     if held is None or not re.fullmatch("[0-9]+", count) or reader.why:
@@ -201,7 +202,7 @@ def _shift(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _unset(reader: "Reader", words: List[Field], line: int) -> State:
+def _unset(reader: Reader, words: list[Field], line: int) -> State:
     texts = [word.text for word in words[1:]]
     for text in texts:
         if text in reader.functions and ("-f" in texts or reader.value(text) is None):
@@ -222,14 +223,14 @@ def _unset(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _let(reader: "Reader", words: List[Field], line: int) -> State:
-    found: Optional[int] = None
+def _let(reader: Reader, words: list[Field], line: int) -> State:
+    found: int | None = None
     for word in words[1:]:
         found = reader.reckoned(word.text)
     return of(None if found is None else found != 0)
 
 
-def _printf_to(reader: "Reader", words: List[Field], line: int) -> State:
+def _printf_to(reader: Reader, words: list[Field], line: int) -> State:
     """`printf -v NAME`: into a variable."""
     texts = [word.text for word in words[1:]]
     if not texts or texts[0] != "-v" or len(texts) < 3:
@@ -242,7 +243,7 @@ def _printf_to(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _source(reader: "Reader", words: List[Field], line: int) -> State:
+def _source(reader: Reader, words: list[Field], line: int) -> State:
     state = reader.unread(words, line)
     # it may have set anything
     reader.state.stale = True
@@ -252,7 +253,7 @@ def _source(reader: "Reader", words: List[Field], line: int) -> State:
     return state
 
 
-def _cd(reader: "Reader", words: List[Field], line: int) -> State:
+def _cd(reader: Reader, words: list[Field], line: int) -> State:
     texts = [word.text for word in words[1:] if word.text not in ("-P", "-L", "--")]
     full = reader.path(texts[0]) if len(texts) == 1 and texts[0] not in ("", "-") else None
     if words[0].text != "cd" or not texts or reader.why or reader.value("CDPATH"):
@@ -268,14 +269,14 @@ def _cd(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES if there and not reader.passed else State.DONE
 
 
-def _eval(reader: "Reader", words: List[Field], line: int) -> State:
+def _eval(reader: Reader, words: list[Field], line: int) -> State:
     text = " ".join(word.text for word in words[1:])
     if MARK in text or any(word.loose for word in words):
         raise ConfigError(f"line {line}: akrunner cannot tell what eval runs here: write the command itself")
     return reader.run(Parser(text, line).whole())
 
 
-def _exec(reader: "Reader", words: List[Field], line: int) -> State:
+def _exec(reader: Reader, words: list[Field], line: int) -> State:
     if len(words) == 1:
         reader.stdin.text, reader.stdin.file = None, ""
         return State.YES
@@ -286,7 +287,7 @@ def _exec(reader: "Reader", words: List[Field], line: int) -> State:
     return state
 
 
-def _before(reader: "Reader", words: List[Field], line: int) -> State:
+def _before(reader: Reader, words: list[Field], line: int) -> State:
     """`nohup`, `time`, `sudo`, `command`, `builtin`, `env`, `timeout`, `nice`: another command behind it."""
     name, rest = words[0].text, words[1:]
     if name in ("command", "builtin") and rest and rest[0].text in ("-v", "-V"):
@@ -317,18 +318,18 @@ def _before(reader: "Reader", words: List[Field], line: int) -> State:
     return reader.command(rest, [], line, own=False)
 
 
-def _trap(reader: "Reader", words: List[Field], line: int) -> State:
+def _trap(reader: Reader, words: list[Field], line: int) -> State:
     text = words[1].text if len(words) > 1 else ""
     if MARK in text or reader.mentions(text) or re.search(r"\bexit\b", text):
         raise ConfigError(f"line {line}: akrunner cannot tell when this trap runs: put its calls to the end of the script")
     return State.YES
 
 
-def _shopt(reader: "Reader", words: List[Field], line: int) -> State:
+def _shopt(reader: Reader, words: list[Field], line: int) -> State:
     raise ConfigError(f"line {line}: akrunner does not read `{' '.join(word.text for word in words)}`: leave it out")
 
 
-def _test(reader: "Reader", words: List[Field], line: int) -> State:
+def _test(reader: Reader, words: list[Field], line: int) -> State:
     inner = words[1:]
     if words[0].text == "[":
         if inner[-1:] and inner[-1].text == "]":
@@ -338,11 +339,11 @@ def _test(reader: "Reader", words: List[Field], line: int) -> State:
     return taken_for_done(lambda put: holds(put, reader.look), inner)
 
 
-def _true(reader: "Reader", words: List[Field], line: int) -> State:
+def _true(reader: Reader, words: list[Field], line: int) -> State:
     return State.NO if words[0].text == "false" else State.YES
 
 
-BUILTINS: Dict[str, Callable[["Reader", List[Field], int], State]] = {
+BUILTINS: dict[str, Callable[[Reader, list[Field], int], State]] = {
     **dict.fromkeys((":", "true", "false"), _true),
     **dict.fromkeys(("exit", "return"), _exit),
     **dict.fromkeys(("break", "continue"), _break),

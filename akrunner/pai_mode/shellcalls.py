@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, List, Sequence
+from typing import TYPE_CHECKING
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -59,8 +60,8 @@ class Piece:
 class Script:
     """Attributes: pieces: in their order; unread: what was not run, in words."""
 
-    pieces: List[Piece] = field(default_factory=list)
-    unread: List[str] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 class Client:
@@ -69,12 +70,12 @@ class Client:
     Args: reader: at the command that is read.
     """
 
-    def __init__(self, reader: "Reader") -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         #: of the call that is read
         self._project, self._more = "", False
 
-    def bare(self, words: List[Field], line: int) -> State:
+    def bare(self, words: list[Field], line: int) -> State:
         """`pai -name ...` as a command of its own."""
         self.check(line)
         self._project, self._more = "", False
@@ -115,7 +116,7 @@ class Client:
             f"the script would tell; {mend}run it without --dry-run"
         )
 
-    def called(self, words: List[Field], line: int) -> State:
+    def called(self, words: list[Field], line: int) -> State:
         """A call. Args: words: its arguments."""
         self.check(line)
         rest = [word.text for word in words]

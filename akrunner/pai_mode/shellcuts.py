@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, List, Optional
+from collections.abc import Callable
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.flow import MARK, Field
@@ -22,7 +22,7 @@ from akrunner.pai_mode.shellsyntax import Parser
 Wholes = Callable[[Word], Field]
 
 
-def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callable[[str], Optional[int]]) -> Optional[str]:
+def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callable[[str], int | None]) -> str | None:
     """Args: operation: all behind the name; quoted: whether it stands between double quotes; reckon: sums. Returns: None: nobody knows."""
     if operation[0] == ":":
         return _part(value, operation[1:], reckon)
@@ -35,7 +35,7 @@ def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callabl
     return _replaced(value, operation[1:], quoted, whole) if operation[0] == "/" else None
 
 
-def _part(value: str, numbers: str, reckon: Callable[[str], Optional[int]]) -> Optional[str]:
+def _part(value: str, numbers: str, reckon: Callable[[str], int | None]) -> str | None:
     if not value.isascii() or re.search(r"[?'\"`]", numbers):
         return None
     first, sign, second = halves(numbers)
@@ -56,7 +56,7 @@ def _part(value: str, numbers: str, reckon: Callable[[str], Optional[int]]) -> O
     return value[begin : len(value) + length]
 
 
-def halves(numbers: str) -> "tuple[str, str, str]":
+def halves(numbers: str) -> tuple[str, str, str]:
     """At the colon between both, which stands in no bracket."""
     depth = 0
     for at, char in enumerate(numbers):
@@ -71,14 +71,14 @@ def _cased(value: str, sign: str) -> str:
     return change(value) if len(sign) == 2 else change(value[:1]) + value[1:]
 
 
-def _without(value: str, sign: str, pattern: "re.Pattern[str]") -> str:
-    ends: List[int] = list(range(len(value) + 1))
+def _without(value: str, sign: str, pattern: re.Pattern[str]) -> str:
+    ends: list[int] = list(range(len(value) + 1))
     if sign[0] == "#":
         return next((value[end:] for end in (ends if len(sign) == 1 else ends[::-1]) if pattern.match(value[:end])), value)
     return next((value[:end] for end in (ends[::-1] if len(sign) == 1 else ends) if pattern.match(value[end:])), value)
 
 
-def _replaced(value: str, operation: str, quoted: bool, whole: Wholes) -> Optional[str]:
+def _replaced(value: str, operation: str, quoted: bool, whole: Wholes) -> str | None:
     everywhere = operation[:1] == "/"
     operation = operation[everywhere:]
     anchor = operation[:1] if operation[:1] in ("#", "%") and not everywhere else ""

@@ -13,8 +13,8 @@ import calendar
 import datetime
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence, Tuple
 
 _UNITS = {
     "year": ("month", 12), "month": ("month", 1), "fortnight": ("day", 14), "week": ("day", 7), "day": ("day", 1),
@@ -34,12 +34,12 @@ _FORMAT = re.compile(r"%(?P<flag>-?)(?P<letter>[YmdHMSFTyjsuwVGUWDRe%nt])|[^%]")
 class _When:
     """Attributes: day, clock: that were named; more: months, days and seconds to go."""
 
-    day: Optional[Tuple[int, int, int]] = None
-    clock: Optional[Tuple[int, int, int]] = None
-    more: Dict[str, int] = field(default_factory=lambda: {"month": 0, "day": 0, "second": 0})
+    day: tuple[int, int, int] | None = None
+    clock: tuple[int, int, int] | None = None
+    more: dict[str, int] = field(default_factory=lambda: {"month": 0, "day": 0, "second": 0})
 
 
-def printed(texts: Sequence[str], now: float) -> Optional[str]:
+def printed(texts: Sequence[str], now: float) -> str | None:
     """Args: texts: the command's words behind `date`; now: in seconds. Returns: None: nobody knows."""
     shape, asked, universal = "", None, False
     rest = list(texts)
@@ -66,7 +66,7 @@ def printed(texts: Sequence[str], now: float) -> Optional[str]:
     return _shown(shape, moment, universal) + "\n"
 
 
-def _moment(text: str, now: float, universal: bool) -> Optional[int]:
+def _moment(text: str, now: float, universal: bool) -> int | None:
     """Seconds since 1970."""
     stamp = re.fullmatch(r"@(\d{1,11})", text)
     if stamp is not None:
@@ -95,7 +95,7 @@ def _moment(text: str, now: float, universal: bool) -> Optional[int]:
     return made + when.more["second"]
 
 
-def _read(text: str) -> Optional[_When]:
+def _read(text: str) -> _When | None:
     """None: it has something else."""
     made, at, text = _When(), 0, text.strip()
     if not text:
@@ -110,7 +110,7 @@ def _read(text: str) -> Optional[_When]:
     return made
 
 
-def _put(made: _When, match: "re.Match[str]") -> bool:
+def _put(made: _When, match: re.Match[str]) -> bool:
     if match["date"]:
         numbers = re.findall(r"\d+", match["date"])
         if len(numbers) == 1:
@@ -140,7 +140,7 @@ def _put(made: _When, match: "re.Match[str]") -> bool:
 def _shown(shape: str, moment: int, universal: bool) -> str:
     there = time.gmtime(moment) if universal else time.localtime(moment)
     own = {"s": str(moment), "%": "%", "n": "\n", "t": "\t"}
-    found: List[str] = []
+    found: list[str] = []
     for match in _FORMAT.finditer(shape):
         letter = match["letter"]
         if not letter:

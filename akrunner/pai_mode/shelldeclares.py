@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Sequence, Union
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shellbraces
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.shell import Reader
 
 
-def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
+def declared(reader: Reader, name: str, words: Sequence[Word | Assign]) -> State:
     """`export`, `local`, `declare`, `readonly`."""
     if name == "local" and not reader.calls:
         raise ConfigError(f"line {reader.line}: bash takes no `local` outside of a function: leave the word away")

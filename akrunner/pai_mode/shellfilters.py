@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Optional
+from collections.abc import Callable
 
 _CLASSES = {"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:space:]": " \t\n\v\f\r"}
 
 
-def printed(name: str, words: List[str], text: Optional[str]) -> Optional[str]:
+def printed(name: str, words: list[str], text: str | None) -> str | None:
     """Args: words: behind the program's name; text: what it reads. Returns: None: nobody knows."""
     reads = _FILTERS.get(name)
     if reads is None or text is None or not text.isascii() or "\0" in text or any("\0" in one for one in words):
@@ -23,16 +23,16 @@ def printed(name: str, words: List[str], text: Optional[str]) -> Optional[str]:
     return reads(words, text)
 
 
-def _lines(text: str) -> List[str]:
+def _lines(text: str) -> list[str]:
     found = text.split("\n")
     return found[:-1] if found[-1] == "" else found
 
 
-def _joined(lines: List[str]) -> str:
+def _joined(lines: list[str]) -> str:
     return "".join(f"{one}\n" for one in lines)
 
 
-def _tr(words: List[str], text: str) -> Optional[str]:
+def _tr(words: list[str], text: str) -> str | None:
     # options may stand in any place
     kind = words[0] if words and words[0] in ("-d", "-s") else ""
     if any(one.startswith("-") and len(one) > 1 for one in words[1 if kind else 0 :]):
@@ -46,13 +46,13 @@ def _tr(words: List[str], text: str) -> Optional[str]:
     if kind == "-s":
         return re.sub(rf"([{re.escape(known[0])}])\1+", r"\1", text)
     put = known[1] + known[1][-1] * (len(known[0]) - len(known[1]))
-    table: Dict[str, str] = {}
+    table: dict[str, str] = {}
     for char, other in zip(known[0], put):
         table[char] = other
     return "".join(table.get(char, char) for char in text)
 
 
-def _characters(text: str) -> Optional[str]:
+def _characters(text: str) -> str | None:
     """Of a set as `tr` writes it."""
     for name, put in _CLASSES.items():
         text = text.replace(name, put)
@@ -65,7 +65,7 @@ def _characters(text: str) -> Optional[str]:
     return None if re.search(r"[\[\]\\\0]|.-.", text, re.DOTALL) else text
 
 
-def _cut(words: List[str], text: str) -> Optional[str]:
+def _cut(words: list[str], text: str) -> str | None:
     given = " ".join(words) if len(words) == 1 or any(one in ("-d", "-f", "-c") for one in words) else "\0".join(words)
     match = re.fullmatch(r"-c ?(\d+)(?:(-)(\d*))?", given)
     if match is not None:
@@ -81,29 +81,29 @@ def _cut(words: List[str], text: str) -> Optional[str]:
     return _joined([one if between not in one else (one.split(between) + [""] * number)[number - 1] for one in _lines(text)])
 
 
-def _head(words: List[str], text: str) -> Optional[str]:
+def _head(words: list[str], text: str) -> str | None:
     number = _count(words)
     return None if number is None else "".join(re.findall(r"[^\n]*\n|[^\n]+\Z", text)[:number])
 
 
-def _tail(words: List[str], text: str) -> Optional[str]:
+def _tail(words: list[str], text: str) -> str | None:
     number = _count(words)
     return None if number is None else "".join(re.findall(r"[^\n]*\n|[^\n]+\Z", text)[-number:] if number else "")
 
 
-def _count(words: List[str]) -> Optional[int]:
+def _count(words: list[str]) -> int | None:
     match = re.fullmatch(r"(?:-n ?)?-?(\d{1,6})", " ".join(words)) if words and words[0].startswith("-") else None
     if match is None or re.fullmatch(r"-n ?-\d+", " ".join(words)):
         return None if words else 10
     return int(match[1])
 
 
-def _wc(words: List[str], text: str) -> Optional[str]:
+def _wc(words: list[str], text: str) -> str | None:
     counts = {"-l": text.count("\n"), "-w": len(text.split()), "-c": len(text)}
     return f"{counts[words[0]]}\n" if len(words) == 1 and words[0] in counts else None
 
 
-def _sed(words: List[str], text: str) -> Optional[str]:
+def _sed(words: list[str], text: str) -> str | None:
     """`s/a/b/`, with texts that mean the same in every kind of pattern."""
     words = words[1:] if words[:1] == ["-e"] else words
     match = (
@@ -121,7 +121,7 @@ def _sed(words: List[str], text: str) -> Optional[str]:
     )
 
 
-def _awk(words: List[str], text: str) -> Optional[str]:
+def _awk(words: list[str], text: str) -> str | None:
     """`{print $2}`, with `-F` a character."""
     between = None
     if words and re.fullmatch(r"-F[^\w\s\\|.*?+^$()\[\]{}]|-F[:,;|]", words[0]):
@@ -131,7 +131,7 @@ def _awk(words: List[str], text: str) -> Optional[str]:
     match = re.fullmatch(r"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*", words[0]) if len(words) == 1 else None
     if match is None:
         return None
-    found: List[str] = []
+    found: list[str] = []
     for line in _lines(text):
         parts = (
             (re.split(r"[ \t]+", line.strip(" \t")) if line.strip(" \t") else [])
@@ -145,7 +145,7 @@ def _awk(words: List[str], text: str) -> Optional[str]:
     return _joined(found)
 
 
-def _sort(words: List[str], text: str) -> Optional[str]:
+def _sort(words: list[str], text: str) -> str | None:
     lines = _lines(text)
     # the order of other texts is the locale's
     if words not in ([], ["-u"], ["-r"], ["-n"]) or not all(
@@ -157,11 +157,11 @@ def _sort(words: List[str], text: str) -> Optional[str]:
     return _joined(sorted(set(lines) if words == ["-u"] else lines, reverse=words == ["-r"]))
 
 
-def _uniq(words: List[str], text: str) -> Optional[str]:
+def _uniq(words: list[str], text: str) -> str | None:
     lines = _lines(text)
     return None if words else _joined([one for at, one in enumerate(lines) if not at or one != lines[at - 1]])
 
 
-_FILTERS: Dict[str, Callable[[List[str], str], Optional[str]]] = {
+_FILTERS: dict[str, Callable[[list[str], str], str | None]] = {
     "tr": _tr, "cut": _cut, "head": _head, "tail": _tail, "wc": _wc, "sed": _sed, "awk": _awk, "sort": _sort, "uniq": _uniq,
 }  # fmt: skip

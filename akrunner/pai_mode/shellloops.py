@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, List, Sequence, Tuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.flow import MARK, Field, State, of
@@ -26,7 +27,7 @@ _MOST_ROUNDS = 5000
 _DEEPEST = 50
 
 
-def over_words(running: "Running", node: For) -> State:
+def over_words(running: Running, node: For) -> State:
     if node.values is None:
         held = running.state.arguments
         values = None if held is None else [Field([(one, True)]) for one in held]
@@ -53,7 +54,7 @@ def over_words(running: "Running", node: For) -> State:
     return State.UNKNOWN if scope.doubt else found
 
 
-def tested(running: "Running", node: Loop) -> State:
+def tested(running: Running, node: Loop) -> State:
     def asks() -> State:
         state = running.condition(node.condition)
         return state.opposite if node.until else state
@@ -61,7 +62,7 @@ def tested(running: "Running", node: Loop) -> State:
     return _while(running, node.line, asks, node.body, lambda: None)
 
 
-def counted(running: "Running", node: Count) -> State:
+def counted(running: Running, node: Count) -> State:
     if node.first.strip():
         running.sum(node.first)
 
@@ -76,7 +77,7 @@ def counted(running: "Running", node: Count) -> State:
     return _while(running, node.line, asks, node.body, steps)
 
 
-def _while(running: "Running", line: int, asks: Callable[[], State], body: Sequence[Node], steps: Callable[[], None]) -> State:
+def _while(running: Running, line: int, asks: Callable[[], State], body: Sequence[Node], steps: Callable[[], None]) -> State:
     """As long as it is known what `asks` comes to."""
 
     def once() -> None:
@@ -112,7 +113,7 @@ def _while(running: "Running", line: int, asks: Callable[[], State], body: Seque
     return _again(running, line, once)
 
 
-def _counted(running: "Running", line: int) -> None:
+def _counted(running: Running, line: int) -> None:
     running.rounds += 1
     if running.rounds > _MOST_ROUNDS:
         raise ConfigError(
@@ -121,7 +122,7 @@ def _counted(running: "Running", line: int) -> None:
         )
 
 
-def _turn(running: "Running", count: int, body: Callable[[], State]) -> Tuple[State, bool]:
+def _turn(running: Running, count: int, body: Callable[[], State]) -> tuple[State, bool]:
     """Args: count: of scopes around the loop. Returns: what it came to; whether the loop goes on."""
     try:
         return body(), True
@@ -134,9 +135,9 @@ def _turn(running: "Running", count: int, body: Callable[[], State]) -> Tuple[St
         return State.YES, left.kind == "continue"
 
 
-def _around(scopes: Sequence[Scope]) -> List[Scope]:
+def _around(scopes: Sequence[Scope]) -> list[Scope]:
     """The loops around one, up to the next function or subshell."""
-    found: List[Scope] = []
+    found: list[Scope] = []
     for scope in reversed(scopes):
         if scope.kind != "loop":
             break
@@ -144,7 +145,7 @@ def _around(scopes: Sequence[Scope]) -> List[Scope]:
     return found
 
 
-def _again(running: "Running", line: int, body: Callable[[], None]) -> State:
+def _again(running: Running, line: int, body: Callable[[], None]) -> State:
     """A body nobody knows how often it is run: until nothing changes any more."""
     scope, count = Scope("loop"), len(running.scopes)
     running.scopes.append(scope)

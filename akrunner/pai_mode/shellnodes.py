@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import List, Optional, Sequence, Tuple, Union
 
 
 @dataclass
@@ -16,13 +16,13 @@ class Part:
     kind: str
     text: str
     quoted: bool
-    body: "List[Node]" = field(default_factory=list)
+    body: list[Node] = field(default_factory=list)
     closed: bool = False
 
 
-def joined(parts: Sequence[Part]) -> List[Part]:
+def joined(parts: Sequence[Part]) -> list[Part]:
     """Neighbours of text together."""
-    found: List[Part] = []
+    found: list[Part] = []
     for part in parts:
         if found and part.kind == found[-1].kind == "text" and part.quoted == found[-1].quoted:
             found[-1] = Part("text", found[-1].text + part.text, part.quoted)
@@ -35,12 +35,12 @@ def joined(parts: Sequence[Part]) -> List[Part]:
 class Word:
     """Attributes: parts; line: where it begins; sign: an operator of `[[ ]]`."""
 
-    parts: List[Part]
+    parts: list[Part]
     line: int
     sign: bool = False
 
     @property
-    def literal(self) -> Optional[str]:
+    def literal(self) -> str | None:
         """Its text, if nothing in it is quoted or expanded."""
         if any(part.kind != "text" or part.quoted for part in self.parts):
             return None
@@ -53,8 +53,8 @@ class Assign:
 
     name: str
     sign: str
-    value: Union[Word, List[Word]]
-    index: Optional[str] = None
+    value: Word | list[Word]
+    index: str | None = None
 
 
 @dataclass
@@ -81,9 +81,9 @@ def tangled(redirections: Sequence[Redirection]) -> bool:
 @dataclass
 class Simple:
     line: int
-    assigns: List[Assign] = field(default_factory=list)
-    words: List[Union[Word, Assign]] = field(default_factory=list)
-    redirections: List[Redirection] = field(default_factory=list)
+    assigns: list[Assign] = field(default_factory=list)
+    words: list[Word | Assign] = field(default_factory=list)
+    redirections: list[Redirection] = field(default_factory=list)
 
 
 @dataclass
@@ -99,8 +99,8 @@ class Chain:
     """Pipelines with what stands between them. Attributes: rest: `&&` or `||`, and a pipeline; background."""
 
     line: int
-    first: "Pipeline"
-    rest: "List[Tuple[str, Pipeline]]"
+    first: Pipeline
+    rest: list[tuple[str, Pipeline]]
     background: bool
 
 
@@ -108,7 +108,7 @@ class Chain:
 class Pipeline:
     line: int
     negated: bool
-    parts: "List[Node]"
+    parts: list[Node]
 
 
 @dataclass
@@ -116,15 +116,15 @@ class Branches:
     """`if`. Attributes: ways: condition and body of each; other: after `else`."""
 
     line: int
-    ways: "List[Tuple[List[Node], List[Node]]]"
-    other: "List[Node]"
+    ways: list[tuple[list[Node], list[Node]]]
+    other: list[Node]
 
 
 @dataclass
 class Case:
     line: int
     value: Word
-    ways: "List[Tuple[List[Word], List[Node]]]"
+    ways: list[tuple[list[Word], list[Node]]]
 
 
 @dataclass
@@ -133,8 +133,8 @@ class Loop:
 
     line: int
     until: bool
-    condition: "List[Node]"
-    body: "List[Node]"
+    condition: list[Node]
+    body: list[Node]
 
 
 @dataclass
@@ -143,8 +143,8 @@ class For:
 
     line: int
     name: str
-    values: Optional[List[Word]]
-    body: "List[Node]"
+    values: list[Word] | None
+    body: list[Node]
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Count:
     first: str
     test: str
     step: str
-    body: "List[Node]"
+    body: list[Node]
 
 
 @dataclass
@@ -164,19 +164,19 @@ class Group:
 
     line: int
     apart: bool
-    body: "List[Node]"
-    redirections: List[Redirection] = field(default_factory=list)
+    body: list[Node]
+    redirections: list[Redirection] = field(default_factory=list)
 
 
 @dataclass
 class Function:
     line: int
     name: str
-    body: "Node"
+    body: Node
     text: str
 
 
-Node = Union[Simple, Sum, Chain, Pipeline, Branches, Case, Loop, For, Count, Group, Function]
+Node = Simple | Sum | Chain | Pipeline | Branches | Case | Loop | For | Count | Group | Function
 
 
 def stops(body: Sequence[Node]) -> bool:

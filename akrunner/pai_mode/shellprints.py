@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from akrunner.pai_mode import shelldates
 from akrunner.pai_mode.flow import MARK
@@ -21,7 +22,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 _PLACE = re.compile(r"%(?:%|(?P<flags>[-0]*)(?P<width>\d*)(?P<kind>[sdi]))|\\(?P<escape>.)", re.DOTALL)
 
 
-def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _echo(reader: Reader, texts: list[str]) -> str | None:
     end, escapes = "\n", False
     while texts and re.fullmatch("-[neE]+", texts[0]):
         end = "" if "n" in texts[0] else end
@@ -36,7 +37,7 @@ def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
     return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text) + end
 
 
-def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _cat(reader: Reader, texts: list[str]) -> str | None:
     if texts in ([], ["-"]):
         text = reader.read_text()
         reader.stdin.text, reader.stdin.file = None, ""
@@ -45,7 +46,7 @@ def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
     return None if any(one is None for one in found) else "".join(one for one in found if one is not None)
 
 
-def _date(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _date(reader: Reader, texts: list[str]) -> str | None:
     if (
         "TZ" in {*reader.state.known, *reader.given, *reader.prefixed}
         or reader.state.stale
@@ -55,7 +56,7 @@ def _date(reader: "Reader", texts: List[str]) -> Optional[str]:
     return shelldates.printed(texts, time.time())
 
 
-def _dirname(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _dirname(reader: Reader, texts: list[str]) -> str | None:
     if len(texts) != 1:
         return None
     if texts[0] in (marked("0"), marked("BASH_SOURCE"), marked("BASH_SOURCE[0]")):
@@ -66,7 +67,7 @@ def _dirname(reader: "Reader", texts: List[str]) -> Optional[str]:
     return (os.path.dirname(stripped) or ".") + "\n"
 
 
-def _basename(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _basename(reader: Reader, texts: list[str]) -> str | None:
     if len(texts) not in (1, 2) or MARK in "".join(texts) or texts[0].startswith(("-", "//")):
         return None
     name = os.path.basename(texts[0].rstrip("/")) or texts[0][:1]
@@ -74,7 +75,7 @@ def _basename(reader: "Reader", texts: List[str]) -> Optional[str]:
     return (name[: -len(end)] if end and name.endswith(end) and name != end else name) + "\n"
 
 
-def formatted(texts: List[str]) -> Optional[str]:
+def formatted(texts: list[str]) -> str | None:
     """What `printf` prints. Args: texts: the format, and what it is for. Returns: None: nobody knows."""
     shape, rest = (texts or [""])[0], texts[1:]
     if shape.startswith("-") or MARK in shape or re.search(r"[%\\]", _PLACE.sub("", shape)):
@@ -83,7 +84,7 @@ def formatted(texts: List[str]) -> Optional[str]:
         return None
     if any(MARK in one for one in rest) and re.search(r"%[-0-9]*[di]|%[-0]*\d", shape):
         return None
-    found: List[str] = []
+    found: list[str] = []
     places = sum(1 for match in _PLACE.finditer(shape) if match["kind"])
     while True:
         try:
@@ -95,7 +96,7 @@ def formatted(texts: List[str]) -> Optional[str]:
             return "".join(found)
 
 
-def _placed(match: "re.Match[str]", rest: List[str]) -> str:
+def _placed(match: re.Match[str], rest: list[str]) -> str:
     """Raises: Unsure, Wrong: what is there is no number."""
     if match["escape"]:
         return _ESCAPES[match["escape"]]
@@ -115,11 +116,11 @@ def _placed(match: "re.Match[str]", rest: List[str]) -> str:
     return text.ljust(width) if "-" in flags else text.rjust(width)
 
 
-def _printf(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _printf(reader: Reader, texts: list[str]) -> str | None:
     return formatted(texts)
 
 
-def _seq(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _seq(reader: Reader, texts: list[str]) -> str | None:
     between, wide = "\n", False
     while texts and re.match("-[a-z-]", texts[0]):
         option, texts = texts[0], texts[1:]
@@ -141,7 +142,7 @@ def _seq(reader: "Reader", texts: List[str]) -> Optional[str]:
     return between.join(f"{one:0{width}d}" if width else str(one) for one in values) + ("\n" if values else "")
 
 
-def _expr(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _expr(reader: Reader, texts: list[str]) -> str | None:
     """Of two whole numbers."""
     if len(texts) != 3 or texts[1] not in ("+", "-", "*", "/", "%"):
         return None
@@ -155,11 +156,11 @@ def _expr(reader: "Reader", texts: List[str]) -> Optional[str]:
     return f"{made}\n"
 
 
-def _pwd(reader: "Reader", texts: List[str]) -> Optional[str]:
+def _pwd(reader: Reader, texts: list[str]) -> str | None:
     return None if reader.state.folder is None or texts else f"{reader.state.folder}\n"
 
 
-PRINTED: Dict[str, Callable[["Reader", List[str]], Optional[str]]] = {
+PRINTED: dict[str, Callable[[Reader, list[str]], str | None]] = {
     "echo": _echo, "cat": _cat, "date": _date, "dirname": _dirname, "basename": _basename, "printf": _printf, "pwd": _pwd, "seq": _seq,
     "expr": _expr,
 }  # fmt: skip

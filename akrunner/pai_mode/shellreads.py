@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.flow import MARK, Field, State, of
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.shell import Reader
 
 
-def read(reader: "Reader", words: List[Field], line: int) -> State:
+def read(reader: Reader, words: list[Field], line: int) -> State:
     """`read`, `mapfile`: variables get what a here-document or a pipe holds, or values nobody knows."""
     rest = [word.text for word in words[1:]]
     raw = False
@@ -35,7 +35,7 @@ def read(reader: "Reader", words: List[Field], line: int) -> State:
     return of(bool(end))
 
 
-def getopts(reader: "Reader", words: List[Field], line: int) -> State:
+def getopts(reader: Reader, words: list[Field], line: int) -> State:
     """Options of one letter, each in a word of its own."""
     texts = [word.text for word in words[1:]]
     held, place = reader.state.arguments, reader.state.known.get("OPTIND", "1") or ""
@@ -65,7 +65,7 @@ def getopts(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _parted(text: str, count: int, between: Optional[str]) -> Optional[List[str]]:
+def _parted(text: str, count: int, between: str | None) -> list[str] | None:
     """What `read` gives so many names. None: nobody knows."""
     if between == "":
         return [text]

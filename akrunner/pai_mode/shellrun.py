@@ -11,8 +11,8 @@ from __future__ import annotations
 import abc
 import contextlib
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shellloops
@@ -46,18 +46,18 @@ class Running(Values):
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__(variables)
         self.rounds = 0
-        self.functions: Dict[str, Optional[Function]] = {}
+        self.functions: dict[str, Function | None] = {}
         self.scopes = [Scope("script")]
         self.unsure = 0
         self.tested = 0
         self._here = 0
         self.inside = 0
-        self.code: Optional[str] = None
+        self.code: str | None = None
         self.stdin = Input()
-        self.printed: Optional[List[str]] = None
+        self.printed: list[str] | None = None
         self.called_state = State.YES
         #: values of one command alone: `TZ=UTC date`
-        self.prefixed: Dict[str, str] = {}
+        self.prefixed: dict[str, str] = {}
 
     @property
     def why(self) -> int:
@@ -182,7 +182,7 @@ class Running(Values):
             return self.node(node.parts[0])
         found = State.YES
         worst = State.YES
-        made: List[str]
+        made: list[str]
         before = self.stdin
         for number, part in enumerate(node.parts):
             printed, made = self.printed, []
@@ -210,7 +210,7 @@ class Running(Values):
         self.state, self.functions = held.copy(), dict(functions)
         scope, count = Scope("apart"), len(self.scopes)
         self.scopes.append(scope)
-        code: Optional[str] = None
+        code: str | None = None
         try:
             found = body()
         except Leave as left:
@@ -244,9 +244,7 @@ class Running(Values):
             return self._pipeline(node)
 
     @staticmethod
-    def decided(
-        state: State, wanted: bool, body: Sequence[Node], instead: Sequence[Node], hoped: bool = False
-    ) -> Optional[bool]:
+    def decided(state: State, wanted: bool, body: Sequence[Node], instead: Sequence[Node], hoped: bool = False) -> bool | None:
         """Whether a body is run. What was not run is taken for done where the script would end if it failed.
 
         Args: wanted: what its condition must come to; instead: what is run otherwise; hoped: whether it is enough that it is likely.
@@ -341,7 +339,7 @@ class Running(Values):
                 raise ConfigError(f"akrunner does not read a local {name} over an array of that name")
             scope.saved[name] = self.state.known.get(name, "\0absent")
 
-    def assign(self, name: str, value: Optional[str]) -> None:
+    def assign(self, name: str, value: str | None) -> None:
         """Of two values nobody knows which. What the script says itself takes the place of what it began with; where only running would tell that,
         the caller has told it."""
         held: Held = self.state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Tuple
 
 from akrunner.pai_mode.flow import State
 
@@ -11,7 +10,7 @@ from akrunner.pai_mode.flow import State
 class Leave(Exception):
     """Attributes: kind: "exit", "return", "break", "continue"; count: of loops; state, code: it ends with."""
 
-    def __init__(self, kind: str, count: int = 1, state: State = State.YES, code: Optional[str] = None) -> None:
+    def __init__(self, kind: str, count: int = 1, state: State = State.YES, code: str | None = None) -> None:
         super().__init__(kind)
         self.kind, self.count, self.state, self.code = kind, count, state, code
 
@@ -22,14 +21,14 @@ class Scope:
 
     kind: str
     doubt: int = 0
-    saved: Dict[str, Optional[str]] = field(default_factory=dict)
+    saved: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass
 class Input:
     """What a command reads. Attributes: text; file: in its place. Neither: nobody knows."""
 
-    text: Optional[str] = None
+    text: str | None = None
     file: str = ""
 
 
@@ -37,20 +36,20 @@ class Input:
 class Held:
     """What a subshell has for itself. Attributes: known: variables, None: it is not set; arrays; arguments: None: nobody knows; folder: one is in."""
 
-    known: Dict[str, Optional[str]] = field(default_factory=dict)
-    arrays: Dict[str, Optional[List[str]]] = field(default_factory=dict)
-    arguments: Optional[List[str]] = None
-    folder: Optional[str] = ""
+    known: dict[str, str | None] = field(default_factory=dict)
+    arrays: dict[str, list[str] | None] = field(default_factory=dict)
+    arguments: list[str] | None = None
+    folder: str | None = ""
     status: str = "0"
     #: whether `set -e` and `set -u` hold; None: nobody knows
-    ends_at_failure: Optional[bool] = False
+    ends_at_failure: bool | None = False
     needs_values: bool = False
-    frozen: Tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
     #: `set -o pipefail`
     pipes: bool = False
     #: a file has been read into the script: any variable may have any value
     stale: bool = False
 
-    def copy(self) -> "Held":
+    def copy(self) -> Held:
         arguments = None if self.arguments is None else list(self.arguments)
         return replace(self, known=dict(self.known), arrays=dict(self.arrays), arguments=arguments)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Optional
+from collections.abc import Callable
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+#[0-9A-Za-z]+|0[xX][0-9A-Fa-f]+|\d+(?![\w#]))|(?P<name>[A-Za-z_]\w*)"
@@ -40,7 +40,7 @@ class Wrong(Exception):
     """Bash takes it for an error. Attributes: args: why."""
 
 
-def names(text: str) -> List[str]:
+def names(text: str) -> list[str]:
     """What it may assign to."""
     found = re.findall(r"([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&^|]|<<|>>)?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)", text)
     return [one or other for one, other in found]
@@ -70,10 +70,10 @@ class Sums:
     Args: value: of a name; "" for 0, None if nobody knows; assign: gives a name a value.
     """
 
-    def __init__(self, value: Callable[[str], Optional[str]], assign: Callable[[str, str], None]) -> None:
+    def __init__(self, value: Callable[[str], str | None], assign: Callable[[str, str], None]) -> None:
         self._value = value
         self._assign = assign
-        self._tokens: List[str] = []
+        self._tokens: list[str] = []
         self._at = 0
         #: what stands here is read and not done: behind `0 &&`
         self._skipped = 0
@@ -232,7 +232,7 @@ def _worked(left: int, sign: str, right: int) -> int:
     return _fitting(int(_WORKS[sign](left, right)))
 
 
-_WORKS: Dict[str, Callable[[int, int], int]] = {
+_WORKS: dict[str, Callable[[int, int], int]] = {
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
     "&": lambda a, b: a & b,

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
 
 from akrunner.pai_mode.shellnodes import (
     Assign,
@@ -41,17 +40,17 @@ _ENDS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 class Parser(Characters):
     """What a script is made of."""
 
-    def script(self, text: str, line: int) -> List[Node]:
+    def script(self, text: str, line: int) -> list[Node]:
         return type(self)(text, line).whole()
 
-    def whole(self) -> List[Node]:
+    def whole(self) -> list[Node]:
         """Raises: ConfigError: it is no shell script, or has what is not read."""
         found = self._list()
         if self.at < len(self.text):
             raise self.error(f"akrunner does not understand `{self.text[self.at :].split(chr(10))[0][:40]}` here")
         return found
 
-    def commands(self, close: str) -> List[Node]:
+    def commands(self, close: str) -> list[Node]:
         """A list, and behind it `)`, or a word such as `done`."""
         found = self._list()
         if close == ")" and self.sees(")"):
@@ -66,8 +65,8 @@ class Parser(Characters):
         match = re.compile(r"[a-z]+(?=[\s;&|<>()]|\Z)|[{}!](?=[\s;&|<>()]|\Z)|\[\[(?=\s)").match(self.text, self.at)
         return match[0] if match else ""
 
-    def _list(self) -> List[Node]:
-        found: List[Node] = []
+    def _list(self) -> list[Node]:
+        found: list[Node] = []
         while True:
             self.newlines()
             if self.at >= len(self.text) or self.sees(")", ";;") or self._keyword() in _ENDS:
@@ -121,7 +120,7 @@ class Parser(Characters):
             self.newlines()
             parts.append(self._command())
 
-    def _joins(self, parts: List[Node]) -> None:
+    def _joins(self, parts: list[Node]) -> None:
         """`2>&1` behind what the last of them redirects itself."""
         last, added = parts[-1], Redirection(">&", "2", Word([Part("text", "1", False)], self.line))
         if isinstance(last, (Simple, Group)):
@@ -153,7 +152,7 @@ class Parser(Characters):
         return self._simple(line)
 
     def _redirected(self, node: Node) -> Node:
-        found: List[Redirection] = []
+        found: list[Redirection] = []
         self.blanks()
         while self._redirection(found):
             self.blanks()
@@ -191,7 +190,7 @@ class Parser(Characters):
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise self.error("akrunner reads `for` over words only: for x in a b c")
         self.newlines()
-        values: Optional[List[Word]] = None
+        values: list[Word] | None = None
         if self._keyword() == "in":
             self.at += 2
             values = []
@@ -201,7 +200,7 @@ class Parser(Characters):
                 self.blanks()
         return For(line, name, values, self._body())
 
-    def _body(self) -> List[Node]:
+    def _body(self) -> list[Node]:
         """`; do ... done`"""
         if self.sees(";"):
             self.at += 1
@@ -233,7 +232,7 @@ class Parser(Characters):
         if self._keyword() != "in":
             raise self.error("an in is missing")
         self.at += 2
-        ways: List[Tuple[List[Word], List[Node]]] = []
+        ways: list[tuple[list[Word], list[Node]]] = []
         while True:
             self.newlines()
             if self._keyword() == "esac":
@@ -328,7 +327,7 @@ class Parser(Characters):
             if isinstance(last, Word) and last.literal == "]]":
                 return
 
-    def _assignment(self) -> Optional[Assign]:
+    def _assignment(self) -> Assign | None:
         match = _ASSIGNMENT.match(self.text, self.at)
         if match is None:
             return None
@@ -347,7 +346,7 @@ class Parser(Characters):
         self.at += 1
         return Assign(match[1], match[3], values, index)
 
-    def _redirection(self, found: List[Redirection]) -> bool:
+    def _redirection(self, found: list[Redirection]) -> bool:
         match = _REDIRECTION.match(self.text, self.at)
         if match is None:
             return False

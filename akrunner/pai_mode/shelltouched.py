@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, List, Optional, Sequence, Set
+from collections.abc import Callable, Sequence
 
 from akrunner.pai_mode.flow import MARK
 
@@ -37,18 +37,18 @@ _MOST_TEXT = 1 << 20
 class Touched:
     """Args: path: gives the whole path of a file as the script writes it, or None."""
 
-    def __init__(self, path: Callable[[str], Optional[str]]) -> None:
+    def __init__(self, path: Callable[[str], str | None]) -> None:
         self._path = path
-        self._names: Set[str] = set()
+        self._names: set[str] = set()
         self._everything = False
         #: words of programs that change files, and texts of programs that were run: a file that is named in one may have been changed
-        self._texts: List[str] = []
+        self._texts: list[str] = []
         #: directories, what lies below which may have been changed
-        self._folders: Set[str] = set()
+        self._folders: set[str] = set()
         #: files that the script has written anew since
-        self._fresh: Set[str] = set()
+        self._fresh: set[str] = set()
         #: files that all that is printed goes to (`exec >`)
-        self._open: Set[str] = set()
+        self._open: set[str] = set()
 
     def __contains__(self, full: str) -> bool:
         """Whether a file may not be what it was on the disk, or what the script wrote into it last."""
@@ -70,11 +70,11 @@ class Touched:
         """The script itself writes a file from its beginning."""
         self._fresh.add(full)
 
-    def by(self, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool) -> None:
+    def by(self, words: Sequence[str], written: dict[str, str | None], ran: bool) -> None:
         """A program may have changed its files. Args: words: with its name in front; written: by the script; ran: whether others were passed."""
         names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
         self._names |= names
-        below: Set[str] = set()
+        below: set[str] = set()
         before = len(self._texts)
         self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
         if not _reads(os.path.basename(words[0]), words[1:]):
@@ -87,7 +87,7 @@ class Touched:
         texts = self._texts[before:]
         self._fresh = {one for one in self._fresh if not any(map(_below(one), below)) and not _is_named(one, texts)}
 
-    def _runs_unknown(self, words: Sequence[str], written: Dict[str, Optional[str]]) -> bool:
+    def _runs_unknown(self, words: Sequence[str], written: dict[str, str | None]) -> bool:
         """Whether it runs a program nobody can read. What can be read is kept: the files it names may have been changed."""
         if _RUNNERS.fullmatch(os.path.basename(words[0])) is None:
             return False
@@ -112,7 +112,7 @@ class Touched:
         self._texts.append(text)
         return False
 
-    def _sweeps(self, name: str, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool, below: Set[str]) -> bool:
+    def _sweeps(self, name: str, words: Sequence[str], written: dict[str, str | None], ran: bool, below: set[str]) -> bool:
         """Whether it may be any file. Args: below: gets the directories below which it may be any."""
         if name in _SWEEPING or MARK in name or (name in _SHELLS and any(re.match("-[a-z]*c", one) for one in words)):
             return True
@@ -176,7 +176,7 @@ def _reads(name: str, words: Sequence[str]) -> bool:
     return name in _READERS
 
 
-def _is_folder(full: str, written: Dict[str, Optional[str]], made: bool) -> bool:
+def _is_folder(full: str, written: dict[str, str | None], made: bool) -> bool:
     """Args: made: whether a directory may have been made by a program."""
     if os.path.isdir(full) or any(one.startswith(f"{full}/") for one in written):
         return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import os
 import re
-from typing import List, Mapping, Optional
+from collections.abc import Mapping
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shellbits, shellbraces, shellcuts, shellsums
@@ -55,7 +55,7 @@ class Values(abc.ABC):
 
     # -- variables
 
-    def value(self, name: str) -> Optional[str]:
+    def value(self, name: str) -> str | None:
         """A value, perhaps with marks. None: the variable is not set, as far as anybody knows."""
         state = self.state
         if name == "?":
@@ -91,7 +91,7 @@ class Values(abc.ABC):
 
     # -- words
 
-    def fields(self, words: "List[Word]") -> List[Field]:
+    def fields(self, words: list[Word]) -> list[Field]:
         return [one for word in words for one in self.words(word)]
 
     def text(self, word: Word) -> str:
@@ -110,11 +110,11 @@ class Values(abc.ABC):
         )
         return Field([(marked("a list in case"), False)]) if lists and len(word.parts) > 1 else self.whole(word)
 
-    def words(self, word: Word) -> List[Field]:
+    def words(self, word: Word) -> list[Field]:
         """A command's word: none, one or several."""
         return [one for part in shellbraces.words(word) for one in self._split(part)]
 
-    def _split(self, word: Word) -> List[Field]:
+    def _split(self, word: Word) -> list[Field]:
         found = shellbits.fields(self._bits(word.parts), self.value("IFS"))
         quoted = [part.text for part in word.parts if part.kind == "name" and part.quoted]
         if any(_EACH.search(text) for text in quoted) and len(quoted) > 1 and any(_BESIDE.match(text) for text in quoted):
@@ -122,9 +122,9 @@ class Values(abc.ABC):
             found = [[(marked('"$@" beside this'), False)]]
         return [self._globbed(Field(one, _variable(word) if len(found) == 1 else "")) for one in found]
 
-    def _bits(self, parts: List[Part], inner: bool = False) -> List[Bit]:
+    def _bits(self, parts: list[Part], inner: bool = False) -> list[Bit]:
         """Args: inner: whether they stand in an unquoted `${x:-...}`."""
-        found: List[Bit] = []
+        found: list[Bit] = []
         for part in self._tilde(parts):
             if part.kind == "text":
                 found.append(Bit(part.text, part.quoted, split=inner and not part.quoted, written=True))
@@ -141,7 +141,7 @@ class Values(abc.ABC):
             return Field([(marked(one.text.replace(MARK, "$")), False)])
         return one
 
-    def _named_bits(self, part: Part) -> List[Bit]:
+    def _named_bits(self, part: Part) -> list[Bit]:
         """A parameter: `$x`, `${x:-a "b c"}`, `"${a[@]:1}"`."""
         match = _LISTED.match(part.text)
         if match is not None:
@@ -160,7 +160,7 @@ class Values(abc.ABC):
             raise ConfigError(f"line {self.line}: ${match[2]} has no value, and `set -u` ends the script there")
         return [shellbits.of(self._parameter(part), part.quoted)]
 
-    def _listed(self, part: Part, match: "re.Match[str]") -> List[Bit]:
+    def _listed(self, part: Part, match: re.Match[str]) -> list[Bit]:
         """`$@`, `${a[*]}`, `${!a[@]}`, and what is done to each: `${a[@]%.*}`."""
         sign, array, index, place, operation = match.groups()
         name, joins = array or place, (index or place) == "*"
@@ -197,7 +197,7 @@ class Values(abc.ABC):
             return [Bit(marked(part.text), part.quoted and joins)]
         return [Bit(between.join(held), True)] if joins and part.quoted else shellbits.listed(held, part.quoted, between)
 
-    def _held(self, name: str) -> Optional[List[str]]:
+    def _held(self, name: str) -> list[str] | None:
         """All of an array or of the arguments. None: nobody knows."""
         if name in ("@", "*"):
             return self.state.arguments
@@ -210,7 +210,7 @@ class Values(abc.ABC):
             return [] if self.unset(name) else None
         return None if MARK in value else [value]
 
-    def _sliced(self, held: List[str], numbers: str, first: int) -> Optional[List[str]]:
+    def _sliced(self, held: list[str], numbers: str, first: int) -> list[str] | None:
         """Args: first: the number of the first of them."""
         begin, sign, count = shellcuts.halves(numbers)
         at, length = self._offset(begin), self._offset(count) if sign else len(held)
@@ -220,7 +220,7 @@ class Values(abc.ABC):
         return held[at : at + length]
 
     @staticmethod
-    def _tilde(parts: List[Part]) -> List[Part]:
+    def _tilde(parts: list[Part]) -> list[Part]:
         first = parts[0] if parts else None
         if first is None or first.kind != "text" or first.quoted or not first.text.startswith("~"):
             return parts
@@ -238,11 +238,11 @@ class Values(abc.ABC):
         return self.sum(part.text)
 
     @abc.abstractmethod
-    def called(self, text: str, body: "List[Node]") -> str:
+    def called(self, text: str, body: list[Node]) -> str:
         """What `$(...)` prints."""
 
     @abc.abstractmethod
-    def assign(self, name: str, value: Optional[str]) -> None:
+    def assign(self, name: str, value: str | None) -> None:
         """A variable gets a value. None: none."""
 
     @property
@@ -256,7 +256,7 @@ class Values(abc.ABC):
         value = self.reckoned(plain)
         return marked(f"(({text.strip()}))") if value is None else str(value)
 
-    def reckoned(self, plain: str) -> Optional[int]:
+    def reckoned(self, plain: str) -> int | None:
         """A sum, in which nothing is expanded any more. None: nobody knows; nor what it would have assigned, from then on."""
         try:
             if MARK not in plain:
@@ -269,7 +269,7 @@ class Values(abc.ABC):
             self.assign(name, marked(name))
         return None
 
-    def _number(self, name: str) -> Optional[str]:
+    def _number(self, name: str) -> str | None:
         """A variable in a sum."""
         found = self.value(name)
         if found is None and self.unset(name):
@@ -305,11 +305,11 @@ class Values(abc.ABC):
             found = shellcuts.cut(value, operation, part.quoted, self.whole, self._offset)
         return marked(part.text) if found is None else found
 
-    def _offset(self, text: str) -> Optional[int]:
+    def _offset(self, text: str) -> int | None:
         found = self.sum(text)
         return None if MARK in found else int(found)
 
-    def _indirect(self, text: str) -> Optional[str]:
+    def _indirect(self, text: str) -> str | None:
         """`${!x}`: the name that x holds. None: nobody knows."""
         name = self.value(text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", text) else None
         if name is None or MARK in name or (re.fullmatch(r"[A-Za-z_]\w*\[.*\]|[@*#?$!-]|0", name, re.DOTALL)):
@@ -320,7 +320,7 @@ class Values(abc.ABC):
             )
         return None if name in self.state.arrays else name
 
-    def _element(self, name: str, index: str) -> Optional[str]:
+    def _element(self, name: str, index: str) -> str | None:
         held = self.state.arrays.get(name)
         if held is None or self.state.stale:
             return marked(f"{name}[{index}]")
@@ -331,7 +331,7 @@ class Values(abc.ABC):
             return marked(f"{name}[{index}]")
         return held[at] if at < len(held) else None
 
-    def _otherwise(self, name: str, value: Optional[str], operation: str, quoted: bool) -> List[Bit]:
+    def _otherwise(self, name: str, value: str | None, operation: str, quoted: bool) -> list[Bit]:
         """`${x:-...}`, `${x=...}`, `${x+...}`, `${x?...}`."""
         colon = operation[0] == ":"
         sign, rest = operation[colon], operation[colon + 1 :]
@@ -361,7 +361,7 @@ class Values(abc.ABC):
         self.assign(name, text)
         return [shellbits.of(text, quoted)]
 
-    def _inner(self, text: str, quoted: bool) -> List[Bit]:
+    def _inner(self, text: str, quoted: bool) -> list[Bit]:
         if not quoted and self.value("IFS") not in (None, " \t\n") and _EACH.search(text.replace("*", "@")):
             return [shellbits.unknown(marked(text))]
         if not quoted:
@@ -369,7 +369,7 @@ class Values(abc.ABC):
         found = self._bits(Parser(text).double('$`"\\}', quotes=True))
         return [Bit("", True) if one.kind == "none" else one for one in found] or [Bit("", True)]
 
-    def array(self, one: Assign) -> Optional[List[str]]:
+    def array(self, one: Assign) -> list[str] | None:
         """An array's new elements. None: nobody knows."""
         assert isinstance(one.value, list)
         texts = [field.text for field in self.fields(one.value)]
@@ -378,7 +378,7 @@ class Values(abc.ABC):
         before = (self._held(one.name) if self.value(one.name) is not None else []) if one.sign == "+=" else []
         return None if before is None else [*before, *texts]
 
-    def element(self, one: Assign, value: str) -> Optional[List[str]]:
+    def element(self, one: Assign, value: str) -> list[str] | None:
         """An array after `a[i]=v`. None: nobody knows."""
         held = self.state.arrays.get(one.name, None if self.value(one.name) or self.state.stale else [])
         at = self._offset(one.index or "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import re
-from typing import List, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.shellnodes import Node, Part, Redirection, Word, joined
@@ -24,7 +23,7 @@ class Characters(abc.ABC):
         self.text = text
         self.at = 0
         self.first = first
-        self.waiting: List[Tuple[Redirection, str, bool, bool]] = []
+        self.waiting: list[tuple[Redirection, str, bool, bool]] = []
 
     @property
     def line(self) -> int:
@@ -40,7 +39,7 @@ class Characters(abc.ABC):
 
     def word(self, stops: str = " \t\n;&|<>()") -> Word:
         """Up to an unquoted character of `stops`."""
-        parts: List[Part] = []
+        parts: list[Part] = []
         line = self.line
         while self.at < len(self.text) and self.text[self.at] not in stops:
             char = self.text[self.at]
@@ -64,9 +63,9 @@ class Characters(abc.ABC):
                 self.at += 1
         return Word(joined(parts), line)
 
-    def double(self, escaped: str = '$`"\\', stop: str = "", quotes: bool = False) -> List[Part]:
+    def double(self, escaped: str = '$`"\\', stop: str = "", quotes: bool = False) -> list[Part]:
         """As between double quotes. Args: escaped: what a backslash takes its meaning; stop: where it ends; quotes: whether further ones are dropped."""
-        parts: List[Part] = []
+        parts: list[Part] = []
         while self.at < len(self.text) and not (stop and self.sees(stop)):
             char = self.text[self.at]
             if char == "\\" and self.text[self.at + 1 : self.at + 2] in tuple(escaped):
@@ -89,7 +88,7 @@ class Characters(abc.ABC):
                 self.at += 1
         return joined(parts)
 
-    def _double(self) -> List[Part]:
+    def _double(self) -> list[Part]:
         begin = self.line
         self.at += 1
         parts = self.double(stop='"')
@@ -173,11 +172,11 @@ class Characters(abc.ABC):
         raise ConfigError(f"line {line}: a ${{ is not closed")
 
     @abc.abstractmethod
-    def script(self, text: str, line: int) -> "List[Node]":
+    def script(self, text: str, line: int) -> list[Node]:
         """What stands between backticks, without its backslashes."""
 
     @abc.abstractmethod
-    def commands(self, close: str) -> "List[Node]":
+    def commands(self, close: str) -> list[Node]:
         """What stands in `$(`, up to what closes it."""
 
     # -- between words
@@ -206,7 +205,7 @@ class Characters(abc.ABC):
 
     def _here(self, end: str, literal: bool, tabs: bool) -> Word:
         begin, first = self.at, self.line
-        lines: List[str] = []
+        lines: list[str] = []
         while self.at < len(self.text):
             stop = self.text.find("\n", self.at)
             stop = len(self.text) if stop < 0 else stop

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.checks import check_arguments
 from akrunner.errors import ConfigError
@@ -37,29 +37,29 @@ class Statements:
         beyond its end are new.
     """
 
-    texts: Tuple[str, ...] = ()
-    command: Optional[Command] = None
+    texts: tuple[str, ...] = ()
+    command: Command | None = None
     folder: str = ""
     single: bool = False
-    notes: Tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     untold: str = ""
-    clients: Tuple[Optional[str], ...] = ()
+    clients: tuple[str | None, ...] = ()
 
     @property
-    def others(self) -> List[Statement]:
+    def others(self) -> list[Statement]:
         """Those that are none of PAI's."""
         return [one for one in self.every if one.kind != "pai"]
 
     @property
-    def every(self) -> List[Statement]:
+    def every(self) -> list[Statement]:
         """In their order. Raises: ConfigError: a quote is not closed."""
         return [one for one, _ in self.called]
 
     @property
-    def called(self) -> List[Tuple[Statement, Optional[str]]]:
+    def called(self) -> list[tuple[Statement, str | None]]:
         """In their order; with each that a new client begins with its project, "" for the caller's, and None with others."""
-        found: List[Tuple[Statement, Optional[str]]] = []
-        project: Optional[str] = None
+        found: list[tuple[Statement, str | None]] = []
+        project: str | None = None
         for number, text in enumerate(self.texts):
             begins = self.clients[number] if number < len(self.clients) else ""
             project = project if begins is None else begins
@@ -69,7 +69,7 @@ class Statements:
         return found
 
 
-def given(command: Union[str, Sequence[str], None], file: Optional[str], variables: Mapping[str, str]) -> Statements:
+def given(command: str | Sequence[str] | None, file: str | None, variables: Mapping[str, str]) -> Statements:
     """Args: command: text, or words; file: in its place; variables: for `${name}`.
 
     Raises: ConfigError: it is neither or both; a variable has no value; a file cannot be read.
@@ -92,10 +92,10 @@ def given(command: Union[str, Sequence[str], None], file: Optional[str], variabl
     return Statements((text,), single=len(found) == 1 and found[0].kind == "pai")
 
 
-def of_parts(parts: Sequence[Tuple[str, str]], variables: Mapping[str, str], folder: str, first: int) -> Statements:
+def of_parts(parts: Sequence[tuple[str, str]], variables: Mapping[str, str], folder: str, first: int) -> Statements:
     """As `akrunner.pai_mode.client.parsed` has them; they are one session. Args: folder: files are looked for there, too; first: number of the statement
     to begin with. Raises: ConfigError."""
-    texts: List[str] = []
+    texts: list[str] = []
     for kind, text in parts:
         _check_encoded(text)
         if kind == "file":
@@ -131,8 +131,8 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
         script, untold = e.found, str(e)
     except ConfigError as e:
         raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {e}") from None
-    texts: List[str] = []
-    clients: List[Optional[str]] = []
+    texts: list[str] = []
+    clients: list[str | None] = []
     notes = list(script.unread)
     for piece in script.pieces:
         if piece.file:
@@ -173,7 +173,7 @@ def _check_encoded(text: str) -> None:
         ) from None
 
 
-def _piped(path: str) -> Optional[str]:
+def _piped(path: str) -> str | None:
     """What comes from a pipe, `-f <(...)`; None: it is none."""
     if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
         return None
@@ -181,7 +181,7 @@ def _piped(path: str) -> Optional[str]:
         return stream.read()
 
 
-def shell_text(path: str) -> Optional[str]:
+def shell_text(path: str) -> str | None:
     """What is in a shell script, in whatever encoding its comments are; None: the file is none. Raises: ConfigError: it cannot be read."""
     by_name = scripts.is_shell(path, "")
     with ours(ConfigError, f"file: cannot read {path}", path), open(fetch(path, "file").path, "rb") as stream:
@@ -195,7 +195,7 @@ def shell_text(path: str) -> Optional[str]:
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """`${name}` replaced by its value. Raises: ConfigError: one has none; it names the line."""
 
-    def value(match: "re.Match[str]") -> str:
+    def value(match: re.Match[str]) -> str:
         name = match[1] if match[1] is not None else match[2]
         if name in variables:
             return variables[name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import List, Literal, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
@@ -17,38 +18,38 @@ __all__ = ["pai"]
 
 @told("pai")
 def pai(
-    command: Union[str, Sequence[str], None] = None,
+    command: str | Sequence[str] | None = None,
     *,
-    file: Optional[PathLike] = None,
+    file: PathLike | None = None,
     arguments: SequenceNotStr[str] = (),
-    variables: Optional[Mapping[str, str]] = None,
-    tables_root: Optional[PathLike] = None,
-    oss_roots: Optional[Mapping[str, str]] = None,
-    project: Optional[str] = None,
-    num_workers: Optional[int] = None,
-    num_ps: Optional[int] = None,
+    variables: Mapping[str, str] | None = None,
+    tables_root: PathLike | None = None,
+    oss_roots: Mapping[str, str] | None = None,
+    project: str | None = None,
+    num_workers: int | None = None,
+    num_ps: int | None = None,
     bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
-    engine: Union[str, Engine] = "local",
-    python_env: Optional[PathLike] = None,
-    requirements: Optional[PathLike] = None,
-    keras: Optional[Literal["legacy"]] = None,
-    env: Optional[Mapping[str, str]] = None,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    timeout: Optional[float] = None,
+    advertised_host: str | None = None,
+    engine: str | Engine = "local",
+    python_env: PathLike | None = None,
+    requirements: PathLike | None = None,
+    keras: Literal["legacy"] | None = None,
+    env: Mapping[str, str] | None = None,
+    gpus_per_worker: int | None = None,
+    cpus_per_worker: int | None = None,
+    intra_op_parallelism: int | None = None,
+    timeout: float | None = None,
     start_timeout: float = 60.0,
-    stall_timeout: Optional[float] = None,
-    stall_action: Optional[Literal["fail", "warn"]] = None,
+    stall_timeout: float | None = None,
+    stall_action: Literal["fail", "warn"] | None = None,
     evaluator_timeout: float = 60.0,
-    profile_input: Optional[int] = None,
-    max_restarts: Optional[int] = None,
-    tensorboard: Optional[PathLike] = None,
-    work_dir: Optional[PathLike] = None,
+    profile_input: int | None = None,
+    max_restarts: int | None = None,
+    tensorboard: PathLike | None = None,
+    work_dir: PathLike | None = None,
     debug: bool = False,
-    observer: Optional[Observer] = None,
-) -> Union[Result, List[Done]]:
+    observer: Observer | None = None,
+) -> Result | list[Done]:
     """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
 
     Tables are local ones (`akrunner tables`), or MaxCompute's where there are credentials; `oss://` is a directory, or the bucket. What is given here wins over

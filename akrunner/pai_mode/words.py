@@ -12,8 +12,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Sequence, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -73,13 +73,13 @@ def from_words(words: Sequence[str]) -> Command:
     return _command(given, 1)
 
 
-def scanned(text: str, at: int, line: int) -> "Tuple[List[Word], int]":
+def scanned(text: str, at: int, line: int) -> tuple[list[Word], int]:
     """The words of one command. Args: at: where it begins in the text; line: of that place.
 
     Returns: them, and where the text goes on behind the command's `;`, or ends.
     Raises: ConfigError: a quote or a brace is not closed.
     """
-    words: List[Word] = []
+    words: list[Word] = []
     while at < len(text):
         char = text[at]
         if char == "\n":
@@ -109,7 +109,7 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _word(text: str, at: int, line: int) -> "Tuple[Word, int]":
+def _word(text: str, at: int, line: int) -> tuple[Word, int]:
     """The word that begins here, and where it ends."""
     made = ""
     begin = at
@@ -128,7 +128,7 @@ def _word(text: str, at: int, line: int) -> "Tuple[Word, int]":
     return Word(made, line, text[begin] in "'\""), at
 
 
-def _quoted(text: str, at: int, line: int) -> "Tuple[str, int]":
+def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
     """What stands between the quote here and the one that closes it: the first of its kind with a blank, a `;` or nothing behind it."""
     quote, begin, made = text[at], at, []
     at += 1
@@ -145,7 +145,7 @@ def _quoted(text: str, at: int, line: int) -> "Tuple[str, int]":
     raise ConfigError(f"line {line}: a {quote} is not closed: {_short(text[begin:])}")
 
 
-def _braced(text: str, at: int, line: int) -> "Tuple[str, int]":
+def _braced(text: str, at: int, line: int) -> tuple[str, int]:
     """JSON without quotes around it, up to the brace that closes the one here."""
     begin, open_, inside = at, [], False
     while at < len(text):
@@ -172,9 +172,9 @@ def _bare(word: str) -> str:
     return word
 
 
-def _command(words: List[Word], line: int) -> Command:
-    options: Dict[str, str] = {}
-    parameters: Dict[str, str] = {}
+def _command(words: list[Word], line: int) -> Command:
+    options: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     rest = list(reversed(words))
     while rest:
         word = rest.pop()
@@ -206,7 +206,7 @@ def _command(words: List[Word], line: int) -> Command:
     return Command(algorithm, project, parameters, options, line)
 
 
-def _parameter(word: Word, rest: List[Word]) -> "Tuple[str, str]":
+def _parameter(word: Word, rest: list[Word]) -> tuple[str, str]:
     """The name and value of a -D. Args: rest: the words behind it, the next one last; those that belong to it go.
 
     Raises: ConfigError: there is no name, or no value.

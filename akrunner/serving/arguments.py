@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Union
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from akrunner.model import Model
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 
-ModelLike = Union[Model, PathLike, pa.Table]
+ModelLike: TypeAlias = Model | PathLike | pa.Table
 
 
 @dataclass(frozen=True)
@@ -21,34 +22,34 @@ class PredictArguments:
     # options: written by scripts/gen-options
     model: ModelLike
     source: Any = None
-    selected_cols: Optional[SequenceNotStr[str]] = None
-    input_signature_defs: Optional[SequenceNotStr[str]] = None
-    output_signature_defs: Optional[SequenceNotStr[str]] = None
+    selected_cols: SequenceNotStr[str] | None = None
+    input_signature_defs: SequenceNotStr[str] | None = None
+    output_signature_defs: SequenceNotStr[str] | None = None
     signature_def_key: str = "serving_default"
     graph_def_tag: str = "serve"
-    reserved_cols: Optional[SequenceNotStr[str]] = None
+    reserved_cols: SequenceNotStr[str] | None = None
     batch_size: int = 1024
-    select: Optional[str] = None
-    defaults: Optional[Mapping[str, Any]] = None
-    input_schema: Optional[SchemaLike] = None
-    input_format: Optional[str] = None
+    select: str | None = None
+    defaults: Mapping[str, Any] | None = None
+    input_schema: SchemaLike | None = None
+    input_format: str | None = None
     flush_seconds: float = 0.02
-    output_schema: Optional[SchemaLike] = None
-    output: Optional[PathLike] = None
-    output_format: Optional[str] = None
+    output_schema: SchemaLike | None = None
+    output: PathLike | None = None
+    output_format: str | None = None
     overwrite: bool = False
-    num_workers: Optional[int] = None
+    num_workers: int | None = None
     engine: Any = "local"
-    python_env: Optional[PathLike] = None
-    requirements: Optional[PathLike] = None
-    keras: Optional[str] = None
-    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
-    timeout: Optional[float] = None
+    python_env: PathLike | None = None
+    requirements: PathLike | None = None
+    keras: str | None = None
+    env: Mapping[str, str] | None = field(default=None, repr=False)
+    gpus_per_worker: int | None = None
+    cpus_per_worker: int | None = None
+    intra_op_parallelism: int | None = None
+    timeout: float | None = None
     start_timeout: float = 60.0
     stall_timeout: float = 600.0
     stall_action: str = "fail"
-    work_dir: Optional[PathLike] = None
+    work_dir: PathLike | None = None
     # end of what scripts/gen-options writes

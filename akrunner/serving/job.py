@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -56,7 +57,7 @@ _CHUNK_BYTES = 4 << 20
 _FIRST = TaskSpec(CHIEF, 0)
 
 
-def run_predict(given: PredictArguments, observer: Optional[Observer]) -> Result:
+def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """`akrunner.predict`. Raises: as it does."""
     engine = engine_of(given.engine)
     check_observer(observer)
@@ -76,7 +77,7 @@ def run_predict(given: PredictArguments, observer: Optional[Observer]) -> Result
 
 
 def run_predict_stream(
-    given: PredictArguments, follow: bool, observer: Optional[Observer], watch: Optional[WatchLike], watch_seconds: float
+    given: PredictArguments, follow: bool, observer: Observer | None, watch: WatchLike | None, watch_seconds: float
 ) -> StreamJob:
     """`akrunner.predict_stream`. Raises: as it does."""
     engine = engine_of(given.engine)
@@ -91,7 +92,7 @@ def run_predict_stream(
     return StreamJob(lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched), prepared.plan.result)
 
 
-def checked(given: PredictArguments, install: bool = True) -> "Prediction":
+def checked(given: PredictArguments, install: bool = True) -> Prediction:
     """What `predict` would run, of the same arguments. Args: install: the requirements; False: they are looked at. Raises: ConfigError: as it does."""
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
     check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
@@ -126,18 +127,18 @@ class Settings:
     """
 
     options: Mapping[str, Any]
-    input_schema: Optional[Schema]
-    output_schema: Optional[Schema]
-    selected_cols: Optional[List[str]]
-    input_signature_defs: Optional[List[str]]
-    output_signature_defs: Optional[List[str]]
-    reserved_cols: Optional[List[str]]
+    input_schema: Schema | None
+    output_schema: Schema | None
+    selected_cols: list[str] | None
+    input_signature_defs: list[str] | None
+    output_signature_defs: list[str] | None
+    reserved_cols: list[str] | None
 
     @classmethod
-    def of(cls, given: PredictArguments) -> "Settings":
+    def of(cls, given: PredictArguments) -> Settings:
         """Raises: ConfigError: a value is wrong."""
         columns, outputs = schema_of(given.input_schema, "input_schema"), schema_of(given.output_schema, "output_schema")
-        options: Dict[str, Any] = dict(
+        options: dict[str, Any] = dict(
             cluster=ClusterSpec(given.num_workers if given.num_workers is not None else 1, 0),
             env=check_environment("env", given.env if given.env is not None else {}),
             supervision=SupervisionSpec(
@@ -179,7 +180,7 @@ class Settings:
         )
 
 
-def interpreter_of(given: PredictArguments, engine: Engine) -> Tuple[str, Optional[str]]:
+def interpreter_of(given: PredictArguments, engine: Engine) -> tuple[str, str | None]:
     """The workers' interpreter, and the requirements that are to be installed beside it. Raises: ConfigError: it cannot be used."""
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(given.python_env, engine.capabilities, given.keras).path
@@ -195,7 +196,7 @@ def job_for(
     given: PredictArguments,
     settings: Settings,
     python: str,
-    requirements: Optional[str],
+    requirements: str | None,
     answer_errors: bool = False,
 ) -> JobSpec:
     """The job that runs a model: a stream of columns into a module of the bundle."""
@@ -236,7 +237,7 @@ class Prediction:
         self.arriving = arriving
 
     @classmethod
-    def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False, install: bool = True) -> "Prediction":
+    def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False, install: bool = True) -> Prediction:
         """Check every argument, the cheap before the dear. Raises: ConfigError: one is wrong; nothing was started."""
         check_model(given.model)
         if engine.capabilities.here:
@@ -269,7 +270,7 @@ class Prediction:
             opened, plan, job_for(opened, plan, given, settings, python, requirements if install else None), table, arriving
         )
 
-    def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:
+    def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
         """Of a PyFlink table: an `akrunner.engines.flink.host.attached.Attached`."""
         job = engine.attach(self.job, self.table, observer, restarts, self.plan.result, self.plan.pairing)
         # a temporary model goes with its last reference
@@ -280,9 +281,9 @@ class Prediction:
         self,
         engine: Engine,
         sink: RowSink,
-        observer: Optional[Observer],
-        cancel: Optional[threading.Event] = None,
-        watch: Optional[Watch] = None,
+        observer: Observer | None,
+        cancel: threading.Event | None = None,
+        watch: Watch | None = None,
     ) -> Any:
         """Args: watch: where new models come meanwhile. Returns: the outcome."""
         if watch is not None:
@@ -340,8 +341,8 @@ class Pairing:
         self._sink = sink
         self._arriving = arriving
         self._tasks = {task: i for i, task in enumerate(job.cluster.fed)}
-        self._waiting: List[Deque[Tuple[int, int, pa.RecordBatch]]] = [deque() for _ in self._tasks]
-        self._done: Dict[int, pa.RecordBatch] = {}
+        self._waiting: list[deque[tuple[int, int, pa.RecordBatch]]] = [deque() for _ in self._tasks]
+        self._done: dict[int, pa.RecordBatch] = {}
         self._next = 0
 
     @property
@@ -349,7 +350,7 @@ class Pairing:
         """Chunks without an answer."""
         return sum(map(len, self._waiting))
 
-    def where(self, task: str) -> Optional[str]:
+    def where(self, task: str) -> str | None:
         """The rows a task is at, in words."""
         index = next((i for t, i in self._tasks.items() if t.name == task), None)
         if index is None or not self._waiting[index]:

@@ -12,8 +12,9 @@ import itertools
 import threading
 import warnings
 from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Deque, Iterator, List, Literal, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -66,23 +67,23 @@ class LocalPredictor:
         self,
         model: ModelLike,
         *,
-        selected_cols: Optional[SequenceNotStr[str]] = None,
-        input_signature_defs: Optional[SequenceNotStr[str]] = None,
-        output_signature_defs: Optional[SequenceNotStr[str]] = None,
+        selected_cols: SequenceNotStr[str] | None = None,
+        input_signature_defs: SequenceNotStr[str] | None = None,
+        output_signature_defs: SequenceNotStr[str] | None = None,
         signature_def_key: str = "serving_default",
         graph_def_tag: str = "serve",
-        reserved_cols: Optional[SequenceNotStr[str]] = (),
+        reserved_cols: SequenceNotStr[str] | None = (),
         batch_size: int = 1024,
-        input_schema: Optional[SchemaLike] = None,
-        output_schema: Optional[SchemaLike] = None,
-        engine: Union[str, Engine] = "local",
-        python_env: Optional[PathLike] = None,
-        requirements: Optional[PathLike] = None,
-        keras: Optional[Literal["legacy"]] = None,
-        env: Optional[Mapping[str, str]] = None,
-        gpus_per_worker: Optional[int] = None,
-        cpus_per_worker: Optional[int] = None,
-        intra_op_parallelism: Optional[int] = None,
+        input_schema: SchemaLike | None = None,
+        output_schema: SchemaLike | None = None,
+        engine: str | Engine = "local",
+        python_env: PathLike | None = None,
+        requirements: PathLike | None = None,
+        keras: Literal["legacy"] | None = None,
+        env: Mapping[str, str] | None = None,
+        gpus_per_worker: int | None = None,
+        cpus_per_worker: int | None = None,
+        intra_op_parallelism: int | None = None,
         start_timeout: float = 60.0,
     ) -> None:
         """Start the worker process and load the model; returns when both are done.
@@ -236,12 +237,10 @@ class LocalPredictor:
             self._cancel.set()
             self._over.wait()
 
-    def __enter__(self) -> "LocalPredictor":
+    def __enter__(self) -> LocalPredictor:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         # whoever is interrupted does not wait for a row that is stuck
         self.close(30.0 if error is None or isinstance(error, Exception) else 0.0)
 
@@ -272,11 +271,11 @@ class _Request:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
-        self.outputs: Optional[pa.RecordBatch] = None
-        self.error: Optional[BaseException] = None
+        self.outputs: pa.RecordBatch | None = None
+        self.error: BaseException | None = None
         self._done = threading.Event()
 
-    def answered(self, outputs: Optional[pa.RecordBatch], error: Optional[BaseException]) -> None:
+    def answered(self, outputs: pa.RecordBatch | None, error: BaseException | None) -> None:
         self.outputs, self.error = outputs, error
         self._done.set()
 
@@ -297,12 +296,12 @@ class _Requests:
     def __init__(self, nothing: pa.RecordBatch) -> None:
         self._nothing = nothing
         self._changed = threading.Condition()
-        self._new: Deque[_Request] = deque()
-        self._asked: Deque[_Request] = deque()
+        self._new: deque[_Request] = deque()
+        self._asked: deque[_Request] = deque()
         self._job = 0
         self._warm = threading.Event()
         self._closed = False
-        self._ended: Optional[BaseException] = None
+        self._ended: BaseException | None = None
         self._may_start_again = True
 
     @property
@@ -353,7 +352,7 @@ class _Requests:
         failure = TaskFailure(task.name, what, traceback=str(record["traceback"]), time_ns=int(record["time_ns"]))
         self._answered().answered(None, ScriptFailedError(f"the model {what}", failure=failure))
 
-    def _answered(self) -> "_Request":
+    def _answered(self) -> _Request:
         with self._changed:
             self._may_start_again = True
             return self._asked.popleft()
@@ -390,7 +389,7 @@ def _closed() -> ConfigError:
     return ConfigError("the predictor is closed")
 
 
-def _row_schema(signature: Signature, names: Optional[Sequence[str]], selected: Optional[Sequence[str]]) -> Schema:
+def _row_schema(signature: Signature, names: Sequence[str] | None, selected: Sequence[str] | None) -> Schema:
     """The rows a model takes by itself: a column for each input."""
     inputs = list(names) if names is not None else list(signature.inputs)
     columns = list(selected) if selected is not None and len(selected) == len(inputs) else inputs
@@ -418,7 +417,7 @@ def _row_schema(signature: Signature, names: Optional[Sequence[str]], selected: 
 def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
     """Rows as a batch. Raises: DataError: one lacks a column or has another too many, or a value does not fit its type."""
     names = schema.names
-    columns: List[List[Any]] = []
+    columns: list[list[Any]] = []
     for at, row in enumerate(rows):
         if isinstance(row, Mapping):
             unknown = [name for name in row if name not in names]
@@ -465,7 +464,7 @@ def _typed(schema: Schema, table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=schema.arrow)
 
 
-def _as_column(field: Field, values: List[Any]) -> pa.Array:
+def _as_column(field: Field, values: list[Any]) -> pa.Array:
     if field.is_list:
         values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
     return as_type(values, field.type)
@@ -479,6 +478,6 @@ def _fits(field: Field, value: Any) -> bool:
     return True
 
 
-def _plain(column: pa.ChunkedArray) -> List[Any]:
-    values: List[Any] = column.to_pylist()
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
     return values

@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from akrunner.signature import Signature, TensorSpec
 from akrunner.wire.features import BYTES, FLOAT, KINDS
 
 #: a dtype of a signature -> the type of a column
-ARROW: Dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}
+ARROW: dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}
 
 
 #: names of inputs that TensorFlow and Keras have given, which say nothing
@@ -42,9 +43,9 @@ class Input:
     """
 
     spec: TensorSpec
-    columns: Tuple[str, ...]
-    travels: Tuple[str, ...]
-    shape: Optional[Tuple[int, ...]]
+    columns: tuple[str, ...]
+    travels: tuple[str, ...]
+    shape: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,25 @@ class Plan:
         notes: what may not be meant.
     """
 
-    inputs: Tuple[Input, ...]
+    inputs: tuple[Input, ...]
     feed: Schema
-    outputs: Tuple[Tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
     output_schema: Schema
-    reserved: Tuple[str, ...]
+    reserved: tuple[str, ...]
     result: pa.Schema
-    notes: Tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def make(
         cls,
         signature: Signature,
         table: pa.Schema,
-        selected_cols: Optional[Sequence[str]] = None,
-        input_signature_defs: Optional[Sequence[str]] = None,
-        output_signature_defs: Optional[Sequence[str]] = None,
-        output_schema: Optional[Schema] = None,
-        reserved_cols: Optional[Sequence[str]] = None,
-    ) -> "Plan":
+        selected_cols: Sequence[str] | None = None,
+        input_signature_defs: Sequence[str] | None = None,
+        output_signature_defs: Sequence[str] | None = None,
+        output_schema: Schema | None = None,
+        reserved_cols: Sequence[str] | None = None,
+    ) -> Plan:
         """Match both sides.
 
         Args: as for `akrunner.predict`; table: schema of the input.
@@ -88,8 +89,8 @@ class Plan:
             check_names("selected_cols", selected_cols),
             check_names("input_signature_defs", input_signature_defs),
         )
-        inputs: List[Input] = []
-        fields: List[Field] = []
+        inputs: list[Input] = []
+        fields: list[Field] = []
         for name, columns in matched.items():
             spec = signature.inputs[name]
             given = [Field(column, table.field(column).type) for column in columns]
@@ -105,7 +106,7 @@ class Plan:
         )
         return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema), notes)
 
-    def params(self) -> Dict[str, Any]:
+    def params(self) -> dict[str, Any]:
         """What a worker is told of it."""
         inputs = [
             {"name": i.spec.name, "columns": i.travels, "shape": None if i.shape is None else list(i.shape)}
@@ -137,8 +138,8 @@ def _column_of(table: pa.Schema, name: str, parameter: str) -> str:
 
 
 def _match_inputs(
-    signature: Signature, table: pa.Schema, selected: Optional[List[str]], names: Optional[List[str]]
-) -> Dict[str, List[str]]:
+    signature: Signature, table: pa.Schema, selected: list[str] | None, names: list[str] | None
+) -> dict[str, list[str]]:
     """Input -> columns that feed it."""
     if selected == [] or names == []:
         raise ConfigError(
@@ -204,7 +205,7 @@ def _wants(signature: Signature) -> str:
     return f"the model's signature {signature}"
 
 
-def _check_input(signature: Signature, spec: TensorSpec, fields: List[Field]) -> Optional[Tuple[int, ...]]:
+def _check_input(signature: Signature, spec: TensorSpec, fields: list[Field]) -> tuple[int, ...] | None:
     """Whether these columns may feed an input. Returns: the shape of a row to give them, None: as they are."""
     wants = f"input {spec}"
     if spec.shape is not None and (not spec.shape or spec.shape[0] is not None):
@@ -231,7 +232,7 @@ def _check_input(signature: Signature, spec: TensorSpec, fields: List[Field]) ->
     return _row_shape(wants, field, row)
 
 
-def _row_shape(wants: str, field: Field, row: Optional[Tuple[Optional[int], ...]]) -> Optional[Tuple[int, ...]]:
+def _row_shape(wants: str, field: Field, row: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
     """The shape to give a row of a list column for an input of rows like `row`."""
     if row is None:
         return field.shape
@@ -286,8 +287,8 @@ def _travels_as(spec: TensorSpec, field: Field) -> pa.DataType:
 
 
 def _match_outputs(
-    signature: Signature, names: Optional[List[str]], schema: Optional[Schema]
-) -> Tuple[Tuple[Tuple[str, str], ...], Schema]:
+    signature: Signature, names: list[str] | None, schema: Schema | None
+) -> tuple[tuple[tuple[str, str], ...], Schema]:
     gives = f"the model's signature {signature}"
     for name in names or ():
         if name not in signature.outputs:
@@ -344,14 +345,14 @@ def _column_type(spec: TensorSpec) -> pa.DataType:
     return kind if spec.row_shape in ((), (1,)) else pa.list_(kind)
 
 
-def _reserved(table: pa.Schema, names: Optional[List[str]]) -> Tuple[str, ...]:
+def _reserved(table: pa.Schema, names: list[str] | None) -> tuple[str, ...]:
     if names is None:
         return tuple(table.names)
     wanted = {_column_of(table, name, "reserved_cols") for name in names}
     return tuple(name for name in table.names if name in wanted)
 
 
-def _result(table: pa.Schema, reserved: Tuple[str, ...], outputs: Schema) -> pa.Schema:
+def _result(table: pa.Schema, reserved: tuple[str, ...], outputs: Schema) -> pa.Schema:
     """Kept columns in the table's order, an output of the same name in its column's place, the others behind."""
     fields = {name: table.field(name) for name in reserved}
     for field in outputs.arrow:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Mapping, Optional, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -47,16 +48,16 @@ class PredictPlan:
     engine: str
     model: str
     signature: str
-    inputs: Tuple[Tuple[str, str, Tuple[str, ...]], ...]
-    outputs: Tuple[Tuple[str, str, str], ...]
-    kept: Tuple[str, ...]
+    inputs: tuple[tuple[str, str, tuple[str, ...]], ...]
+    outputs: tuple[tuple[str, str, str], ...]
+    kept: tuple[str, ...]
     defaults: Mapping[str, str]
     python: str
-    requirements: Optional[str]
+    requirements: str | None
     source: str
-    rows: Optional[int]
+    rows: int | None
     batch_size: int
-    tasks: Tuple[PlannedTask, ...]
+    tasks: tuple[PlannedTask, ...]
     output: str
     limits: Mapping[str, Any]
 
@@ -104,7 +105,7 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
     )
 
 
-def _lines(plan: PredictPlan) -> List[str]:
+def _lines(plan: PredictPlan) -> list[str]:
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
     lines = [f"predict on engine {plan.engine}; nothing was started"]
     lines += line_of("model", f"{plan.model}: {plan.signature}, {counted(plan.batch_size, 'row')} at once")

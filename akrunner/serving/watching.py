@@ -15,8 +15,9 @@ import re
 import shutil
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from akrunner.io.ak import ak_source
 from akrunner.io.paths import local_path
 from akrunner.model import SAVED_MODEL, Model, new_folder
 
-Key = Tuple[Any, ...]
+Key = tuple[Any, ...]
 
 #: as Alink names a model of a stream: the second it is of, and a fraction
 _ID = re.compile(r"\d{15,23}")
@@ -52,11 +53,11 @@ class Watch:
 
     path: str
     seconds: float = 10.0
-    since: Optional[str] = None
+    since: str | None = None
     from_table: Callable[[pa.Table], Model] = Model.from_table
 
     @classmethod
-    def of(cls, given: Any, seconds: Any) -> "Watch":
+    def of(cls, given: Any, seconds: Any) -> Watch:
         """Of what a user gave. Raises: ConfigError: it is wrong."""
         if isinstance(given, Watch):
             watch = given
@@ -68,7 +69,7 @@ class Watch:
         watch.begin()
         return cls(local_path(watch.path, "watch", _INSTEAD), watch.seconds, watch.since, watch.from_table)
 
-    def begin(self) -> Optional[datetime.datetime]:
+    def begin(self) -> datetime.datetime | None:
         """`since` as a time. Raises: ConfigError: it is none."""
         return None if self.since is None else time_of(self.since, "modelStreamStartTime")
 
@@ -94,7 +95,7 @@ class Found:
     settled: bool
 
 
-def look(watch: Watch) -> List[Found]:
+def look(watch: Watch) -> list[Found]:
     """The models that are there, in their order. Nothing there yet is none."""
     path = watch.path
     if os.path.isfile(path) or _saved(path):
@@ -120,7 +121,7 @@ def _of_path(path: str) -> Found:
     return Found((max(state.st_mtime_ns for state in states), os.path.basename(path), size, number), path, path, False)
 
 
-def _of_stream(root: str) -> List[Found]:
+def _of_stream(root: str) -> list[Found]:
     """Alink's: a model is whole when its directory is in the root, and its log beside."""
     names = [
         name for name in os.listdir(root) if _ID.fullmatch(name) and os.path.isfile(os.path.join(root, "conf", name + ".log"))
@@ -159,13 +160,13 @@ class Watcher:
         self._watch, self._check = watch, check
         self.folder = new_folder()
         self._number = 0
-        self._told: Dict[str, None] = {}
+        self._told: dict[str, None] = {}
         self._stop = threading.Event()
-        self._before: Dict[Key, Found] = {}
+        self._before: dict[Key, Found] = {}
         self._last = self._first_key()
         self._thread = threading.Thread(target=self._run, name="akrunner-watch", daemon=True)
 
-    def _first_key(self) -> Optional[Key]:
+    def _first_key(self) -> Key | None:
         """The key that a model's must be greater than; None: any will do."""
         begin = self._watch.begin()
         if os.path.isdir(os.path.join(self._watch.path, "conf")):
@@ -176,7 +177,7 @@ class Watcher:
         there = look(self._watch)
         return there[-1].key if there else None
 
-    def __enter__(self) -> "Watcher":
+    def __enter__(self) -> Watcher:
         self._thread.start()
         return self
 
@@ -249,4 +250,4 @@ def _gist(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-WatchLike = Union[str, "os.PathLike[str]", Watch]
+WatchLike = str | os.PathLike[str] | Watch

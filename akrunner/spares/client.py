@@ -9,7 +9,8 @@ import os
 import signal
 import socket
 import time
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psutil
 
@@ -44,7 +45,7 @@ class Handed:
 
     mark: str
     began: float
-    process: "HandedProcess"
+    process: HandedProcess
     late: Sequence[str]
 
     def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
@@ -92,7 +93,7 @@ def is_there() -> bool:
     return folder is not None and os.path.exists(os.path.join(folder, talk.name()))
 
 
-def take(wanted: Wanted, names: Sequence[str]) -> Tuple[Optional[Handed], str]:
+def take(wanted: Wanted, names: Sequence[str]) -> tuple[Handed | None, str]:
     """As `Pool.take`; no reason where nobody keeps any."""
     try:
         connection = _connected()
@@ -111,7 +112,7 @@ def take(wanted: Wanted, names: Sequence[str]) -> Tuple[Optional[Handed], str]:
         return None, f"the process that keeps the warm workers (akrunner warm status) does not answer: {e}"
 
 
-def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> Union[Handed, str]:
+def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> Handed | str:
     """The worker that was handed over, and has the connection from now on; or why none was."""
     pid = talk.peer(connection)
     question = {"do": "take", "version": talk.version(), "wanted": dataclasses.asdict(wanted), "names": list(names)}
@@ -134,7 +135,7 @@ def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> U
     return Handed(mark, began, HandedProcess(worker, descriptors, connection), late)
 
 
-def ask(what: str, hurry: bool = False) -> Optional[Dict[str, Any]]:
+def ask(what: str, hurry: bool = False) -> dict[str, Any] | None:
     """Ask for its "status", or tell it to "stop". Returns: its answer, None when there is none.
 
     Args: hurry: it is to start those that are missing at once. Raises: TalkError: it is there, and does not answer.
@@ -149,7 +150,7 @@ def ask(what: str, hurry: bool = False) -> Optional[Dict[str, Any]]:
             time.sleep(_AGAIN)
 
 
-def _answer(question: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+def _answer(question: dict[str, Any]) -> dict[str, Any] | None:
     connection = _connected()
     if connection is None:
         return None
@@ -159,7 +160,7 @@ def _answer(question: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         return {**_heard(connection, pid, _ANSWER)[0], "pid": pid}
 
 
-def stopped() -> Optional[int]:
+def stopped() -> int | None:
     """Pid of the process that keeps them, if it is stopped (SIGSTOP)."""
     keeper = talk.keeper()
     with contextlib.suppress(psutil.Error):
@@ -183,7 +184,7 @@ def wait_for_end() -> None:
         time.sleep(0.02)
 
 
-def end() -> Optional[int]:
+def end() -> int | None:
     """End by signals what does not answer. Returns: its pid; None when there is none."""
     keeper = talk.keeper()
     if keeper is None:
@@ -204,7 +205,7 @@ def end() -> Optional[int]:
     return pid
 
 
-def _connected() -> Optional[socket.socket]:
+def _connected() -> socket.socket | None:
     """A connection, None where nobody listens."""
     if not is_there() or not hasattr(socket, "SO_PEERCRED"):
         return None
@@ -229,7 +230,7 @@ def _connected() -> Optional[socket.socket]:
 
 def _heard(
     connection: socket.socket, pid: int, seconds: float = _FOUND, taking: bool = False
-) -> Tuple[Dict[str, Any], List[int]]:
+) -> tuple[dict[str, Any], list[int]]:
     """Its answer, unless the other end is stopped meanwhile."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

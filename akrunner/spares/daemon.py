@@ -19,7 +19,7 @@ import signal
 import socket
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from akrunner.launch.process import LocalProcess
 from akrunner.spares import talk
@@ -101,7 +101,7 @@ class Listening:
 class Daemon:
     """Hands the spares of a pool to jobs of other processes. Args: options: what it was started with, for `status`."""
 
-    def __init__(self, listening: Listening, pool: Pool, options: Dict[str, Any]) -> None:
+    def __init__(self, listening: Listening, pool: Pool, options: dict[str, Any]) -> None:
         self._listening = listening
         self._pool = pool
         self._options = options
@@ -109,8 +109,8 @@ class Daemon:
         self._stopping = threading.Event()
         self._room = threading.BoundedSemaphore(_MOST)
         #: connections that have said nothing yet -> since when
-        self._silent: Dict[socket.socket, float] = {}
-        self._jobs: List[int] = []
+        self._silent: dict[socket.socket, float] = {}
+        self._jobs: list[int] = []
         self._lock = threading.Lock()
 
     def serve(self) -> None:
@@ -173,7 +173,7 @@ class Daemon:
             if spare is not None:
                 self._relay(connection, spare.process)
 
-    def _answered(self, connection: socket.socket) -> Optional[Spare]:
+    def _answered(self, connection: socket.socket) -> Spare | None:
         """Answer what was asked. Returns: the spare that was handed over, if one was."""
         try:
             talk.peer(connection)
@@ -198,7 +198,7 @@ class Daemon:
             return self._taken(connection, told)
         return None
 
-    def _taken(self, connection: socket.socket, told: Dict[str, Any]) -> Optional[Spare]:
+    def _taken(self, connection: socket.socket, told: dict[str, Any]) -> Spare | None:
         talk.say(connection, {"heard": True})
         if told.get("version") != talk.version():
             talk.say(connection, {"why": "they are another version's of akrunner (akrunner warm stop, and start)"})
@@ -246,7 +246,7 @@ class Daemon:
             with self._lock:
                 self._jobs.remove(process.pid)
 
-    def status(self) -> Dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """As `Pool.status`, and what this process is."""
         own = {"since": self._began, "jobs": len(self._jobs), "version": talk.version(), "options": self._options}
         return {**self._pool.status(), **own}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import Iterator, Optional, Tuple
+from collections.abc import Iterator
 
 #: files, and bytes of one, that are looked at
 _MOST_FILES = 2000
@@ -58,7 +58,7 @@ def hazard(folder: str) -> str:
     return ""
 
 
-def _sources(folder: str) -> Iterator[Tuple[str, str]]:
+def _sources(folder: str) -> Iterator[tuple[str, str]]:
     """(path, path in the folder) of every Python file."""
     for base, folders, names in os.walk(folder):
         folders.sort()
@@ -68,7 +68,7 @@ def _sources(folder: str) -> Iterator[Tuple[str, str]]:
                 yield path, os.path.relpath(path, folder)
 
 
-def _first(tree: ast.Module) -> Optional[Tuple[int, str]]:
+def _first(tree: ast.Module) -> tuple[int, str] | None:
     """(line, what it does) of the first thing that may come before TensorFlow."""
     certain = min((node.lineno for node in tree.body if _imports(node)), default=None)
     found = [

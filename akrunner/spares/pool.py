@@ -15,7 +15,8 @@ import os
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.foreign import in_words
@@ -64,16 +65,16 @@ class Pool:
         self._waits = ""
         self._pid = os.getpid()
         self._changed = threading.Condition()
-        self._spares: List[Spare] = []
+        self._spares: list[Spare] = []
         #: what they are forked from; what turns out to be a spare itself is moved there
-        self._templates: List[Template] = []
+        self._templates: list[Template] = []
         #: why the last of them was
         self._alone = ""
         #: asked by a job whether they are right for it; none is started in their place before they have said yes
-        self._offered: List[Spare] = []
-        self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
+        self._offered: list[Spare] = []
+        self._wanted: deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
         #: the last kinds of workers that were wanted, newest first: the others need no template any more
-        self._kinds: List[Wanted] = []
+        self._kinds: list[Wanted] = []
         for one in reversed(self._wanted):
             self._note_kind(one)
         self._failed = 0
@@ -91,7 +92,7 @@ class Pool:
 
     # -- for jobs
 
-    def take(self, wanted: Wanted, names: Sequence[str]) -> Tuple[Optional[Spare], str]:
+    def take(self, wanted: Wanted, names: Sequence[str]) -> tuple[Spare | None, str]:
         """A spare that is right for a job, and why there is none, in words.
 
         Args: names: of the files beside the job's script.
@@ -130,7 +131,7 @@ class Pool:
         """Whether the last jobs used this interpreter."""
         return any(one.python == python for one in list(self._wanted))
 
-    def _claim(self, wanted: Wanted) -> Tuple[Optional[Spare], str]:
+    def _claim(self, wanted: Wanted) -> tuple[Spare | None, str]:
         with self._changed:
             there = [*self._spares, *self._templates]
             others = [one.wanted.other(wanted) for one in there]
@@ -144,7 +145,7 @@ class Pool:
                 return spare, ""
         return self._claim_new(spare)
 
-    def _claim_new(self, template: Template) -> Tuple[Optional[Spare], str]:
+    def _claim_new(self, template: Template) -> tuple[Spare | None, str]:
         """A fork of this one, or itself if it is a spare. Blocks while it is still importing: a cold start would take longer."""
         why = template.wait_until_imported()
         with self._changed:
@@ -157,7 +158,7 @@ class Pool:
             return None, why
         return self._fork(template, self._offered)
 
-    def _fork(self, template: Template, to: List[Spare]) -> Tuple[Optional[Spare], str]:
+    def _fork(self, template: Template, to: list[Spare]) -> tuple[Spare | None, str]:
         """Args: to: where it is noted."""
         try:
             spare = template.fork()
@@ -231,7 +232,7 @@ class Pool:
         """Whether no job has come for so long that all have gone."""
         return time.monotonic() - self._used > self.idle_seconds
 
-    def status(self) -> Dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """As `akrunner.Warm.status`."""
         with self._changed:
             self._sort()
@@ -249,7 +250,7 @@ class Pool:
             "spares": [_shown(one) for one in spares],
         }
 
-    def spares(self) -> List[Spare]:
+    def spares(self) -> list[Spare]:
         """Those there are now."""
         with self._changed:
             return list(self._spares)
@@ -288,7 +289,7 @@ class Pool:
                 self._failed += 1
                 self.trouble = f"none can be started: {in_words(e)}"
 
-    def _look(self, busy: "Processor") -> None:
+    def _look(self, busy: Processor) -> None:
         """End what is to end, fork and start what is missing."""
         with self._changed:
             self._sort()
@@ -318,7 +319,7 @@ class Pool:
         if missing and not self._waits and self._has_memory(fork=False):
             self._start(missing[0])
 
-    def _fork_missing(self) -> List[Wanted]:
+    def _fork_missing(self) -> list[Wanted]:
         """Fork what is missing. Returns: what has to be imported first."""
         with self._changed:
             missing, templates = self._missing(), [one for one in self._templates if one.waiting]
@@ -334,11 +335,11 @@ class Pool:
                     break
         return rest
 
-    def _missing(self) -> List[Wanted]:
+    def _missing(self) -> list[Wanted]:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
         return [] if self.asleep() or self._failed >= _TRIES else self._compared()[0]
 
-    def _compared(self) -> Tuple[List[Wanted], List[Spare]]:
+    def _compared(self) -> tuple[list[Wanted], list[Spare]]:
         """(what the last jobs wanted and no spare is, newest first; the spares that are more than they wanted)."""
         there, missing = [*self._offered, *self._spares], []
         for wanted in self._wanted:
@@ -349,9 +350,9 @@ class Pool:
                 missing.append(wanted)
         return missing, [one for one in there if one in self._spares]
 
-    def _over(self) -> List[Spare]:
+    def _over(self) -> list[Spare]:
         """Take out those that are to end: dead ones, all when no job has come for long, and those nobody wants any more."""
-        over: List[Spare] = []
+        over: list[Spare] = []
         for one in (*self._templates, *self._spares):
             if one.process.exit is not None or (isinstance(one, Template) and one.lifeless()):
                 self._failed += not one.waiting
@@ -371,7 +372,7 @@ class Pool:
             self.trouble = f"one was ended: {few}"
         return [gone for one in over for gone in self._without(one)]
 
-    def _in_the_way(self, over: Sequence[Spare]) -> List[Spare]:
+    def _in_the_way(self, over: Sequence[Spare]) -> list[Spare]:
         """Those that are more than the last jobs wanted, as many as others can be in their place at once; where each imports for itself, one."""
         ready = [one.wanted for one in self._templates if one.waiting and one not in over]
         coming = [one for one in self._missing() if any(not kind.other(one) for kind in ready)]
@@ -381,7 +382,7 @@ class Pool:
         more = [one for one in self._compared()[1] if one not in over]
         return more[: max(0, count + len(coming) - self.workers)] if coming else []
 
-    def _without(self, spare: Spare) -> List[Spare]:
+    def _without(self, spare: Spare) -> list[Spare]:
         """Take one out, and what was forked from it. Returns: those that were there, the forks first."""
         out = [one for one in (*self._spares, *self._templates) if one is spare or one.parent is spare]
         self._spares = [one for one in self._spares if one not in out]
@@ -431,7 +432,7 @@ class Pool:
             template.retire()
 
 
-def _shown(one: Spare) -> Dict[str, Any]:
+def _shown(one: Spare) -> dict[str, Any]:
     """For people."""
     told = {"pid": one.process.pid, "python": one.wanted.python, "waiting": one.waiting, "memory": one.memory.part}
     return {**told, "since": one.began}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import List, Sequence
+from collections.abc import Sequence
 
 from akrunner.launch.capacity import memory_bytes
 from akrunner.spares.pool import Pool
@@ -14,11 +14,11 @@ from akrunner.spares.wanted import Wanted
 _MOST_IN_NOTEBOOKS = 2
 _IDLE_IN_NOTEBOOKS = 900.0
 _PRELOAD = ("tensorflow",)
-_pools: List[Pool] = []
-_own: List[Pool] = []
+_pools: list[Pool] = []
+_own: list[Pool] = []
 
 
-def pools(python: str = "") -> List[Pool]:
+def pools(python: str = "") -> list[Pool]:
     """Those whose spares jobs may take: first those whose jobs have used this interpreter, then the newest."""
     return sorted(_pools, key=lambda pool: not pool.knows(python))
 

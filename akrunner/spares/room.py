@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Sequence, Tuple
+from collections.abc import Sequence
 
 import psutil
 
@@ -60,7 +60,7 @@ class Processor:
     def __init__(self) -> None:
         self._before = self._now()
 
-    def _now(self) -> Tuple[float, float]:
+    def _now(self) -> tuple[float, float]:
         times = psutil.cpu_times()
         return times.idle + getattr(times, "iowait", 0.0), time.monotonic()
 

@@ -6,8 +6,9 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -51,7 +52,7 @@ class Memory(NamedTuple):
     own: int
 
     @classmethod
-    def of(cls, pid: int) -> "Memory":
+    def of(cls, pid: int) -> Memory:
         """As the system says it now."""
         with contextlib.suppress(OSError, LookupError, ValueError), open(f"/proc/{pid}/smaps_rollup") as f:
             told = {line.split()[0]: int(line.split()[1]) << 10 for line in f.readlines()[1:]}
@@ -79,7 +80,7 @@ class Spare:
         mark: str,
         late: Sequence[str],
         began: float,
-        parent: "Optional[Spare]" = None,
+        parent: Spare | None = None,
     ) -> None:
         """Of a process that is there, and will go if this one does (`leftovers`). Raises: RuntimeError: there are no more threads; it is gone then."""
         self.called = "the warm worker"
@@ -92,7 +93,7 @@ class Spare:
         self.waiting = False
         self.seconds = 0.0
         self._changed = threading.Condition()
-        self._answer: Optional[Answer] = None
+        self._answer: Answer | None = None
         #: held while its log is read, or closed: a closed descriptor's number may be another file's the next moment
         self._log = threading.Lock()
         self._printed, self._closed = b"", False
@@ -108,7 +109,7 @@ class Spare:
             raise
 
     @property
-    def memory(self) -> "Memory":
+    def memory(self) -> Memory:
         """What it has, looked at now and then."""
         if not self.waiting or time.monotonic() - self._measured > _MEASURED:
             self._memory, self._measured = Memory.of(self.process.pid), time.monotonic()
@@ -148,7 +149,7 @@ class Spare:
         become(self.process.input_fd, env, self.late, cwd, bundle)
         return self.process
 
-    def hand_over(self) -> List[int]:
+    def hand_over(self) -> list[int]:
         """Let a job of another process have it, which orders. Returns: its pipes' descriptors, to be closed here."""
         self._thread.join()
         leftovers.unwatch(self.process.pid)
@@ -191,7 +192,7 @@ class Spare:
             while not until() and time.monotonic() < deadline and not self.lifeless():
                 self._changed.wait(0.05)
 
-    def _say(self, kind: int, body: Dict[str, Any]) -> None:
+    def _say(self, kind: int, body: dict[str, Any]) -> None:
         try:
             self._writer.write_json(kind, body)
         except OSError:
@@ -215,7 +216,7 @@ class Spare:
         """Whether what it says next is not said to a job."""
         return self._answer is None or bool(self._answer.why)
 
-    def _heard(self, kind: int, body: Dict[str, Any]) -> None:
+    def _heard(self, kind: int, body: dict[str, Any]) -> None:
         if kind == frames.WAITING:
             self.waiting, self.seconds = True, float(body["seconds"])
         elif kind == frames.ANSWER:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from collections.abc import Mapping, Sequence
 
 from akrunner.launch.process import LocalProcess, worker_process
 from akrunner.spares import client, registry
@@ -26,14 +26,14 @@ class Starts:
     """
 
     def __init__(self, python: str, overlay: str, task_env: Mapping[str, str], since: float) -> None:
-        self.told: Dict[str, str] = {}
-        self.marks: List[str] = []
+        self.told: dict[str, str] = {}
+        self.marks: list[str] = []
         self.since = since
         self._python = python
         self._overlay = overlay
         self._task_env = task_env
-        self._hazard: Optional[str] = None
-        self._wants: List[Wanted] = []
+        self._hazard: str | None = None
+        self._wants: list[Wanted] = []
 
     def start(self, task: str, env: Mapping[str, str], cpus: Sequence[int], cwd: str, bundle: str) -> LocalProcess:
         """Start a task's process. Args: env: all of its environment; cwd: where the job's files are laid out.
@@ -56,7 +56,7 @@ class Starts:
         """Its processes have ended."""
         registry.after_job(self._wants)
 
-    def _taken(self, env: Mapping[str, str], cpus: Sequence[int], cwd: str) -> Tuple[Union[Spare, Handed, None], str]:
+    def _taken(self, env: Mapping[str, str], cpus: Sequence[int], cwd: str) -> tuple[Spare | Handed | None, str]:
         """A warm worker that is right for a task, or why there is none: of this process, or of the one that keeps some for all."""
         pools = registry.pools(self._python)
         nobody = not pools and not client.is_there()

@@ -16,7 +16,8 @@ import os
 import socket
 import struct
 import time
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.launch import bundle
@@ -39,7 +40,7 @@ class CutOffError(TalkError):
     """The other end has no room for one more connection, or has gone."""
 
 
-def folder(make: bool = False) -> "str | None":
+def folder(make: bool = False) -> str | None:
     """Where the socket is, which nobody else can reach; None where there is none."""
     return leftovers.state_dir(_FOLDER, make)
 
@@ -69,7 +70,7 @@ def lock_path(directory: str) -> str:
     return os.path.join(directory, f"{name()}.lock")
 
 
-def keeper() -> "Tuple[int, str] | None":
+def keeper() -> tuple[int, str] | None:
     """(pid, when it started) of the process that listens, also when it does not answer; None when there is none."""
     directory = folder()
     try:
@@ -112,7 +113,7 @@ def peer(connection: socket.socket) -> int:
     return int(pid)
 
 
-def say(connection: socket.socket, body: Dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+def say(connection: socket.socket, body: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
     """Raises: TalkError: the other end does not take it."""
     data = json.dumps(body).encode()
     try:
@@ -124,10 +125,10 @@ def say(connection: socket.socket, body: Dict[str, Any], descriptors: Sequence[i
         raise TalkError(str(e)) from None
 
 
-def hear(connection: socket.socket, seconds: "float | None", taking: bool = False) -> Tuple[Dict[str, Any], List[int]]:
+def hear(connection: socket.socket, seconds: float | None, taking: bool = False) -> tuple[dict[str, Any], list[int]]:
     """(the next message, descriptors that came with it). Args: taking: such are expected; others are closed. Raises: TalkError."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    came: List[int] = []
+    came: list[int] = []
     try:
         head = _read(connection, _LENGTH.size, deadline, came)
         (length,) = _LENGTH.unpack(head)
@@ -145,12 +146,12 @@ def hear(connection: socket.socket, seconds: "float | None", taking: bool = Fals
         raise kind(str(e)) from None
 
 
-def _close(descriptors: List[int]) -> None:
+def _close(descriptors: list[int]) -> None:
     while descriptors:
         os.close(descriptors.pop())
 
 
-def _read(connection: socket.socket, size: int, deadline: "float | None", came: List[int]) -> bytes:
+def _read(connection: socket.socket, size: int, deadline: float | None, came: list[int]) -> bytes:
     data = b""
     while len(data) < size:
         if deadline is not None and deadline <= time.monotonic():

@@ -13,7 +13,8 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.launch.pipes import Pipes
@@ -52,9 +53,9 @@ class Template(Spare):
         #: why it was ended although forks of it run
         self._given_up = ""
         #: marks of forks that have not ended; forks: mark -> what was said of one that was to be made; exits: of one that has ended
-        self._running: Set[str] = set()
-        self._forks: Dict[str, Mapping[str, Any]] = {}
-        self._exits: Dict[str, Exit] = {}
+        self._running: set[str] = set()
+        self._forks: dict[str, Mapping[str, Any]] = {}
+        self._exits: dict[str, Exit] = {}
         self._asking = threading.Lock()
         with contextlib.ExitStack() as undone:
             os.mkdir(self._temp, 0o700)
@@ -138,7 +139,7 @@ class Template(Spare):
             os.write(log, self._printed)
         os.set_blocking(log, True)
 
-    def exit_of(self, mark: str, seconds: float) -> Optional[Exit]:
+    def exit_of(self, mark: str, seconds: float) -> Exit | None:
         """How a fork has ended; None: it has not, or this one has not said so within that time."""
         with self._changed:
             if mark not in self._exits and self.process.exit is None:
@@ -149,7 +150,7 @@ class Template(Spare):
         self._leave_temp()
         return super().order(env, cwd, bundle)
 
-    def hand_over(self) -> List[int]:
+    def hand_over(self) -> list[int]:
         self._leave_temp()
         return super().hand_over()
 
@@ -182,7 +183,7 @@ class Template(Spare):
     def _is_ours(self) -> bool:
         return super()._is_ours() and not (self._retired and not self._running)
 
-    def _heard(self, kind: int, body: Dict[str, Any]) -> None:
+    def _heard(self, kind: int, body: dict[str, Any]) -> None:
         if kind == frames.WAITING:
             self.alone = body["alone"]
             if self.alone:
@@ -197,7 +198,7 @@ class Template(Spare):
         elif kind == frames.ENDED and body["mark"] in self._running:
             self._ended(body)
 
-    def _ended(self, body: Dict[str, Any]) -> None:
+    def _ended(self, body: dict[str, Any]) -> None:
         """One of its forks has."""
         code = os.waitstatus_to_exitcode(body["status"])
         self._running.discard(body["mark"])

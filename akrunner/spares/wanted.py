@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any
 
 from akrunner.launch import cgroups
 from akrunner.launch.texts import text
@@ -51,12 +52,12 @@ class Wanted:
     python: str
     env: Mapping[str, str] = field(repr=False)
     overlay: str = ""
-    cpus: Tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
     task_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     surroundings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Wanted":
+    def of(cls, told: Mapping[str, Any]) -> Wanted:
         """From `dataclasses.asdict`, as JSON. Raises: LookupError, TypeError, ValueError: it is none."""
         maps = [told[name] for name in ("env", "task_env", "surroundings")]
         texts = [told["python"], told["overlay"], *(text for one in maps for pair in one.items() for text in pair)]
@@ -64,7 +65,7 @@ class Wanted:
             raise ValueError("not text")
         return cls(told["python"], maps[0], told["overlay"], tuple(map(int, told["cpus"])), maps[1], maps[2])
 
-    def other(self, other: "Wanted") -> str:
+    def other(self, other: Wanted) -> str:
         """In which way another one differs, in words; "" when a spare of the one is right for the other. Never a variable's value."""
         if self.python != other.python:
             return f"they run under {self.python}, and this one under {other.python} (python_env=)"
@@ -92,12 +93,12 @@ def is_late(name: str) -> bool:
     return name in _LATE or name.startswith("AKRUNNER_")
 
 
-def early(env: Mapping[str, str]) -> Dict[str, str]:
+def early(env: Mapping[str, str]) -> dict[str, str]:
     """What may be read while something is imported."""
     return {name: value for name, value in env.items() if not is_late(name)}
 
 
-def surroundings(thread: Optional[int] = None) -> Dict[str, str]:
+def surroundings(thread: int | None = None) -> dict[str, str]:
     """What a child of a thread has from it beside its environment: words -> what it is. As far as the system says it.
 
     Args: thread: the system's number of one of this process, None: of this one.
@@ -118,7 +119,7 @@ def surroundings(thread: Optional[int] = None) -> Dict[str, str]:
     return told
 
 
-def limits(root: str = "/") -> Iterator[Tuple[str, str]]:
+def limits(root: str = "/") -> Iterator[tuple[str, str]]:
     """(file, what it says) of the control groups that bind this process. Terminals have groups of their own, most without limits."""
     for controller, names in _GROUP.items():
         for folder in cgroups.groups(controller, root):

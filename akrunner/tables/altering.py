@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional, Tuple
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ _NOTHING = (
 )
 
 
-def alter(words: Words, name: TableName, store: TableStore, partition: Callable[[], TableName]) -> Tuple[str, bool]:
+def alter(words: Words, name: TableName, store: TableStore, partition: Callable[[], TableName]) -> tuple[str, bool]:
     """Run what stands behind ALTER TABLE and the table's name. Args: partition: takes what stands behind PARTITION.
 
     Returns: what was done, in a sentence, and whether there was anything to do. Raises: ConfigError.
@@ -68,7 +68,7 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
     if adds and (words.maybe("columns") or words.maybe("column")):
         return _add_columns(words, name, store)
     lenient = words.maybe("if", "not", "exists") if adds else words.maybe("if", "exists")
-    parts: List[TableName] = []
+    parts: list[TableName] = []
     first = True
     while first or words.maybe(",") or words.peek().low == "partition":
         first = False
@@ -89,7 +89,7 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
     return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", True
 
 
-def _filter(words: Words) -> Optional[str]:
+def _filter(words: Words) -> str | None:
     """What stands in PARTITION (...), if it is a condition and no list of values; it is taken then."""
     held, depth = [], 0
     for token in tokens(words.rest()):
@@ -106,7 +106,7 @@ def _filter(words: Words) -> Optional[str]:
     return text
 
 
-def _fitting(name: TableName, store: TableStore, condition: str) -> List[TableName]:
+def _fitting(name: TableName, store: TableStore, condition: str) -> list[TableName]:
     """The partitions for which a condition is true. Raises: ConfigError: it is none."""
     info, there = store.describe(name), store.partitions(name)
     if not there:
@@ -127,7 +127,7 @@ def _valued(key: pa.Field, value: str) -> str:
     return quoted_text(value) if pa.types.is_string(key.type) else f"cast({quoted_text(value)} as {types.words_of(key)})"
 
 
-def _add_columns(words: Words, name: TableName, store: TableStore) -> Tuple[str, bool]:
+def _add_columns(words: Words, name: TableName, store: TableStore) -> tuple[str, bool]:
     lenient = words.maybe("if", "not", "exists")
     words.need("(")
     columns = ddl.columns_of(words)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from akrunner.checks import shown
 from akrunner.errors import ConfigError, SinkError, SourceError
@@ -16,10 +17,10 @@ from akrunner.tables.store import TableStore, check_writable
 def tables_spec(
     tables: Sequence[str],
     outputs: Sequence[str],
-    project: Optional[str] = None,
+    project: str | None = None,
     *,
-    store: Optional[TableStore] = None,
-    parameters: Tuple[str, str] = ("tables", "output_tables"),
+    store: TableStore | None = None,
+    parameters: tuple[str, str] = ("tables", "output_tables"),
 ) -> TablesSpec:
     """What a script may read and write, all of which is there.
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 import os
 import socket
 import urllib.parse
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple, Type
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, SourceError, WriteError
@@ -53,9 +53,9 @@ class Buckets:
 
     def __init__(
         self,
-        roots: Optional[Mapping[str, str]] = None,
-        host: Optional[str] = None,
-        root: Optional[str] = None,
+        roots: Mapping[str, str] | None = None,
+        host: str | None = None,
+        root: str | None = None,
         say: Callable[[str], None] = lambda text: None,
         every: float = EVERY,
     ) -> None:
@@ -71,12 +71,12 @@ class Buckets:
         """
         self._roots, self._host, self._root, self._say, self._every = dict(roots or {}), host, root, say, every
         local = root or os.environ.get(ROOT_VARIABLE)
-        self._credentials: Optional[Credentials] = None if local else oss_credentials()
-        self._temp: Optional[str] = None
-        self._buckets: Dict[Tuple[str, str], Bucket] = {}
-        self._hosts: Dict[str, str] = {}
-        self._said: Set[str] = set()
-        self._uploads: List[Upload] = []
+        self._credentials: Credentials | None = None if local else oss_credentials()
+        self._temp: str | None = None
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+        self._hosts: dict[str, str] = {}
+        self._said: set[str] = set()
+        self._uploads: list[Upload] = []
 
     def remote(self, uri: str) -> bool:
         """Whether it is in the cloud. Raises: ConfigError: it is no such URI."""
@@ -141,7 +141,7 @@ class Buckets:
 
     # -- where
 
-    def _mirror(self, uri: str) -> Tuple[_Place, Mirror]:
+    def _mirror(self, uri: str) -> tuple[_Place, Mirror]:
         """Its place, and the copies of its bucket. Raises: ConfigError."""
         bucket, key = parts_of(uri)
         place = _Place(bucket, key, self._reached(self._endpoint(uri)), not key or key.endswith("/"))
@@ -197,15 +197,13 @@ class Buckets:
 
     # -- the end
 
-    def __enter__(self) -> "Buckets":
+    def __enter__(self) -> Buckets:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Write back what is new. Raises: WriteError: it could not be; the message names the directory that has it. (If the job
         failed, it is said, and the job's own exception goes on.)"""
-        failed: List[str] = []
+        failed: list[str] = []
         for upload in self._uploads:
             try:
                 upload.finish()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
 
 from akrunner.errors import SourceError
 from akrunner.schema import nearest
@@ -15,7 +14,7 @@ from akrunner.tables.store import TableStore
 ROOT_VARIABLE = "AKRUNNER_TABLES"
 
 
-def tables_root(given: Optional[str] = None) -> str:
+def tables_root(given: str | None = None) -> str:
     """The directory of the local tables: as given, or as the environment says, or in the user's data directory."""
     named = given or os.environ.get(ROOT_VARIABLE)
     if named:
@@ -26,7 +25,7 @@ def tables_root(given: Optional[str] = None) -> str:
     return os.path.join(base, "akrunner", "tables")
 
 
-def store_for(project: str, root: Optional[str] = None) -> TableStore:
+def store_for(project: str, root: str | None = None) -> TableStore:
     """MaxCompute, where there are credentials for it; else, or if a directory is named, the tables of this machine.
 
     Args: project: whose tables; root: of the local ones, for a caller that wants them.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
-
 import pyarrow as pa
 
 from akrunner.tables import types
@@ -15,16 +13,16 @@ from akrunner.tables.store import TableInfo
 _TYPES = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
 
 
-def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]]]:
+def partition_of(words: Words, name: TableName) -> list[tuple[str, str | None]]:
     """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
     words.need("partition")
     words.need("(")
-    found: List[Tuple[str, Optional[str]]] = []
+    found: list[tuple[str, str | None]] = []
     while True:
         key = words.name("partition column").lower()
         if any(key == known for known, _ in found):
             raise words.wrong(f"the partition column {key} is there twice")
-        value: Optional[str] = None
+        value: str | None = None
         if words.maybe("="):
             token = words.peek()
             if token.low == "null":
@@ -58,7 +56,7 @@ def is_query(words: Words) -> bool:
     return words.rest()[1:].lstrip().lower().startswith(("select", "with", "("))
 
 
-def names_in(words: Words) -> List[str]:
+def names_in(words: Words) -> list[str]:
     words.need("(")
     found = [words.name("column")]
     while words.maybe(","):

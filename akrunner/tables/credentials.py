@@ -15,8 +15,8 @@ A key comes with its secret, from one place; what else a place lacks, the next o
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.checks import path_shown
 from akrunner.errors import ConfigError
@@ -24,7 +24,7 @@ from akrunner.errors import ConfigError
 CONFIG_VARIABLE = "ODPS_CONFIG_FILE_PATH"
 _LONGEST_FILE = 1 << 20
 #: of the environment: key, secret, token
-_Pair = Tuple[str, str, str]
+_Pair = tuple[str, str, str]
 _ALIBABA: _Pair = ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN")
 _ODPS_PAIRS: Sequence[_Pair] = (
     ("ODPS_STS_ACCESS_KEY_ID", "ODPS_STS_ACCESS_KEY_SECRET", "ODPS_STS_TOKEN"),
@@ -83,10 +83,10 @@ class _Place:
     names: Mapping[str, str]
 
 
-def odps_credentials() -> Optional[Credentials]:
+def odps_credentials() -> Credentials | None:
     """Those for MaxCompute; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
     environ = os.environ
-    places: List[_Place] = []
+    places: list[_Place] = []
     named = environ.get(CONFIG_VARIABLE)
     if named:
         places.append(_of_file(os.path.expanduser(named), CONFIG_VARIABLE))
@@ -108,7 +108,7 @@ def odps_credentials() -> Optional[Credentials]:
     return made
 
 
-def oss_credentials() -> Optional[Credentials]:
+def oss_credentials() -> Credentials | None:
     """Those for OSS; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
     places = [_of_environment(_OSS_PAIRS, {"endpoint": "OSS_ENDPOINT"})]
     usual = os.path.join(os.path.expanduser("~"), ".ossutilconfig")
@@ -138,7 +138,7 @@ def _joined(service: str, places: Sequence[_Place]) -> Credentials:
             raise ConfigError(
                 f"credentials for {service} in {keys.found}: {keys.names[other]} is there, and {keys.names[what]} is missing{_OUT}"
             )
-    rest: Dict[str, str] = {}
+    rest: dict[str, str] = {}
     for place in reversed(places):
         rest.update({what: place.values[what] for what in ("endpoint", "tunnel", "project") if what in place.values})
     endpoint = rest.get("endpoint", "")
@@ -152,7 +152,7 @@ def _joined(service: str, places: Sequence[_Place]) -> Credentials:
 
 def _of_environment(pairs: Sequence[_Pair], more: Mapping[str, str]) -> _Place:
     """What the environment says: of the first pair of which it has something."""
-    values: Dict[str, str] = {}
+    values: dict[str, str] = {}
     pair = next((pair for pair in pairs if os.environ.get(pair[0]) or os.environ.get(pair[1])), pairs[-1])
     names = {**dict(zip(("id", "secret", "token"), pair)), **more}
     for what, name in names.items():
@@ -172,8 +172,8 @@ def _of_file(path: str, parameter: str) -> _Place:
         raise ConfigError(
             f"{parameter + ': ' if parameter else ''}cannot read {path_shown(path)}: {e.strerror}{_OUT}"
         ) from None
-    values: Dict[str, str] = {}
-    names: Dict[str, str] = {"id": "access_id=", "secret": "access_key="}
+    values: dict[str, str] = {}
+    names: dict[str, str] = {"id": "access_id=", "secret": "access_key="}
     for line in text.splitlines():
         name, equals, value = line.partition("=")
         what = _NAMES.get(name.strip().lower().replace("-", "_"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Set
 
 import pyarrow as pa
 
@@ -26,11 +25,11 @@ class Create:
     """
 
     table: str
-    info: Optional[TableInfo] = None
+    info: TableInfo | None = None
     if_not_exists: bool = False
-    like: Optional[str] = None
-    select: Optional[str] = None
-    lifecycle: Optional[int] = None
+    like: str | None = None
+    select: str | None = None
+    lifecycle: int | None = None
     comment: str = ""
 
 
@@ -48,7 +47,7 @@ def parse_create(text: str) -> Create:
         words.end()
         return Create(table, None, if_not_exists, like, lifecycle=lifecycle)
     columns = columns_of(words) if words.maybe("(") else None
-    keys: List[pa.Field] = []
+    keys: list[pa.Field] = []
     comment, lifecycle, select = "", None, None
     while not words.done():
         if words.maybe("comment"):
@@ -97,7 +96,7 @@ def check_info(info: TableInfo) -> None:
     """Raises: ConfigError: no table can have these columns."""
     if not info.columns.names:
         raise ConfigError("create table: it has no column of its own")
-    seen: Set[str] = set()
+    seen: set[str] = set()
     for name in [*info.columns.names, *info.partitions]:
         check_name(name)
         if not name or name.lower() in seen:
@@ -107,9 +106,9 @@ def check_info(info: TableInfo) -> None:
         seen.add(name.lower())
 
 
-def columns_of(words: Words) -> List[pa.Field]:
+def columns_of(words: Words) -> list[pa.Field]:
     """What stands in parentheses, the first of which is taken."""
-    found: List[pa.Field] = []
+    found: list[pa.Field] = []
     while True:
         if words.maybe("primary", "key"):
             _parenthesised(words)

@@ -7,8 +7,9 @@ import csv
 import io
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,9 +50,9 @@ def put(
     store: TableStore,
     *,
     overwrite: bool = False,
-    input_schema: Optional[Schema] = None,
-    input_format: Optional[str] = None,
-    select: Optional[str] = None,
+    input_schema: Schema | None = None,
+    input_format: str | None = None,
+    select: str | None = None,
     header: bool = True,
 ) -> Put:
     """Add a file's rows to a table, by the names of its columns; a table that is not there is made for them.
@@ -65,7 +66,7 @@ def put(
     known = store.describe(name.whole) if store.exists(name.whole) else None
     if select is None:
         _check_header(file, input_format, name, known)
-    given: Dict[str, Any] = dict(read_examples=codec.read_examples, input_format=input_format, select=select)
+    given: dict[str, Any] = dict(read_examples=codec.read_examples, input_format=input_format, select=select)
     with ours(SourceError, "source: it cannot be read"):
         table = open_source(file, input_schema=input_schema, **given)
     if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
@@ -95,7 +96,7 @@ def _headed(files: paths.Files) -> bool:
     return form is not None and form.headed
 
 
-def _check_header(file: Any, input_format: Optional[str], name: TableName, known: Optional[TableInfo]) -> None:
+def _check_header(file: Any, input_format: str | None, name: TableName, known: TableInfo | None) -> None:
     """Raises: SourceError: what a CSV has for names of its columns is a row, most likely; it would be lost."""
     many = file if isinstance(file, (list, tuple)) else [file]
     if not all(isinstance(one, (str, os.PathLike)) for one in many):
@@ -123,9 +124,9 @@ def _put_bare(
     name: TableName,
     store: TableStore,
     overwrite: bool,
-    input_schema: Optional[Schema],
-    input_format: Optional[str],
-    select: Optional[str],
+    input_schema: Schema | None,
+    input_format: str | None,
+    select: str | None,
 ) -> Put:
     """As `put`, of CSV files without a line of names."""
     if select is not None:
@@ -170,7 +171,7 @@ def table_fits(schema: pa.Schema, info: TableInfo) -> bool:
 def _as_table(schema: pa.Schema, info: TableInfo) -> Schema:
     """The columns of a text, in the table's types where rows of a job may have them, else as text."""
     known = {field.name.lower(): field.type for field in info.columns}
-    fields: List[Field] = []
+    fields: list[Field] = []
     for field in schema:
         wanted = known.get(field.name.lower(), field.type)
         plain = pa.types.is_decimal(wanted) or pa.types.is_nested(wanted)
@@ -218,8 +219,8 @@ def get(
     store: TableStore,
     *,
     overwrite: bool = False,
-    columns: Optional[Sequence[str]] = None,
-    output_format: Optional[str] = None,
+    columns: Sequence[str] | None = None,
+    output_format: str | None = None,
 ) -> int:
     """Write a table's rows to a file.
 
@@ -231,7 +232,7 @@ def get(
         return as_file(rows_of(reading, wanted, name=name), os.fspath(file), overwrite, output_format)
 
 
-def read_columns(name: TableName, info: TableInfo) -> List[str]:
+def read_columns(name: TableName, info: TableInfo) -> list[str]:
     """The columns of a table that is read whole: its own, and behind them those it is partitioned by, but for those its name says."""
     said = {key for key, _ in name.partition}
     return [*info.columns.names, *(one for one in info.partitions if one not in said)]

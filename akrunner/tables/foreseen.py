@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Dict, List, Optional, Sequence, Set
+from collections.abc import Callable, Sequence
 
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError
 from akrunner.tables import tunnel
@@ -25,7 +25,7 @@ class Rehearsal:
     def __init__(
         self,
         store: Callable[[str], TableStore],
-        project: Optional[str],
+        project: str | None,
         folder: str = "",
         files: bool = False,
         tables: bool = False,
@@ -36,12 +36,12 @@ class Rehearsal:
         self._programs, self._blind = files, tables
         self._jobs = False
         self.unchecked = ""
-        self._rehearsed: Dict[str, RehearsedTables] = {}
+        self._rehearsed: dict[str, RehearsedTables] = {}
         self._session = Session(self._kept, project, folder)
         #: files that a statement writes
-        self._files: Set[str] = set()
+        self._files: set[str] = set()
 
-    def client(self, project: Optional[str]) -> None:
+    def client(self, project: str | None) -> None:
         """A new client begins. Args: project: of names without one."""
         self._session = Session(self._kept, project, self._folder)
 
@@ -59,7 +59,7 @@ class Rehearsal:
             raise Unforeseen
         return store
 
-    def problem(self, statement: Statement) -> Optional[AkrunnerError]:
+    def problem(self, statement: Statement) -> AkrunnerError | None:
         """Why a statement would be refused; None: it would not, as far as can be known. What it changes is changed for the next."""
         self.unchecked = ""
         for one in self._rehearsed.values():
@@ -79,7 +79,7 @@ class Rehearsal:
             one.end()
         return None
 
-    def job(self, outputs: Sequence[str], project: Optional[str]) -> None:
+    def job(self, outputs: Sequence[str], project: str | None) -> None:
         """A job writes these tables, and may make files."""
         self._jobs = True
         for text in outputs:
@@ -118,7 +118,7 @@ class Rehearsal:
         made = any(one in paths or os.path.dirname(one) in paths for one in self._files)
         return f"the file {asked.file}: a download before it makes it" if made else ""
 
-    def _missing(self, statement: Statement) -> Optional[AkrunnerError]:
+    def _missing(self, statement: Statement) -> AkrunnerError | None:
         """Of an upload to a table that cannot be followed, what is wrong with its file."""
         if statement.kind == "tunnel":
             asked = tunnel.parsed(statement.text, self._session.project)
@@ -154,10 +154,10 @@ class Rehearsal:
             if isinstance(store, RehearsedTables):
                 store.forget(name) if wholly else store.blur(name)
 
-    def _changed(self, statement: Statement) -> List[TableName]:
+    def _changed(self, statement: Statement) -> list[TableName]:
         """The tables that a statement changes, also one that is wrong."""
         project = self._session.project
-        found: List[TableName] = []
+        found: list[TableName] = []
         try:
             if statement.kind == "tunnel":
                 asked = tunnel.parsed(statement.text, project)

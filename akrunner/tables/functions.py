@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Dict
 
 #: MaxCompute's letters of a date, in which mm are months, as DuckDB's
 FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"), ("ff3", "%g"))
@@ -195,13 +194,13 @@ MACROS = {macro.split("(")[0].split()[-1]: macro for macro in _STATEMENTS}
 _WORD = re.compile(r"\w+")
 
 
-def macros_for(query: str) -> Dict[str, str]:
+def macros_for(query: str) -> dict[str, str]:
     """The functions above that a query in DuckDB's dialect may call, and those they call: making all of them takes DuckDB longer than most queries.
 
     Returns: name -> the statement that makes it, in an order in which they can be made.
     """
     words = set(_WORD.findall(query.lower()))
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for name, macro in reversed(MACROS.items()):
         if name in words:
             found[name] = macro

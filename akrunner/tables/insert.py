@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ _LIKE = {
 _VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
 
 
-def create_as(made: Create, name: TableName, store: Callable[[str], TableStore], project: Optional[str]) -> int:
+def create_as(made: Create, name: TableName, store: Callable[[str], TableStore], project: str | None) -> int:
     """CREATE TABLE ... AS SELECT. Returns: how many rows. Raises: ConfigError; the table is not there then."""
     with Queries(store, project) as queries:
         reader = queries.rows(made.select or "")
@@ -62,18 +62,18 @@ class Insert:
     """
 
     name: TableName
-    keys: Sequence[Tuple[str, Optional[str]]]
-    columns: Optional[List[str]]
+    keys: Sequence[tuple[str, str | None]]
+    columns: list[str] | None
     query: str
     overwrite: bool
 
 
-def inserted(parts: Sequence[Insert], store: Callable[[str], TableStore], project: Optional[str]) -> List[int]:
+def inserted(parts: Sequence[Insert], store: Callable[[str], TableStore], project: str | None) -> list[int]:
     """Run the INSERTs of one statement: each reads the tables as they were before it, and the rows of all are there at once.
 
     Returns: how many rows each had. Raises: ConfigError, WriteError: none are there.
     """
-    readings: Dict[Tuple[str, str], Reading] = {}
+    readings: dict[tuple[str, str], Reading] = {}
     outputs = _Outputs(store)
     try:
         rows = [_staged(one, outputs, Queries(store, project, readings)) for one in parts]
@@ -90,7 +90,7 @@ class _Outputs:
 
     def __init__(self, store: Callable[[str], TableStore]) -> None:
         self.store = store
-        self.opened: List[TableOutput] = []
+        self.opened: list[TableOutput] = []
 
     def part(self, name: TableName, overwrite: bool) -> TablePart:
         """Raises: ConfigError: another of the INSERTs writes the same table, or partition."""
@@ -141,11 +141,11 @@ def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
     return rows
 
 
-def several(words: Words) -> List[str]:
+def several(words: Words) -> list[str]:
     """FROM x INSERT ... SELECT a WHERE b INSERT ... SELECT c -> INSERT ... SELECT a FROM x WHERE b, ... Raises: ConfigError."""
     depth = 0
-    begins: List[int] = []
-    behind: List[int] = []
+    begins: list[int] = []
+    behind: list[int] = []
     for token in tokens(words.text):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if depth:
@@ -165,7 +165,7 @@ def several(words: Words) -> List[str]:
     ]
 
 
-def _targets(name: TableName, info: TableInfo, columns: Optional[List[str]], dynamic: List[str]) -> List[pa.Field]:
+def _targets(name: TableName, info: TableInfo, columns: list[str] | None, dynamic: list[str]) -> list[pa.Field]:
     """The columns rows go to, in the query's order."""
     partitions = [one for one in info.keys if one.name in dynamic]
     if columns is None:
@@ -178,7 +178,7 @@ def _targets(name: TableName, info: TableInfo, columns: Optional[List[str]], dyn
     return chosen + [field for field in partitions if field not in chosen]
 
 
-def _selected(name: TableName, fields: List[pa.Field], names: List[str], kinds: List[str]) -> List[str]:
+def _selected(name: TableName, fields: list[pa.Field], names: list[str], kinds: list[str]) -> list[str]:
     if len(names) != len(fields):
         raise ConfigError(
             f"insert: {name.sql} takes {len(fields)} columns ({', '.join(field.name for field in fields)}), and the query has {len(names)} "
@@ -209,11 +209,11 @@ class _Spread:
     """Rows that say themselves which partition they belong to."""
 
     def __init__(
-        self, outputs: _Outputs, name: TableName, info: TableInfo, fixed: Dict[str, str], dynamic: List[str], overwrite: bool
+        self, outputs: _Outputs, name: TableName, info: TableInfo, fixed: dict[str, str], dynamic: list[str], overwrite: bool
     ) -> None:
         self._outputs, self._name, self._info = outputs, name, info
         self._fixed, self._dynamic, self._overwrite = fixed, dynamic, overwrite
-        self._parts: Dict[Tuple[str, ...], TablePart] = {}
+        self._parts: dict[tuple[str, ...], TablePart] = {}
 
     def write(self, batch: pa.RecordBatch) -> None:
         order = pc.sort_indices(batch, sort_keys=[(key, "ascending") for key in self._dynamic])
@@ -228,7 +228,7 @@ class _Spread:
             at += part.num_rows
             self._part(values).write(part.drop_columns(self._dynamic))
 
-    def _part(self, values: Tuple[str, ...]) -> TablePart:
+    def _part(self, values: tuple[str, ...]) -> TablePart:
         if values not in self._parts:
             given = {**self._fixed, **dict(zip(self._dynamic, values))}
             partition = tuple((key, check_value(str(self._name), key, given[key])) for key in self._info.partitions)

@@ -19,7 +19,7 @@ import errno
 import fcntl
 import os
 import re
-from typing import Iterator, List, Optional, Tuple
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from akrunner import leftovers
@@ -36,7 +36,7 @@ BUCKETS = "oss"
 _UNSAFE = re.compile(r"""[%/\\:*?"'<>|\[\]{}^=\x00-\x1f\x7f]""")
 _ENDINGS = (".parquet", ".pq", ".parq")
 #: a partition, and its directory
-Placed = Tuple[Partition, str]
+Placed = tuple[Partition, str]
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -71,17 +71,17 @@ def place(root: str, name: TableName, partition: Partition) -> str:
     return spelled
 
 
-def natural(text: str) -> Tuple[Tuple[int, int, str], ...]:
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A key to sort by: numbers in a text count as numbers."""
     return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(text) if part)
 
 
-def _entries(folder: str) -> "List[os.DirEntry[str]]":
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return list(entries)
 
 
-def data_files(folder: str) -> List[str]:
+def data_files(folder: str) -> list[str]:
     """Names of the files with rows in a directory, in their order.
 
     Raises: SourceError: somebody put a file there that is a table, but no Parquet file; OSError.
@@ -100,7 +100,7 @@ def data_files(folder: str) -> List[str]:
     return sorted(found, key=natural)
 
 
-def others(folder: str) -> "List[os.DirEntry[str]]":
+def others(folder: str) -> list[os.DirEntry[str]]:
     """What else people keep in a directory of rows. Raises: OSError."""
     return [
         entry
@@ -109,11 +109,11 @@ def others(folder: str) -> "List[os.DirEntry[str]]":
     ]
 
 
-def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Placed]:
+def partitions_below(folder: str, names: tuple[str, ...]) -> list[Placed]:
     """All partitions there are, sorted, with their directories: people may have spelled those otherwise. Raises: OSError."""
     if not names:
         return [((), folder)]
-    found: List[Placed] = []
+    found: list[Placed] = []
     for entry in _entries(folder):
         key, sign, value = entry.name.partition("=")
         if not sign or entry.name.startswith(".") or key.lower() != names[0] or not entry.is_dir():
@@ -122,7 +122,7 @@ def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Placed]:
     return sorted(found, key=lambda one: [natural(value) for _, value in one[0]])
 
 
-def partition_columns(folder: str) -> Tuple[str, ...]:
+def partition_columns(folder: str) -> tuple[str, ...]:
     """What a table without a CREATE TABLE is partitioned by, as its directories say. Raises: OSError."""
     for entry in sorted(_entries(folder), key=lambda one: one.name):
         key, sign, _ = entry.name.partition("=")
@@ -131,7 +131,7 @@ def partition_columns(folder: str) -> Tuple[str, ...]:
     return ()
 
 
-def visible(folder: str) -> List[str]:
+def visible(folder: str) -> list[str]:
     """Directories in a directory, but those that are being written."""
     try:
         return sorted(
@@ -168,7 +168,7 @@ def locked(root: str, exclusive: bool) -> Iterator[None]:
 def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
     """Gives: whether there is a lock."""
     path = os.path.join(root, ".lock")
-    fd: Optional[int] = None
+    fd: int | None = None
     held = False
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666) if exclusive else _open_shared(path)
@@ -190,7 +190,7 @@ def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
             os.close(fd)
 
 
-def _open_shared(path: str) -> Optional[int]:
+def _open_shared(path: str) -> int | None:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):
@@ -221,7 +221,7 @@ def stage(root: str, name: TableName) -> str:
     return path
 
 
-def puts(staged: str, target: str) -> List[Move]:
+def puts(staged: str, target: str) -> list[Move]:
     """What puts a new table's directory in place; what is in it, where somebody made a directory of that name and no table. Raises: OSError."""
     if not os.path.isdir(target):
         return [Move(target, staged)]

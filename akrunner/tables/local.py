@@ -9,7 +9,8 @@ import contextlib
 import dataclasses
 import errno
 import os
-from typing import Iterator, List, Optional, Sequence, Tuple, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import pyarrow as pa
 
@@ -75,16 +76,16 @@ class LocalTables:
             return LocalReading(self.place, name, info, partitions)
 
     def read(
-        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+        self, name: TableName, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         return self.reading(name).read_and_close(columns, start, rows)
 
-    def partitions(self, name: TableName) -> List[Partition]:
+    def partitions(self, name: TableName) -> list[Partition]:
         with self._looking(name):
             info = self._info(name)
             return [one for one, _ in self._fitting(name, info)] if info.partitions else []
 
-    def tables(self, project: str) -> List[str]:
+    def tables(self, project: str) -> list[str]:
         with ours(SourceError, f"source: cannot look into {self.place}"):
             # a name that is no project's has no tables
             whole = TableName.parse(f"odps://{project}/tables/any")
@@ -92,7 +93,7 @@ class LocalTables:
             with layout.locked(self.place, exclusive=False):
                 return layout.visible(folder)
 
-    def projects(self) -> List[str]:
+    def projects(self) -> list[str]:
         with ours(SourceError, f"source: cannot look into {self.place}"):
             return [name for name in layout.visible(self.place) if name != layout.BUCKETS]
 
@@ -101,7 +102,7 @@ class LocalTables:
         with ours(SourceError, f"source: cannot read {name}"), layout.locked(self.place, exclusive=False):
             yield
 
-    def info_at(self, folder: str) -> Optional[TableInfo]:
+    def info_at(self, folder: str) -> TableInfo | None:
         """What the table in a directory is; None: there is none. Raises: SourceError: its files do not say."""
         path = os.path.join(folder, layout.TABLE_SQL)
         try:
@@ -117,7 +118,7 @@ class LocalTables:
             raise SourceError(f"source: {path} is to hold the table's CREATE TABLE, with its columns")
         return info
 
-    def _found(self, folder: str) -> Optional[TableInfo]:
+    def _found(self, folder: str) -> TableInfo | None:
         """A directory somebody put Parquet files into."""
         if not os.path.isdir(folder):
             return None
@@ -144,7 +145,7 @@ class LocalTables:
     def _no_table(self, name: TableName) -> str:
         return no_table_yet(name, layout.visible(os.path.join(self.place, name.project)), self.place)
 
-    def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
+    def _fitting(self, name: TableName, info: TableInfo) -> list[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
         check_keys(name, info, SourceError)
         wanted = dict(name.partition)
@@ -188,7 +189,7 @@ class LocalTables:
         with self._writing(name.for_output()):
             self._checked(name)
 
-    def _checked(self, name: TableName) -> Tuple[TableInfo, Partition]:
+    def _checked(self, name: TableName) -> tuple[TableInfo, Partition]:
         """What a table is, and the partition that is written. Raises: SinkError; SourceError: it has files that are none of a table's."""
         info = self._described(name)
         partition = whole_partition(name, info)
@@ -245,7 +246,7 @@ class LocalTables:
             self._take_away([target])
             CHANGED.append(f"{name.whole} (dropped)")
 
-    def _take_away(self, targets: List[str]) -> None:
+    def _take_away(self, targets: list[str]) -> None:
         """Directories go, for everybody at once: all of them, or none."""
         with layout.locked(self.place, exclusive=True):
             for target in targets:
@@ -304,7 +305,7 @@ class LocalTables:
     def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
         with self._writing(names[0]):
             info = self._described(names[0])
-            found: List[str] = []
+            found: list[str] = []
             with layout.locked(self.place, exclusive=False):
                 for name in names:
                     if not name.partition:

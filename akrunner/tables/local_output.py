@@ -14,7 +14,8 @@ import contextlib
 import os
 import shutil
 import threading
-from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, cast
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 class LocalPart:
     """See `store.TablePart`. Its file is made with its first rows. Attributes: rows: how many were written; path."""
 
-    def __init__(self, output: "LocalOutput", number: int) -> None:
+    def __init__(self, output: LocalOutput, number: int) -> None:
         self._output, self._number = output, number
-        self._gate: Optional[Gate] = None
-        self._stream: Optional[IO[bytes]] = None
-        self._writer: Optional[Writer] = None
+        self._gate: Gate | None = None
+        self._stream: IO[bytes] | None = None
+        self._writer: Writer | None = None
         self._closed = False
         self.path = ""
         self.rows = 0
@@ -93,7 +94,7 @@ class LocalOutput:
 
     def __init__(
         self,
-        store: "LocalTables",
+        store: LocalTables,
         name: TableName,
         info: TableInfo,
         partition: Partition,
@@ -106,9 +107,9 @@ class LocalOutput:
         self._store, self._partition, self._overwrite = store, partition, overwrite
         self._creates = creates
         self._lock = threading.Lock()
-        self._parts: Dict[str, LocalPart] = {}
+        self._parts: dict[str, LocalPart] = {}
         self._made = 0
-        self._stage: Optional[str] = None
+        self._stage: str | None = None
         self._over = False
 
     def part(self, key: str) -> LocalPart:
@@ -154,7 +155,7 @@ class LocalOutput:
             part.close()
         self.staged()
 
-    def moves(self) -> List[Move]:
+    def moves(self) -> list[Move]:
         """What puts the rows in place; whoever calls holds the lock, and does it. Raises: WriteError; OSError."""
         folder = layout.table_dir(self._store.place, self.name)
         found = self._store.info_at(folder)
@@ -188,7 +189,7 @@ class LocalOutput:
                 os.rename(part.path, os.path.join(staged, _file_name(number)))
                 number += 1
 
-    def _new_table(self, folder: str) -> List[Move]:
+    def _new_table(self, folder: str) -> list[Move]:
         """As `moves`, of a table that is not there."""
         staged = self.staged()
         self._name_parts(staged, 0)
@@ -211,14 +212,14 @@ class LocalOutput:
             self._stage = None
 
 
-def commit(store: "LocalTables", outputs: Sequence[LocalOutput]) -> None:
+def commit(store: LocalTables, outputs: Sequence[LocalOutput]) -> None:
     """All outputs, or none. Raises: WriteError."""
     for output in outputs:
         output.finish()
     if not outputs:
         return
     layout.make_root(store.place)
-    moves: List[Move] = []
+    moves: list[Move] = []
     with layout.locked(store.place, exclusive=True):
         for output in outputs:
             with output.told():
@@ -260,7 +261,7 @@ def fitted_to(batch: pa.RecordBatch, info: TableInfo, table: str, first: int = 0
 
     Args: first: number of its first row, for errors. Raises: DataError.
     """
-    given: Dict[str, pa.Array] = {}
+    given: dict[str, pa.Array] = {}
     known = info.columns.names
     for name, column in zip(batch.schema.names, batch.columns):
         low = name.lower()

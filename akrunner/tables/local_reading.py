@@ -13,7 +13,8 @@ import bisect
 import contextlib
 import os
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,7 +45,7 @@ class _File:
             schema = file.schema_arrow
         self.rows: int = self._metadata.num_rows
         self.types = list(zip(schema.names, schema.types))
-        self.names: Dict[str, str] = {}
+        self.names: dict[str, str] = {}
         for name in schema.names:
             if name.lower() in self.names:
                 raise SourceError(f"source: {shown} has two columns called {name.lower()!r}")
@@ -55,7 +56,7 @@ class _File:
 
         return pq.ParquetFile(pa.OSFile(self.path), metadata=metadata, buffer_size=1 << 20, pre_buffer=False)
 
-    def read(self, names: List[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def read(self, names: list[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         """Rows of a range, with these columns of the file's."""
         if not names:
             for at in range(start, stop, BATCH_ROWS):
@@ -76,9 +77,9 @@ class _File:
                     return
             raise SourceError(f"source: {self.shown} says it has {self.rows} rows, and has fewer: it is damaged")
 
-    def _groups(self, start: int, stop: int) -> Tuple[List[int], int]:
+    def _groups(self, start: int, stop: int) -> tuple[list[int], int]:
         """(the row groups a range lies in, the first row of the first of them)."""
-        found: List[int] = []
+        found: list[int] = []
         first = at = 0
         for group in range(self._metadata.num_row_groups):
             rows = self._metadata.row_group(group).num_rows
@@ -92,13 +93,13 @@ class _File:
 class LocalReading(Reading):
     """See `store.Reading`. Attributes: root: of all local tables."""
 
-    def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[layout.Placed]) -> None:
+    def __init__(self, root: str, name: TableName, info: TableInfo, partitions: list[layout.Placed]) -> None:
         """Open it; whoever makes it holds the lock. Raises: SourceError; OSError."""
         self.info = info
         self.root = root
         self._name = name
-        self._held: List[int] = []
-        self._links: Optional[str] = None
+        self._held: list[int] = []
+        self._links: str | None = None
         self._lock = threading.Lock()
         self._readers = 0
         self._closed = False
@@ -107,13 +108,13 @@ class LocalReading(Reading):
         except BaseException:
             self._release()
             raise
-        self._ends: List[int] = []
+        self._ends: list[int] = []
         for file in self._files:
             self._ends.append((self._ends[-1] if self._ends else 0) + file.rows)
         self.rows = self._ends[-1] if self._ends else 0
 
-    def _opened(self, root: str, partitions: List[layout.Placed]) -> List[_File]:
-        found: List[Tuple[str, Partition]] = []
+    def _opened(self, root: str, partitions: list[layout.Placed]) -> list[_File]:
+        found: list[tuple[str, Partition]] = []
         for partition, folder in partitions:
             found.extend((os.path.join(folder, name), partition) for name in layout.data_files(folder))
         if len(found) > _OPEN and os.access(root, os.W_OK):
@@ -128,33 +129,31 @@ class LocalReading(Reading):
         self._held.append(fd)
         return f"/proc/self/fd/{fd}"
 
-    def _linked(self, root: str, found: List[Tuple[str, Partition]]) -> List[_File]:
+    def _linked(self, root: str, found: list[tuple[str, Partition]]) -> list[_File]:
         self._links = partial_of(os.path.join(root, "reading"))
         leftovers.register(self._links)
         os.mkdir(self._links, 0o700)
-        linked: List[Tuple[str, str, Partition]] = []
+        linked: list[tuple[str, str, Partition]] = []
         for number, (path, partition) in enumerate(found):
             link = os.path.join(self._links, str(number))
             os.link(os.path.realpath(path), link)
             linked.append((path, link, partition))
         return [_File(*one) for one in linked]
 
-    def read(
-        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """See `store.Reading.read`."""
         fields = fields_of(self._name, self.info, columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
 
     @property
-    def paths(self) -> List[str]:
+    def paths(self) -> list[str]:
         """Of the files that `query` names."""
         return [file.path for file in self._files]
 
     def query(self) -> str:
         """What DuckDB reads the rows with, only the columns and partitions it needs, as long as this is open."""
-        groups: List[Tuple[_File, List[str]]] = []
+        groups: list[tuple[_File, list[str]]] = []
         for file in self._files:
             if not groups or (groups[-1][0].partition, groups[-1][0].types) != (file.partition, file.types):
                 groups.append((file, []))
@@ -162,10 +161,10 @@ class LocalReading(Reading):
         none = ", ".join(f"CAST(NULL AS {types.duckdb_words(kind)}) AS {quoted(name)}" for name, kind in self._columns())
         return " UNION ALL ".join(self._group(*group) for group in groups) or f"SELECT {none} WHERE false"
 
-    def _columns(self) -> List[Tuple[str, pa.DataType]]:
+    def _columns(self) -> list[tuple[str, pa.DataType]]:
         return [(field.name, field.type) for field in self.info.columns] + [(key.name, key.type) for key in self.info.keys]
 
-    def _group(self, file: _File, paths: List[str]) -> str:
+    def _group(self, file: _File, paths: list[str]) -> str:
         values = dict(file.partition)
         columns = []
         for name, kind in self._columns():
@@ -177,7 +176,7 @@ class LocalReading(Reading):
         files = ", ".join(map(literal, paths))
         return f"SELECT {', '.join(columns)} FROM read_parquet([{files}], hive_partitioning = false)"
 
-    def _read(self, fields: List[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, fields: list[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         with self._lock:
             if self._closed:
                 raise SourceError(f"source: the reading of {self._name} is closed")
@@ -230,7 +229,7 @@ class LocalReading(Reading):
             self._links = None
 
 
-def fields_of(name: TableName, info: TableInfo, columns: Optional[Sequence[str]]) -> List[pa.Field]:
+def fields_of(name: TableName, info: TableInfo, columns: Sequence[str] | None) -> list[pa.Field]:
     """What is asked for of a table. Raises: SourceError: there is none of a name."""
     if columns is None:
         return list(info.columns)

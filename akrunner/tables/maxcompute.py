@@ -9,7 +9,8 @@ import contextlib
 import importlib
 import itertools
 import re
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -59,7 +60,7 @@ class MaxComputeTables:
             from odps import accounts, tunnel
 
             account: Any = credentials.access_id
-            key: Optional[str] = credentials.access_key
+            key: str | None = credentials.access_key
             if credentials.token:
                 account, key = accounts.StsAccount(account, key, credentials.token, expired_hours=None), None
             self._odps = _quiet(odps.ODPS)(
@@ -94,26 +95,26 @@ class MaxComputeTables:
     def reading(self, name: TableName) -> MaxComputeReading:
         info = self._info(name, SourceError)
         with self._asking(SourceError, name):
-            partitions: List[Partition] = self._fitting(name, info) if info.partitions else [()]
+            partitions: list[Partition] = self._fitting(name, info) if info.partitions else [()]
             if name.partition and not partitions:
                 raise SourceError(f"source: {name} does not exist: {self._known_partitions(name, info)}")
         return MaxComputeReading(self, name, info, partitions, self._threads)
 
     def read(
-        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+        self, name: TableName, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         return self.reading(name).read_and_close(columns, start, rows)
 
-    def partitions(self, name: TableName) -> List[Partition]:
+    def partitions(self, name: TableName) -> list[Partition]:
         with self._asking(SourceError, name):
             info = self._info(name, SourceError)
             return self._fitting(name, info) if info.partitions else []
 
-    def tables(self, project: str) -> List[str]:
+    def tables(self, project: str) -> list[str]:
         with ours(SourceError, f"source: cannot list the tables of {project}"):
             return sorted(table.name.lower() for table in self._odps.list_tables(project=project))
 
-    def projects(self) -> List[str]:
+    def projects(self) -> list[str]:
         """The store's own; without one, all that the key may see."""
         if self.project:
             return [self.project]
@@ -121,12 +122,12 @@ class MaxComputeTables:
             return sorted(project.name.lower() for project in self._odps.list_projects())
 
     @contextlib.contextmanager
-    def _asking(self, kind: Type[AkrunnerError], name: TableName) -> Iterator[None]:
+    def _asking(self, kind: type[AkrunnerError], name: TableName) -> Iterator[None]:
         what = "output: cannot write" if kind is SinkError else "source: cannot read"
         with ours(kind, f"{what} {name} at {self.place}"):
             yield
 
-    def _info(self, name: TableName, kind: Type[ConfigError]) -> TableInfo:
+    def _info(self, name: TableName, kind: type[ConfigError]) -> TableInfo:
         with self._asking(kind, name):
             from odps import errors
 
@@ -154,7 +155,7 @@ class MaxComputeTables:
         there = [table.name.lower() for table in itertools.islice(self._odps.list_tables(project=name.project), _MOST_NAMES)]
         return no_table(name, there, f"at {self.place}", all_of_them=len(there) < _MOST_NAMES)
 
-    def _check_keys(self, name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
+    def _check_keys(self, name: TableName, info: TableInfo, kind: type[ConfigError]) -> None:
         check_keys(name, info, kind)
         for key, value in name.partition:
             if not _VALUE.match(value):
@@ -162,7 +163,7 @@ class MaxComputeTables:
                     f"invalid odps table path {str(name)!r}: MaxCompute's tunnel takes no value of {key} with , = / or a quote in it"
                 )
 
-    def _fitting(self, name: TableName, info: TableInfo) -> List[Partition]:
+    def _fitting(self, name: TableName, info: TableInfo) -> list[Partition]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
         self._check_keys(name, info, SourceError)
         table = self._odps.get_table(name.table, project=name.project)
@@ -258,7 +259,7 @@ class MaxComputeTables:
 
     def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
         info = self._info(names[0], SinkError)
-        found: List[Partition] = []
+        found: list[Partition] = []
         for name in names:
             if not name.partition:
                 raise SinkError(f"drop partition: {name} names no partition")
@@ -278,7 +279,7 @@ class MaxComputeTables:
 
     # -- SQL
 
-    def execute(self, text: str, settings: Optional[Mapping[str, str]] = None) -> Tuple[str, Optional[pa.Table]]:
+    def execute(self, text: str, settings: Mapping[str, str] | None = None) -> tuple[str, pa.Table | None]:
         """See `store.SqlStore`."""
         hints = {"odps.sql.type.system.odps2": "true", **(settings or {})}
         gives_rows = re.match(r"[\s(]*(select|with|values)\b", text, re.IGNORECASE) is not None
@@ -301,7 +302,7 @@ def _field(column: Any) -> pa.Field:
     return made if getattr(column, "nullable", True) is not False else made.with_nullable(False)
 
 
-def _key_types(words: List[str]) -> Tuple[str, ...]:
+def _key_types(words: list[str]) -> tuple[str, ...]:
     return tuple(words) if set(words) - {"string"} else ()
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -40,13 +41,13 @@ _TRIES, _PATIENCE = 4, 60.0
 class MaxComputePart:
     """See `store.TablePart`. Attributes: rows: how many were written; blocks: numbers of those that were sent."""
 
-    def __init__(self, output: "MaxComputeOutput") -> None:
+    def __init__(self, output: MaxComputeOutput) -> None:
         self._output = output
-        self._held: List[pa.RecordBatch] = []
+        self._held: list[pa.RecordBatch] = []
         self._bytes = 0
         self._closed = False
         self.rows = 0
-        self.blocks: List[int] = []
+        self.blocks: list[int] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._closed:
@@ -63,7 +64,7 @@ class MaxComputePart:
             self._closed = True
             self._send()
 
-    def drop(self) -> List[int]:
+    def drop(self) -> list[int]:
         """Nobody wants its rows. Returns: numbers of its blocks."""
         self._closed = True
         self._held = []
@@ -81,15 +82,15 @@ class MaxComputeOutput:
     """See `store.TableOutput`."""
 
     def __init__(
-        self, store: "MaxComputeTables", name: TableName, info: TableInfo, partition: Partition, overwrite: bool
+        self, store: MaxComputeTables, name: TableName, info: TableInfo, partition: Partition, overwrite: bool
     ) -> None:
         """Open a session: whoever may not write learns it now. Raises: SinkError."""
         self.name, self.info = name, info
         self._store, self._partition, self._overwrite = store, partition, overwrite
         self._lock = threading.Lock()
-        self._parts: Dict[str, MaxComputePart] = {}
+        self._parts: dict[str, MaxComputePart] = {}
         #: numbers of blocks that hold what nobody wants; they are written again
-        self._free: List[int] = []
+        self._free: list[int] = []
         self._numbers = 0
         self._over = False
         with ours(SinkError, f"output: {name}"):
@@ -155,7 +156,7 @@ class MaxComputeOutput:
                 with self._told("cannot open an upload session"):
                     self._open()
 
-    def finish(self) -> List[int]:
+    def finish(self) -> list[int]:
         """Send what is left. Returns: the numbers of all blocks. Raises: WriteError."""
         for part in list(self._parts.values()):
             part.close()
@@ -177,7 +178,7 @@ class MaxComputeOutput:
         with self._told("cannot commit its rows; the table is as it was"):
             self._session.reload()
 
-    def put(self, blocks: List[int]) -> None:
+    def put(self, blocks: list[int]) -> None:
         """Have the rows be there. Raises: WriteError."""
         self._over = True
         if not blocks:
@@ -215,7 +216,7 @@ def commit(outputs: Sequence[TableOutput]) -> None:
     if len(ours_) > 1:
         for output in ours_:
             output.check()
-    done: List[str] = []
+    done: list[str] = []
     for output, numbers in zip(ours_, blocks):
         try:
             output.put(numbers)
@@ -243,7 +244,7 @@ class _Attempt:
     def __enter__(self) -> None:
         self.failed = False
 
-    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> bool:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         self.failed = isinstance(error, Exception) and worth_another(error) and not self._last
         return self.failed
 

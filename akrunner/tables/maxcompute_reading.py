@@ -13,9 +13,10 @@ import functools
 import queue
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -55,14 +56,14 @@ class _Part:
 
 
 #: (part, its first row, rows)
-_Range = Tuple[_Part, int, int]
+_Range = tuple[_Part, int, int]
 
 
 class MaxComputeReading(Reading):
     """See `store.Reading`."""
 
     def __init__(
-        self, store: "MaxComputeTables", name: TableName, info: TableInfo, partitions: Sequence[Partition], threads: int
+        self, store: MaxComputeTables, name: TableName, info: TableInfo, partitions: Sequence[Partition], threads: int
     ) -> None:
         """Open the sessions. Raises: SourceError."""
         self.info, self._store, self._name = info, store, name
@@ -73,7 +74,7 @@ class MaxComputeReading(Reading):
         self._row_bytes = 0.0
         try:
             opened = [self._pool.submit(functools.partial(self._opened, one)) for one in partitions]
-            self._parts: List[_Part] = [one.result() for one in opened]
+            self._parts: list[_Part] = [one.result() for one in opened]
         except BaseException:
             self._pool.close()
             raise
@@ -88,22 +89,20 @@ class MaxComputeReading(Reading):
     def _told(self, what: str) -> Any:
         return ours(SourceError, f"source: {self._name}: {what}")
 
-    def read(
-        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """See `store.Reading.read`."""
         fields = fields_of(self._name, self.info, columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
 
-    def _read(self, fields: List[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, fields: list[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([field.remove_metadata() for field in fields])
         own = list(dict.fromkeys(field.name for field in fields if field.name not in self.info.partitions))
         if not own:
             yield from self._of_keys(schema, start, stop)
             return
         ranges = self._ranges(start, stop)
-        waiting: Deque[Tuple["Future[List[pa.RecordBatch]]", bool]] = collections.deque()
+        waiting: collections.deque[tuple[Future[list[pa.RecordBatch]], bool]] = collections.deque()
         try:
             while True:
                 # one is always asked for; more while the others leave room
@@ -154,7 +153,7 @@ class MaxComputeReading(Reading):
                 at += count
             first += part.rows
 
-    def _fetched(self, one: _Range, columns: List[str], schema: pa.Schema) -> List[pa.RecordBatch]:
+    def _fetched(self, one: _Range, columns: list[str], schema: pa.Schema) -> list[pa.RecordBatch]:
         """The rows of a range. Raises: SourceError."""
         part, first, count = one
         with self._told(f"cannot read its rows from {first:,} on"):
@@ -163,7 +162,7 @@ class MaxComputeReading(Reading):
         self._row_bytes = max(1.0, sum(batch.nbytes for batch in made) / count)
         return made
 
-    def _tried(self, part: _Part, first: int, count: int, columns: List[str]) -> List[pa.RecordBatch]:
+    def _tried(self, part: _Part, first: int, count: int, columns: list[str]) -> list[pa.RecordBatch]:
         began = time.monotonic()
         renewed = False
         for attempt in range(1, _TRIES + 1):
@@ -183,8 +182,8 @@ class MaxComputeReading(Reading):
                 break
         raise SourceError(f"source: {self._name}: the reading was closed")
 
-    def _asked(self, session: Any, first: int, count: int, columns: List[str]) -> List[pa.RecordBatch]:
-        batches: List[pa.RecordBatch] = []
+    def _asked(self, session: Any, first: int, count: int, columns: list[str]) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = []
         came = 0
         with session.open_arrow_reader(first, count, columns=columns) as reader:
             for batch in reader:
@@ -252,14 +251,14 @@ class _Pool:
     def __init__(self, threads: int) -> None:
         self.over = threading.Event()
         self._threads = threads
-        self._started: List[threading.Thread] = []
+        self._started: list[threading.Thread] = []
         # a finalizer may close it inside any of these
         self._lock = threading.RLock()
-        self._work: "queue.SimpleQueue[Optional[Tuple[Future[Any], Callable[[], Any]]]]" = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
 
-    def submit(self, does: Callable[[], Any]) -> "Future[Any]":
+    def submit(self, does: Callable[[], Any]) -> Future[Any]:
         """Raises: SourceError: it is closed."""
-        future: "Future[Any]" = Future()
+        future: Future[Any] = Future()
         with self._lock:
             if self.over.is_set():
                 raise SourceError("source: the reading is closed")
@@ -279,7 +278,7 @@ class _Pool:
 
 
 def _work(
-    work: "queue.SimpleQueue[Optional[Tuple[Future[Any], Callable[[], Any]]]]",
+    work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None],
     over: threading.Event,
 ) -> None:
     while (item := work.get()) is not None:

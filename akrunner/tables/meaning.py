@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any
 
 from akrunner.errors import ConfigError
 from akrunner.tables.functions import COMPARED
@@ -28,7 +28,7 @@ _GROUP = re.compile(r"\((?:\?P?<(?![=!])|(?!\?))")
 _NUMBERS = ("Literal", "Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "Neg", "Count", "Sum", "Avg", "Interval")
 
 
-def as_meant(tree: "exp.Query") -> None:
+def as_meant(tree: exp.Query) -> None:
     """Change the tree so that DuckDB gives MaxCompute's rows. Raises: ConfigError: it cannot."""
     from sqlglot import exp
 
@@ -44,12 +44,12 @@ def as_meant(tree: "exp.Query") -> None:
     _literals(tree)
 
 
-def _group(select: "exp.Select") -> None:
+def _group(select: exp.Select) -> None:
     """`k GROUPING SETS (...)`, `k WITH ROLLUP`, `k WITH CUBE`, `grouping__id`."""
     from sqlglot import exp
 
     group = select.args.get("group")
-    columns: List[Any] = []
+    columns: list[Any] = []
     if group is not None:
         alone = any(isinstance(one, exp.Column) and one.name == ALONE for one in group.expressions)
         columns = [one for one in group.expressions if not (isinstance(one, exp.Column) and one.name == ALONE)]
@@ -69,7 +69,7 @@ def _group(select: "exp.Select") -> None:
             column.replace(exp.Anonymous(this="GROUPING_ID", expressions=[one.copy() for one in columns]))
 
 
-def _add_whole(select: "exp.Select", sets: List[Any], columns: List[Any]) -> None:
+def _add_whole(select: exp.Select, sets: list[Any], columns: list[Any]) -> None:
     """DuckDB knows no column that is in none of the sets, where it is null: it gets a set of all, whose rows are left out."""
     from sqlglot import exp
 
@@ -80,12 +80,12 @@ def _add_whole(select: "exp.Select", sets: List[Any], columns: List[Any]) -> Non
         select.having(exp.NEQ(this=which, expression=exp.Literal.number(0)), copy=False)
 
 
-def _lateral(select: "exp.Select") -> None:
+def _lateral(select: exp.Select) -> None:
     """LATERAL VIEW [OUTER] EXPLODE | POSEXPLODE, with all its columns."""
     import sqlglot
     from sqlglot import exp
 
-    kept: List[Any] = []
+    kept: list[Any] = []
     for lateral in select.args.get("laterals") or ():
         call = lateral.this
         if not isinstance(call, (exp.Explode, exp.Posexplode)):
@@ -116,7 +116,7 @@ def _lateral(select: "exp.Select") -> None:
     select.set("laterals", kept)
 
 
-def _sort(select: "exp.Select") -> None:
+def _sort(select: exp.Select) -> None:
     """SORT BY and CLUSTER BY order what each task has: here there is one."""
     from sqlglot import exp
 
@@ -134,7 +134,7 @@ def _ordered(part: Any) -> Any:
     return part.copy() if isinstance(part, exp.Ordered) else exp.Ordered(this=part.copy(), nulls_first=True)
 
 
-def _window(window: "exp.Window") -> None:
+def _window(window: exp.Window) -> None:
     """The frame that MaxCompute takes without one; and `rand()` to order by, which DuckDB takes for the same row twice."""
     from sqlglot import exp
 
@@ -149,7 +149,7 @@ def _window(window: "exp.Window") -> None:
             call.replace(exp.Anonymous(this="odps_random", expressions=[exp.Literal.number(seed), *_row(window.parent_select)]))
 
 
-def _row(select: Any) -> List[Any]:
+def _row(select: Any) -> list[Any]:
     """What tells the rows of a query apart."""
     from sqlglot import exp
 

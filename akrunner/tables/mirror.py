@@ -12,8 +12,8 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Dict, List, Set
 
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours
@@ -39,7 +39,7 @@ class Mirror:
     def path(self, key: str) -> str:
         return os.path.join(self.root, key)
 
-    def fetch(self, key: str, whole: bool) -> List[str]:
+    def fetch(self, key: str, whole: bool) -> list[str]:
         """Copy an object, or all below a key.
 
         Args: whole: also what is below it. Returns: keys of what was copied.
@@ -52,12 +52,12 @@ class Mirror:
             self._copy(found, total, whole)
         return [one.key for one in found]
 
-    def _wanted(self, key: str, whole: bool) -> List[Found]:
+    def _wanted(self, key: str, whole: bool) -> list[Found]:
         """What there is, as far as it can be files. Raises: ConfigError: it is more than is allowed."""
         budget = downloading("a copy of it", Blame(self._uri, ConfigError))
-        every: Dict[str, Found] = {}
-        folders: Set[str] = set()
-        odd: List[str] = []
+        every: dict[str, Found] = {}
+        folders: set[str] = set()
+        odd: list[str] = []
         for one in self.bucket.listed(key):
             if one.key != key and not (whole and (not key or key.endswith("/") or one.key.startswith(key + "/"))):
                 if not whole:
@@ -90,7 +90,7 @@ class Mirror:
                 "directory the script reads, or a copy of yours (--oss-root BUCKET=DIR)"
             )
 
-    def _copy(self, found: List[Found], total: int, told: bool) -> None:
+    def _copy(self, found: list[Found], total: int, told: bool) -> None:
         progress = _Progress(self._uri, len(found), total, self._say)
         over = threading.Event()
         with ThreadPoolExecutor(THREADS, "akrunner-oss") as pool:
@@ -105,7 +105,7 @@ class Mirror:
         if told:
             progress.end()
 
-    def _one(self, found: Found, progress: "_Progress", over: threading.Event) -> None:
+    def _one(self, found: Found, progress: _Progress, over: threading.Event) -> None:
         target = self.path(found.key)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         coming = os.path.join(self._coming, str(next(self._numbers)))

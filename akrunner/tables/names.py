@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
 
 from akrunner.errors import ConfigError, SinkError
 
@@ -17,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z0-9_]{1,128}\Z")
 _KEY = re.compile(r"([^\W\d]\w{0,127})=(.*)\Z", re.DOTALL)
 _LONGEST_VALUE = 200
 #: keys, and values, of a partition
-Partition = Tuple[Tuple[str, str], ...]
+Partition = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,12 @@ class TableName:
     project: str
     table: str
     partition: Partition = ()
-    start: Optional[int] = None
-    end: Optional[int] = None
+    start: int | None = None
+    end: int | None = None
     uri: str = ""
 
     @classmethod
-    def parse(cls, text: str, project: Optional[str] = None) -> "TableName":
+    def parse(cls, text: str, project: str | None = None) -> TableName:
         """From `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`, or `t`, `p.t` and the same behind them.
 
         Args: project: of a name without one.
@@ -70,17 +69,17 @@ class TableName:
         start, end = _range(text, query)
         return cls(owner.lower(), table.lower(), _partition(text, rest), start, end, text)
 
-    def same(self, other: "TableName") -> bool:
+    def same(self, other: TableName) -> bool:
         """Whether both are the same table, or partition, whichever rows of it."""
         return (self.project, self.table, sorted(self.partition)) == (other.project, other.table, sorted(other.partition))
 
-    def for_output(self) -> "TableName":
+    def for_output(self) -> TableName:
         """Itself. Raises: SinkError: it names a range of rows, which can only be read."""
         if self.start is not None or self.end is not None:
             raise SinkError(f"output: {self}: rows are added, or replace all of it (--overwrite); leave out ?start= and end=")
         return self
 
-    def for_sql(self) -> "TableName":
+    def for_sql(self) -> TableName:
         """Itself. Raises: ConfigError: it is a part of a table, which SQL says in words of its own."""
         if self.partition or self.start is not None or self.end is not None:
             raise ConfigError(
@@ -89,16 +88,16 @@ class TableName:
         return self
 
     @property
-    def whole(self) -> "TableName":
+    def whole(self) -> TableName:
         """The table it is, or is a part of."""
         return TableName(self.project, self.table, uri=f"{SCHEME}{self.project}/tables/{self.table}")
 
-    def at(self, partition: Partition) -> "TableName":
+    def at(self, partition: Partition) -> TableName:
         """Another partition of the same table."""
         uri = "/".join([self.whole.uri, *(f"{key}={value}" for key, value in partition)])
         return TableName(self.project, self.table, partition, uri=uri)
 
-    def rows(self, count: int) -> Tuple[int, int]:
+    def rows(self, count: int) -> tuple[int, int]:
         """(first, behind the last) of `count` rows: as `start` and `end` say, as far as there are any."""
         first = min(self.start or 0, count)
         return first, max(first, min(self.end if self.end is not None else count, count))
@@ -124,13 +123,13 @@ def is_table(text: object) -> bool:
     return isinstance(text, str) and text[: len(SCHEME)].lower() == SCHEME
 
 
-def project_of(given: Optional[str] = None) -> Optional[str]:
+def project_of(given: str | None = None) -> str | None:
     """The project of names without one: as given, or as the environment says."""
     return given or os.environ.get(PROJECT_VARIABLE) or None
 
 
-def _partition(text: str, parts: List[str]) -> Partition:
-    found: List[Tuple[str, str]] = []
+def _partition(text: str, parts: list[str]) -> Partition:
+    found: list[tuple[str, str]] = []
     while parts and not parts[-1]:
         parts = parts[:-1]
     for part in parts:
@@ -164,8 +163,8 @@ def unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _range(text: str, query: str) -> Tuple[Optional[int], Optional[int]]:
-    found: Dict[str, Optional[int]] = {"start": None, "end": None}
+def _range(text: str, query: str) -> tuple[int | None, int | None]:
+    found: dict[str, int | None] = {"start": None, "end": None}
     for pair in filter(None, query.split("&")):
         key, _, value = pair.partition("=")
         if key not in found:

@@ -10,8 +10,9 @@ import functools
 import os
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, List, Sequence
+from typing import Any
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
@@ -93,7 +94,7 @@ class Bucket:
                 return
             upload = self._again(lambda: self._bucket.init_multipart_upload(key)).upload_id
             try:
-                parts: List[Any] = []
+                parts: list[Any] = []
                 step = max(PART_BYTES, size // _MOST_PARTS + 1)
                 for start in range(0, size, step):
                     parts.append(self._part(key, upload, len(parts) + 1, _exactly(file, min(step, size - start))))
@@ -107,7 +108,7 @@ class Bucket:
         sent = self._again(lambda: self._bucket.upload_part(key, upload, number, data))
         return self._oss.models.PartInfo(number, sent.etag, size=len(data), part_crc=sent.crc)
 
-    def _complete(self, key: str, upload: str, parts: List[Any]) -> None:
+    def _complete(self, key: str, upload: str, parts: list[Any]) -> None:
         try:
             self._again(lambda: self._bucket.complete_multipart_upload(key, upload, parts))
         except self._oss.exceptions.NoSuchUpload:

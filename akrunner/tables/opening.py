@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,10 +25,10 @@ from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 def open_source(
     source: Any,
     *,
-    input_schema: Optional[Schema] = None,
-    input_format: Optional[str] = None,
-    select: Optional[str] = None,
-    columns: Optional[Sequence[str]] = None,
+    input_schema: Schema | None = None,
+    input_format: str | None = None,
+    select: str | None = None,
+    columns: Sequence[str] | None = None,
     **options: Any,
 ) -> TableSource:
     """As `akrunner.io.sources.open_source`, which see; of tables, too."""
@@ -46,7 +47,7 @@ def open_source(
     )
 
 
-def _tables(names: List[TableName], only: Optional[Sequence[str]]) -> TableSource:
+def _tables(names: list[TableName], only: Sequence[str] | None) -> TableSource:
     """Several tables of the same columns, one after the other. The columns they are partitioned by come last, but those a name holds.
 
     Args: only: columns that are read, if all of them are there; None: all.
@@ -91,7 +92,7 @@ class TableSink:
     Raises: SinkError: it is not there, or does not take these rows; it gives the SQL that makes one.
     """
 
-    def __init__(self, path: str, schema: pa.Schema, form: Optional[str] = None, overwrite: bool = False) -> None:
+    def __init__(self, path: str, schema: pa.Schema, form: str | None = None, overwrite: bool = False) -> None:
         self.path = path
         if form is not None:
             raise SinkError(f"output_format= (--output-format) is for files; {path} is a table")
@@ -107,7 +108,7 @@ class TableSink:
         self._store = store
         self._output = store.output(name, overwrite)
         self._over = False
-        self._parts: Dict[str, TablePart] = {}
+        self._parts: dict[str, TablePart] = {}
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         self._write(task.name, batch)
@@ -171,7 +172,7 @@ def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
             )
 
 
-def check_other(output: Any, names: Iterable[str], project: Optional[str]) -> None:
+def check_other(output: Any, names: Iterable[str], project: str | None) -> None:
     """Raises: SinkError: the output is a table that the script's own writers write, too."""
     if is_table(output) and any(TableName.parse(one, project).same(TableName.parse(output)) for one in names):
         raise SinkError(
@@ -191,11 +192,11 @@ def missing(name: TableName, schema: pa.Schema) -> str:
     return f'there is no table {name.whole}; make it with: akrunner tables sql "{sql}"'
 
 
-RowsSink = Union[FileSink, TableSink, systems.TableSink]
-OutputSink = Union[FileSink, PartsSink, TableSink, systems.TableSink]
+RowsSink = FileSink | TableSink | systems.TableSink
+OutputSink = FileSink | PartsSink | TableSink | systems.TableSink
 
 
-def _table_sink(path: str, schema: pa.Schema, form: Optional[str], overwrite: bool) -> Union[TableSink, systems.TableSink]:
+def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
     """A table by name, or one in a database."""
     if is_table(path):
         return TableSink(path, schema, form, overwrite)
@@ -204,7 +205,7 @@ def _table_sink(path: str, schema: pa.Schema, form: Optional[str], overwrite: bo
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> OutputSink:
     """As `akrunner.io.sinks.sink_to`, which see; of tables, too."""
     if is_table(path) or systems.is_system(path):
@@ -214,7 +215,7 @@ def sink_to(
 
 
 def file_sink(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> RowsSink:
     """As `sink_to`, of what is one file if it is no table."""
     if is_table(path) or systems.is_system(path):

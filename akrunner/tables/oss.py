@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Mapping, Optional
+from collections.abc import Mapping
 
 from akrunner.errors import ConfigError
 from akrunner.tables.chosen import tables_root
@@ -16,7 +16,7 @@ def is_oss(text: object) -> bool:
     return isinstance(text, str) and text[: len(SCHEME)].lower() == SCHEME
 
 
-def local_path(uri: str, roots: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> str:
+def local_path(uri: str, roots: Mapping[str, str] | None = None, root: str | None = None) -> str:
     """Where the files of a bucket are on this machine.
 
     Args:
@@ -34,7 +34,7 @@ def local_path(uri: str, roots: Optional[Mapping[str, str]] = None, root: Option
     return found + "/" if path.endswith("/") or (not path and uri.partition("?")[0].endswith("/")) else found
 
 
-def parts_of(uri: str) -> "tuple[str, str]":
+def parts_of(uri: str) -> tuple[str, str]:
     """(bucket, path in it). Raises: ConfigError."""
     place = uri[len(SCHEME) :].partition("?")[0]
     authority, _, path = place.partition("/")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -78,7 +79,7 @@ def unparsed(error: Any) -> str:
     return lines[0] if lines else "it cannot be parsed"
 
 
-def _missing(found: "re.Match[str]") -> str:
+def _missing(found: re.Match[str]) -> str:
     return f"something is missing in {found[1].upper()}"
 
 

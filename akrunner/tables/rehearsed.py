@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -37,9 +38,9 @@ from akrunner.tables.store import (
 FEW_ROWS = 1_000
 #: rows of a statement that are kept
 _MOST_ROWS = 100_000
-_Key = Tuple[str, str]
+_Key = tuple[str, str]
 #: rows that are there, of a table or a partition of the store's; and rows that a statement has written
-_Piece = Union[TableName, pa.RecordBatch]
+_Piece: TypeAlias = TableName | pa.RecordBatch
 
 
 class Unforeseen(Exception):
@@ -54,8 +55,8 @@ class _Table:
         known, and there may be further partitions; unknown: nor whether the table is there.
     """
 
-    info: Optional[TableInfo] = None
-    parts: Dict[Partition, List[_Piece]] = field(default_factory=dict)
+    info: TableInfo | None = None
+    parts: dict[Partition, list[_Piece]] = field(default_factory=dict)
     vague: bool = False
     unknown: bool = False
 
@@ -70,8 +71,8 @@ class RehearsedTables:
         self._base = base
         self.place = base.place
         self.guessed = False
-        self._touched: Dict[_Key, TableName] = {}
-        self._tables: Dict[_Key, _Table] = {}
+        self._touched: dict[_Key, TableName] = {}
+        self._tables: dict[_Key, _Table] = {}
 
     # -- statements
 
@@ -146,11 +147,11 @@ class RehearsedTables:
         return reading
 
     def read(
-        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+        self, name: TableName, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         return self.reading(name).read_and_close(columns, start, rows)
 
-    def partitions(self, name: TableName) -> List[Partition]:
+    def partitions(self, name: TableName) -> list[Partition]:
         table = self._known(name)
         if table is None:
             return self._base.partitions(name)
@@ -160,19 +161,19 @@ class RehearsedTables:
             raise Unforeseen
         return sorted(self._fitting(table, name))
 
-    def tables(self, project: str) -> List[str]:
+    def tables(self, project: str) -> list[str]:
         found = set(self._base.tables(project))
         for (owner, name), table in self._tables.items():
             if owner == project.lower():
                 (found.add if table.info is not None else found.discard)(name)
         return sorted(found)
 
-    def projects(self) -> List[str]:
+    def projects(self) -> list[str]:
         return self._base.projects()
 
     # -- writing
 
-    def output(self, name: TableName, overwrite: bool = True) -> "_Output":
+    def output(self, name: TableName, overwrite: bool = True) -> _Output:
         name = name.for_output()
         self._touched[_key(name)] = name
         table = self._known(name)
@@ -219,7 +220,7 @@ class RehearsedTables:
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
         table = self._own(names[0])
         assert table.info is not None
-        new: List[Partition] = []
+        new: list[Partition] = []
         for name in names:
             partition = whole_partition(name, table.info)
             spelled = self._spelled(table, partition)
@@ -231,7 +232,7 @@ class RehearsedTables:
 
     def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
         table = self._own(names[0])
-        found: List[Partition] = []
+        found: list[Partition] = []
         for name in names:
             fitting = self._fitting(table, name)
             if not fitting and not if_exists:
@@ -251,7 +252,7 @@ class RehearsedTables:
 
     # -- of one table
 
-    def _known(self, name: TableName) -> Optional[_Table]:
+    def _known(self, name: TableName) -> _Table | None:
         """What is kept of a table; None: nothing has touched it. Raises: Unforeseen."""
         table = self._tables.get(_key(name))
         if table is not None and table.unknown:
@@ -266,17 +267,17 @@ class RehearsedTables:
             if not self._base.exists(name.whole):
                 raise SinkError(local.no_table_yet(name, self.tables(name.project), self.place))
             info = self._base.describe(name.whole)
-            every: List[Partition] = self._base.partitions(name.whole) if info.partitions else [()]
+            every: list[Partition] = self._base.partitions(name.whole) if info.partitions else [()]
             table = self._tables[_key(name)] = _Table(info, {one: [name.at(one)] for one in every})
         self._info(table, name, SinkError)
         return table
 
-    def _info(self, table: _Table, name: TableName, kind: "type[SourceError] | type[SinkError]") -> TableInfo:
+    def _info(self, table: _Table, name: TableName, kind: type[SourceError] | type[SinkError]) -> TableInfo:
         if table.info is None:
             raise kind(local.no_table_yet(name, self.tables(name.project), self.place))
         return table.info
 
-    def _fitting(self, table: _Table, name: TableName) -> List[Partition]:
+    def _fitting(self, table: _Table, name: TableName) -> list[Partition]:
         """The partitions a name fits. Raises: SourceError: the table is not partitioned so."""
         info = self._info(table, name, SourceError)
         check_keys(name, info, SourceError)
@@ -289,7 +290,7 @@ class RehearsedTables:
         assert table.info is not None
         return next((one for one in table.parts if _canonical(table.info, one) == partition), partition)
 
-    def _standing(self, table: _Table, name: TableName) -> "_Standing":
+    def _standing(self, table: _Table, name: TableName) -> _Standing:
         fitting = sorted(self._fitting(table, name))
         if name.partition and not fitting:
             if table.vague:
@@ -307,20 +308,18 @@ class _Standing(Reading):
         base: local.LocalTables,
         name: TableName,
         info: TableInfo,
-        pieces: Sequence[Tuple[Partition, _Piece]],
+        pieces: Sequence[tuple[Partition, _Piece]],
         vague: bool,
     ) -> None:
         self.info, self.drawn = info, not vague
         self._name = name
-        self._pieces: List[Tuple[Partition, Union[Reading, pa.RecordBatch]]] = []
+        self._pieces: list[tuple[Partition, Reading | pa.RecordBatch]] = []
         for partition, piece in pieces:
             opened = base.reading(piece) if isinstance(piece, TableName) else piece
             self._pieces.append((partition, opened))
         self.rows = sum(one.rows if isinstance(one, Reading) else one.num_rows for _, one in self._pieces)
 
-    def read(
-        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         fields = fields_of(self._name, self.info, columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, start, stop) if self.drawn else iter(())
@@ -340,7 +339,7 @@ class _Standing(Reading):
                 piece.close()
 
 
-def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: Dict[str, str]) -> pa.RecordBatch:
+def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: dict[str, str]) -> pa.RecordBatch:
     """The columns that are asked for; those that were added later are null."""
     columns = []
     for one in fields:
@@ -356,10 +355,10 @@ def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: Dict[s
 class _Part:
     """See `store.TablePart`. Attributes: batches."""
 
-    def __init__(self, output: "_Output") -> None:
+    def __init__(self, output: _Output) -> None:
         self._output = output
         self.rows = 0
-        self.batches: List[pa.RecordBatch] = []
+        self.batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Raises: Unforeseen: the rows are too many to go on."""
@@ -377,7 +376,7 @@ class _Output:
 
     def __init__(self, store: RehearsedTables, name: TableName, info: TableInfo, partition: Partition, overwrite: bool) -> None:
         self._store, self.name, self.info, self.partition, self.overwrite = store, name, info, partition, overwrite
-        self.parts: List[_Part] = []
+        self.parts: list[_Part] = []
 
     def part(self, key: str) -> TablePart:
         self.parts.append(_Part(self))

@@ -16,8 +16,9 @@ import contextlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 from akrunner import leftovers
 from akrunner.errors import SourceError
@@ -27,7 +28,7 @@ from akrunner.io.unfinished import partial_of
 _NAME = ".commit"
 _PLAN = "plan.json"
 #: of a step: its number, and what the plan says of it
-_Step = Tuple[int, Dict[str, Any]]
+_Step = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Move:
     """Attributes: target: a directory, or file, of a table; staged: what takes its place; None: it goes."""
 
     target: str
-    staged: Optional[str] = None
+    staged: str | None = None
 
 
 def removed(path: str) -> None:
@@ -51,7 +52,7 @@ def carry_out(root: str, moves: Sequence[Move]) -> str:
     """Do all of it, or nothing. Returns: a directory with what was there, for `removed`. Raises: OSError."""
     folder, counts = partial_of(os.path.join(root, "commit")), os.path.join(root, _NAME)
     leftovers.register(folder)
-    steps: List[_Step] = []
+    steps: list[_Step] = []
     missing = sorted({above for move in moves for above in _missing(move)}, key=len, reverse=True)
     try:
         os.mkdir(folder)
@@ -103,14 +104,14 @@ def finish(root: str) -> None:
         ) from None
 
 
-def _gathered(root: str, folder: str, moves: Sequence[Move]) -> List[Dict[str, Any]]:
+def _gathered(root: str, folder: str, moves: Sequence[Move]) -> list[dict[str, Any]]:
     """The new directories come together in one; those of a project on another disk stay where they are. Raises: OSError."""
     swaps = _can_swap(folder)
-    steps: List[Dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
     for number, move in enumerate(moves):
         _check(move.target)
-        new: Optional[str] = None
-        inode: Optional[int] = None
+        new: str | None = None
+        inode: int | None = None
         if move.staged is not None:
             new = os.path.join(_NAME, str(number))
             if os.stat(os.path.dirname(move.staged)).st_dev == os.stat(folder).st_dev:
@@ -134,7 +135,7 @@ def _check(target: str) -> None:
         raise PermissionError(13, os.strerror(13), above)
 
 
-def _missing(move: Move) -> List[str]:
+def _missing(move: Move) -> list[str]:
     """Directories that are made for a new one."""
     found, above = [], os.path.dirname(move.target)
     while move.staged is not None and not os.path.isdir(above):
@@ -153,7 +154,7 @@ def _can_swap(folder: str) -> bool:
     return found
 
 
-def _write_plan(folder: str, steps: List[_Step]) -> None:
+def _write_plan(folder: str, steps: list[_Step]) -> None:
     plan = {"process": [os.getpid(), leftovers.started(os.getpid())], "moves": [step for _, step in steps]}
     with open(os.path.join(folder, _PLAN), "xb") as file:
         file.write(json.dumps(plan).encode("utf-8"))
@@ -161,12 +162,12 @@ def _write_plan(folder: str, steps: List[_Step]) -> None:
     _sync_folder(folder)
 
 
-def _plan(counts: str) -> Dict[str, Any]:
+def _plan(counts: str) -> dict[str, Any]:
     """Raises: SourceError: it is none that `_write_plan` wrote."""
     path = os.path.join(counts, _PLAN)
     try:
         with open(path, "rb") as file:
-            plan: Dict[str, Any] = json.loads(file.read())
+            plan: dict[str, Any] = json.loads(file.read())
             if not (isinstance(plan["moves"], list) and len(plan["process"]) == 2):
                 raise ValueError("something is missing")
             return plan
@@ -185,13 +186,13 @@ def _sync_folder(folder: str) -> None:
         os.close(fd)
 
 
-def _is_to_do(root: str, step: Dict[str, Any]) -> bool:
+def _is_to_do(root: str, step: dict[str, Any]) -> bool:
     """Whether what is new is not in its place yet."""
     new = os.path.join(root, step["new"])
     return os.path.lexists(new) and step["inode"] in (None, os.lstat(new).st_ino)
 
 
-def _do(root: str, number: int, step: Dict[str, Any]) -> None:
+def _do(root: str, number: int, step: dict[str, Any]) -> None:
     """One step, or the rest of it. Raises: OSError."""
     target, old = os.path.join(root, step["target"]), _old(root, number)
     if step["new"] is None:
@@ -206,7 +207,7 @@ def _do(root: str, number: int, step: Dict[str, Any]) -> None:
             os.rename(new, target)
 
 
-def _undo(root: str, number: int, step: Dict[str, Any]) -> None:
+def _undo(root: str, number: int, step: dict[str, Any]) -> None:
     """A step of `_do`, whether or not it was done. Raises: OSError."""
     target, old = os.path.join(root, step["target"]), _old(root, number)
     if step["new"] is not None and not _is_to_do(root, step):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ _T = pa.types
 _REGULAR = frozenset(range(32, 127)) - frozenset(b"\\'\"")
 
 
-def texts(column: Any) -> List[str]:
+def texts(column: Any) -> list[str]:
     """A column as text. Args: column: an array, of chunks or not."""
     return [_text(value, column.type) for value in column.to_pylist()]
 

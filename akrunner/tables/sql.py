@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -40,7 +41,7 @@ _SETTINGS = {
     "python_enable_replacements": "false",
 }
 #: names and types of a query's columns -> expressions over c0, c1, ...
-Selection = Callable[[List[str], List[str]], List[str]]
+Selection = Callable[[list[str], list[str]], list[str]]
 
 
 class Queries:
@@ -52,22 +53,22 @@ class Queries:
     def __init__(
         self,
         store: Callable[[str], TableStore],
-        project: Optional[str],
-        readings: Optional[Dict[Tuple[str, str], Reading]] = None,
+        project: str | None,
+        readings: dict[tuple[str, str], Reading] | None = None,
     ) -> None:
         """Args: store: project -> where its tables are; project: of names without one; readings: of tables, which several share and
         whoever gives them closes."""
         self._store, self._project = store, project
-        self._readings: Dict[Tuple[str, str], Reading] = {} if readings is None else readings
+        self._readings: dict[tuple[str, str], Reading] = {} if readings is None else readings
         self._shared = readings is not None
-        self._viewed: Set[Tuple[str, str]] = set()
-        self._made: Set[str] = set()
+        self._viewed: set[tuple[str, str]] = set()
+        self._made: set[str] = set()
         self._connection: Any = None
         self._temp = ""
-        self._columns: List[str] = []
-        self.named: List[bool] = []
+        self._columns: list[str] = []
+        self.named: list[bool] = []
 
-    def __enter__(self) -> "Queries":
+    def __enter__(self) -> Queries:
         import duckdb
 
         # of its own: DuckDB opens what lies there, whatever it is told later
@@ -88,7 +89,7 @@ class Queries:
             for reading in self._readings.values():
                 reading.close()
 
-    def rows(self, query: str, columns: Optional[Selection] = None) -> pa.RecordBatchReader:
+    def rows(self, query: str, columns: Selection | None = None) -> pa.RecordBatchReader:
         """The rows of a query of MaxCompute's, after which this takes no other.
 
         Args: columns: names of the query's columns -> what is selected of them, in DuckDB's SQL; they are called c0, c1, ... there.
@@ -147,7 +148,7 @@ class Queries:
     def _relation(self, text: str) -> Any:
         return self._with_macros(text).sql(text)
 
-    def _begun(self, text: str, columns: Optional[Selection]) -> pa.RecordBatchReader:
+    def _begun(self, text: str, columns: Selection | None) -> pa.RecordBatchReader:
         relation = self._relation(text)
         if relation is None:
             raise ConfigError("sql: it gives no rows")
@@ -206,21 +207,21 @@ class Queries:
                 call.replace(exp.Literal.string(self._max_pt(call)))
         return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
-    def _choose_columns(self, select: "exp.Select") -> None:
+    def _choose_columns(self, select: exp.Select) -> None:
         """`(ds)?+.+` in backticks stands for all columns whose names fit: here, for all but ds."""
         from sqlglot import exp
 
         tables = [
             one for one in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())) if one
         ]
-        chosen: List[Any] = []
+        chosen: list[Any] = []
         for one in select.expressions:
             pattern = one.name if isinstance(one, exp.Column) and one.this.args.get("quoted") else ""
             if not re.search(r"[()*+?|\[\]]", pattern):
                 chosen.append(one)
                 continue
-            found: List[Any] = []
-            known: List[str] = []
+            found: list[Any] = []
+            known: list[str] = []
             for place in (table.this for table in tables):
                 reading = self._readings.get((place.db, place.name)) if isinstance(place, exp.Table) else None
                 if reading is None or (one.table and one.table.lower() != place.alias_or_name.lower()):
@@ -236,7 +237,7 @@ class Queries:
             chosen += found or [one]
         select.set("expressions", chosen)
 
-    def _view(self, table: "exp.Table") -> None:
+    def _view(self, table: exp.Table) -> None:
         from sqlglot import exp
 
         spelled = ".".join(part.name for part in table.parts)
@@ -354,7 +355,7 @@ def _final(kind: str) -> str:
     return re.sub(r"\bTIMESTAMP\b(?! WITH)", "TIMESTAMP_MS", kind)
 
 
-def _arguments(found: List[Token], number: int) -> int:
+def _arguments(found: list[Token], number: int) -> int:
     """How many stand in the parentheses that the token of a number opens."""
     depth, count = 0, 1
     if found[number + 1].text == ")":
@@ -367,7 +368,7 @@ def _arguments(found: List[Token], number: int) -> int:
     return 0
 
 
-def column_names(queries: Queries, names: List[str]) -> List[str]:
+def column_names(queries: Queries, names: list[str]) -> list[str]:
     """The columns of a query as MaxCompute calls them: what has no name of its own, or another's, is `_c0`, by its place."""
     known = queries.named if len(queries.named) == len(names) else [re.fullmatch(r"\w+", name) is not None for name in names]
     low = [name.lower() for name in names]

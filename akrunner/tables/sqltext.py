@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator, List
 
 from akrunner.errors import ConfigError
 
@@ -91,7 +91,7 @@ def text_of(quoted: str) -> str:
     return _ESCAPE.sub(_escaped, quoted[1:-1])
 
 
-def _escaped(match: "re.Match[str]") -> str:
+def _escaped(match: re.Match[str]) -> str:
     said = match[1]
     if len(said) > 1:
         return chr(int(said[1:], 16)) if said[0] in "ux" else chr(int(said, 8))
@@ -121,7 +121,7 @@ class Words:
     def __init__(self, text: str, what: str) -> None:
         """Args: what: names the statement in errors."""
         self.text, self._what = text, what
-        self._tokens: List[Token] = list(tokens(text))
+        self._tokens: list[Token] = list(tokens(text))
         self._next = 0
 
     def peek(self, further: int = 0) -> Token:

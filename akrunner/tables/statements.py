@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -78,13 +79,13 @@ class StatementResult:
 
     statement: Statement
     message: str = ""
-    rows: Optional[pa.Table] = None
-    settings: Optional[Dict[str, str]] = None
+    rows: pa.Table | None = None
+    settings: dict[str, str] | None = None
 
 
-def split(text: str) -> List[Statement]:
+def split(text: str) -> list[Statement]:
     """The statements of a file. Raises: ConfigError: a quote or a comment is not closed; it names the line."""
-    found: List[Statement] = []
+    found: list[Statement] = []
     at = 0
     while True:
         first = next(tokens(text, at), None)
@@ -95,7 +96,7 @@ def split(text: str) -> List[Statement]:
             continue
         kind = first.low if first.low in ("pai", "set", "tunnel") else "sql"
         end = last = len(text)
-        pieces: List[str] = []
+        pieces: list[str] = []
         before = first.at
         for token in tokens(text, first.at, command=kind != "sql"):
             if token.text == ";":
@@ -114,11 +115,11 @@ def split(text: str) -> List[Statement]:
 def run(
     text: str,
     store: Callable[[str], TableStore],
-    project: Optional[str] = None,
-    pai: Optional[Callable[[Statement], Any]] = None,
-    said: Optional[Callable[[StatementResult], Any]] = None,
+    project: str | None = None,
+    pai: Callable[[Statement], Any] | None = None,
+    said: Callable[[StatementResult], Any] | None = None,
     folder: str = "",
-) -> List[StatementResult]:
+) -> list[StatementResult]:
     """Run statements, one after the other.
 
     Args:
@@ -135,7 +136,7 @@ def run(
         if one.kind == "pai" and pai is None:
             raise ConfigError(f"line {one.line}: PAI's commands are for `akrunner pai`: akrunner pai -f FILE")
     session = Session(store, project, folder)
-    results: List[StatementResult] = []
+    results: list[StatementResult] = []
     for number, one in enumerate(statements, 1):
         try:
             if one.kind == "pai" and pai is not None:
@@ -188,7 +189,7 @@ def _check_kind(words: Words) -> None:
         )
 
 
-def _behind_with(text: str) -> Tuple[int, str]:
+def _behind_with(text: str) -> tuple[int, str]:
     """(where the statement behind WITH begins, its first word: select, from or insert); (0, "") where there is none."""
     depth = 0
     for token in tokens(text):
@@ -202,12 +203,12 @@ class Session:
     """Statements of one file. Attributes: project: of names without one, which `use` changes; changed: whether one has changed something."""
 
     def __init__(
-        self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "", changed: bool = False
+        self, store: Callable[[str], TableStore], project: str | None, folder: str = "", changed: bool = False
     ) -> None:
         """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory; changed: by those before."""
         self._store, self.project, self._folder = store, project, folder
         #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
-        self._settings: Dict[str, str] = {}
+        self._settings: dict[str, str] = {}
         self.changed = changed
         #: the statement that runs has found nothing to change
         self._idle = False
@@ -227,7 +228,7 @@ class Session:
             return StatementResult(statement, tunnel(statement.text, self._store, self.project, self._folder))
         words = Words(statement.text, statement.text.split(None, 1)[0].lower())
         first = words.peek().low
-        known: Dict[str, Callable[[Words], Tuple[str, Optional[pa.Table]]]] = {
+        known: dict[str, Callable[[Words], tuple[str, pa.Table | None]]] = {
             "create": self._create,
             "drop": self._drop,
             "alter": self._alter,
@@ -266,7 +267,7 @@ class Session:
         self._settings[key.strip()] = value.strip()
         return StatementResult(statement, f"set {key.strip()}={value.strip()}", settings={key.strip(): value.strip()})
 
-    def _use(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _use(self, words: Words) -> tuple[str, pa.Table | None]:
         words.need("use")
         self.project = check_project(words.name("project"))
         words.end()
@@ -288,7 +289,7 @@ class Session:
 
     # -- tables
 
-    def _create(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _create(self, words: Words) -> tuple[str, pa.Table | None]:
         _check_kind(words)
         made = ddl.parse_create(words.text)
         name = TableName.parse(made.table, self.project).for_sql()
@@ -307,7 +308,7 @@ class Session:
             store.create(name, made.info, made.if_not_exists)
         return f"created {name.sql}", None
 
-    def _drop(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _drop(self, words: Words) -> tuple[str, pa.Table | None]:
         _check_kind(words)
         words.need("drop")
         words.need("table")
@@ -322,7 +323,7 @@ class Session:
         store.drop(name, if_exists)
         return f"dropped {name.sql}", None
 
-    def _truncate(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _truncate(self, words: Words) -> tuple[str, pa.Table | None]:
         words.need("truncate")
         words.need("table")
         name = self._name(words)
@@ -338,7 +339,7 @@ class Session:
         store.commit([store.output(one, overwrite=True) for one in parts])
         return f"emptied {f'{of} of ' if of else ''}{name.sql}", None
 
-    def _alter(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _alter(self, words: Words) -> tuple[str, pa.Table | None]:
         words.need("alter")
         words.need("table")
         name = self._name(words)
@@ -348,10 +349,10 @@ class Session:
 
     # -- rows
 
-    def _insert(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _insert(self, words: Words) -> tuple[str, pa.Table | None]:
         return self._inserted([self._part_of(words)])
 
-    def _inserted(self, parts: Sequence[Insert]) -> Tuple[str, Optional[pa.Table]]:
+    def _inserted(self, parts: Sequence[Insert]) -> tuple[str, pa.Table | None]:
         rows = inserted(parts, self._store, self.project)
         done = (
             f"{'wrote' if one.overwrite else 'added'} {n:,} row{'s' * (n != 1)} to {one.name.sql}"
@@ -368,12 +369,12 @@ class Session:
         words.maybe("table")
         name = self._name(words)
         keys = partition_of(words, name) if words.peek().low == "partition" else []
-        columns: Optional[List[str]] = None
+        columns: list[str] | None = None
         if words.peek().text == "(" and not is_query(words):
             columns = names_in(words)
         return Insert(name, keys, columns, before + words.rest(), overwrite)
 
-    def _with(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _with(self, words: Words) -> tuple[str, pa.Table | None]:
         """WITH ... SELECT, WITH ... INSERT ... SELECT, or WITH ... FROM ... INSERT ... SELECT ... INSERT ... SELECT."""
         at, first = _behind_with(words.text)
         before, rest = words.text[:at], words.text[at:]
@@ -381,17 +382,17 @@ class Session:
             return self._from(Words(rest, "from"), before)
         return self._inserted([self._part_of(Words(rest, "insert"), before)]) if first == "insert" else self._select(words)
 
-    def _from(self, words: Words, before: str = "") -> Tuple[str, Optional[pa.Table]]:
+    def _from(self, words: Words, before: str = "") -> tuple[str, pa.Table | None]:
         """FROM ... INSERT ... SELECT ... INSERT ... SELECT ... Args: before: WITH."""
         return self._inserted([self._part_of(Words(one, "insert"), before) for one in several(words)])
 
-    def _count(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _count(self, words: Words) -> tuple[str, pa.Table | None]:
         words.take()
         name = self._part(words)
         words.end()
         return "", pa.table({"_c0": pa.array([self._store(name.project).count(name)], pa.int64())})
 
-    def _read(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _read(self, words: Words) -> tuple[str, pa.Table | None]:
         """`read t [(a, b)] [partition (...)] [10]`."""
         words.take()
         name = self._name(words)
@@ -407,7 +408,7 @@ class Session:
         name = self._name(words)
         return self._partition(words, name) if words.peek().low == "partition" else name
 
-    def _analyze(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _analyze(self, words: Words) -> tuple[str, pa.Table | None]:
         words.take()
         words.need("table")
         name = self._part(words)
@@ -415,10 +416,10 @@ class Session:
         self._store(name.project).describe(name.whole)
         return f"{name.sql}: rows are counted whenever they are asked for", None
 
-    def _select(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _select(self, words: Words) -> tuple[str, pa.Table | None]:
         with Queries(self._store, self.project) as queries:
             reader = queries.rows(words.text)
-            batches: List[pa.RecordBatch] = []
+            batches: list[pa.RecordBatch] = []
             left = MOST_ROWS
             for batch in queries.draw(reader):
                 batches.append(batch.slice(0, left))
@@ -431,7 +432,7 @@ class Session:
 
     # -- looking
 
-    def _desc(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _desc(self, words: Words) -> tuple[str, pa.Table | None]:
         words.take()
         words.maybe("extended")
         name = self._name(words)
@@ -441,7 +442,7 @@ class Session:
         info = self._store(name.project).describe(name)
         return described(name, info, self._store(name.project).count(name)), columns_of(info)
 
-    def _show(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _show(self, words: Words) -> tuple[str, pa.Table | None]:
         words.take()
         if words.maybe("create", "table"):
             name = self._name(words)

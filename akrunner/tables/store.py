@@ -19,8 +19,9 @@ from __future__ import annotations
 import abc
 import difflib
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Type, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ from akrunner.tables.names import Partition, TableName
 #: what is said of a table that is to go, and is not there
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
 #: names of what this process has committed: for what is said of a command that a signal ends then
-CHANGED: List[str] = []
+CHANGED: list[str] = []
 #: a whole number in the name of a partition: Python's int() takes more, "1_0" and " 1 " for two
 _WHOLE = re.compile(r"-?[0-9]+")
 #: tables of a project that an error names
@@ -52,13 +53,13 @@ class TableInfo:
     """
 
     columns: pa.Schema
-    partitions: Tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
     comment: str = ""
-    lifecycle: Optional[int] = None
-    partition_types: Tuple[str, ...] = ()
+    lifecycle: int | None = None
+    partition_types: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> List[pa.Field]:
+    def keys(self) -> list[pa.Field]:
         """The columns it is partitioned by, with their types."""
         return [types.field(*one) for one in zip(self.partitions, self.partition_types or ("string",) * len(self.partitions))]
 
@@ -78,9 +79,7 @@ class Reading(abc.ABC):
     drawn: bool = True
 
     @abc.abstractmethod
-    def read(
-        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Rows in the table's order, which does not change.
 
         Args: columns: in this order, those it is partitioned by too; any case; None: the table's own.
@@ -93,7 +92,7 @@ class Reading(abc.ABC):
         """Once or twice; also of one that could not be opened."""
 
     def read_and_close(
-        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+        self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """As `read`, of a reading that nobody else holds: it is closed behind the last batch."""
         return self._until_read(self.read(columns, start, rows))
@@ -125,7 +124,7 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
     return tuple((key.name, asked_text(name, key, given[key.name], SinkError)) for key in info.keys)
 
 
-def asked_text(name: TableName, key: pa.Field, value: str, kind: Type[ConfigError]) -> str:
+def asked_text(name: TableName, key: pa.Field, value: str, kind: type[ConfigError]) -> str:
     """As `key_text`, of a name that somebody has given, which is named. Raises: ConfigError, of that kind."""
     try:
         return key_text(key, value)
@@ -166,7 +165,7 @@ def no_table(name: TableName, there: Sequence[str], where: str, all_of_them: boo
     return f"there is no table {name.whole}: {meant}the project {name.project} has {has} {where}"
 
 
-def check_keys(name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
+def check_keys(name: TableName, info: TableInfo, kind: type[ConfigError]) -> None:
     """Raises: ConfigError, of that kind: the table is not partitioned by what a name says."""
     for key, _ in name.partition:
         if key not in info.partitions:
@@ -180,14 +179,14 @@ def known_partitions(every: Sequence[Partition]) -> str:
     return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
 
 
-def check_readable(store: "TableStore", name: TableName) -> None:
+def check_readable(store: TableStore, name: TableName) -> None:
     """Raises: SourceError: there is no such table, or it has no such partition; it names those that there are."""
     store.describe(name)
     if not store.exists(name):
         raise SourceError(f"{name} does not exist: {known_partitions(store.partitions(name.whole))}")
 
 
-def check_writable(store: "TableStore", name: TableName) -> None:
+def check_writable(store: TableStore, name: TableName) -> None:
     """As `TableStore.check_output`, and whoever may not write learns it now: what is there is opened, and left as it is.
 
     Raises: SinkError.
@@ -260,7 +259,7 @@ class TableStore(Protocol):
         ...
 
     def read(
-        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+        self, name: TableName, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """As `Reading.read`, of a reading of its own."""
         ...
@@ -296,13 +295,13 @@ class TableStore(Protocol):
         """Drop those of one table that the names fit: all of them, or none. Raises: SinkError: one is not there."""
         ...
 
-    def partitions(self, name: TableName) -> List[Partition]:
+    def partitions(self, name: TableName) -> list[Partition]:
         """All that the name fits, sorted."""
         ...
 
-    def tables(self, project: str) -> List[str]: ...
+    def tables(self, project: str) -> list[str]: ...
 
-    def projects(self) -> List[str]: ...
+    def projects(self) -> list[str]: ...
 
     def commit(self, outputs: Sequence[TableOutput]) -> None:
         """All of a job's outputs in this store at once: who reads them sees none or all. Raises: WriteError."""
@@ -313,7 +312,7 @@ class TableStore(Protocol):
 class SqlStore(Protocol):
     """A store that runs statements itself, where the tables are: MaxCompute."""
 
-    def execute(self, text: str, settings: Optional[Mapping[str, str]] = None) -> Tuple[str, Optional[pa.Table]]:
+    def execute(self, text: str, settings: Mapping[str, str] | None = None) -> tuple[str, pa.Table | None]:
         """Run one statement. Args: settings: what `set` has set before it.
 
         Returns: (what it did, in a sentence, or ""; the rows it gives, at most 10,000; None: none).

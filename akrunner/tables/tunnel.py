@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -55,7 +56,7 @@ _NAMES = {long: long for long in _OPTIONS.values()}
 _DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%g"))
 
 
-def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> str:
+def tunnel(text: str, store: Callable[[str], TableStore], project: str | None, folder: str = "") -> str:
     """Args: folder: where a file to upload is looked for if it is not in the current directory. Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
     asked = parsed(text, project)
     if asked.upload:
@@ -70,10 +71,10 @@ class Tunnel:
     upload: bool
     file: str
     name: TableName
-    options: Dict[str, str]
+    options: dict[str, str]
 
 
-def parsed(text: str, project: Optional[str]) -> Tunnel:
+def parsed(text: str, project: str | None) -> Tunnel:
     """Raises: ConfigError: it is none that is known."""
     words = command_words(text)[1:]
     if not words or words[0].lower() not in ("upload", "u", "download", "d"):
@@ -86,9 +87,9 @@ def parsed(text: str, project: Optional[str]) -> Tunnel:
     return Tunnel(False, places[1], _table(places[0], project), options)
 
 
-def command_words(text: str) -> List[str]:
+def command_words(text: str) -> list[str]:
     """The words of a command of the client's, without their quotes. Raises: ConfigError: a quote is not closed."""
-    found: List[str] = []
+    found: list[str] = []
     end = -1
     for token in tokens(text, command=True):
         value = text_of(token.text) if token.kind == "text" else token.text
@@ -100,9 +101,9 @@ def command_words(text: str) -> List[str]:
     return found
 
 
-def _options(words: List[str]) -> Tuple[List[str], Dict[str, str]]:
-    places: List[str] = []
-    options: Dict[str, str] = {}
+def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    places: list[str] = []
+    options: dict[str, str] = {}
     rest = iter(zip(words, [*words[1:], ""]))
     for word, after in rest:
         if not word.startswith("-") or len(word) < 2:
@@ -120,12 +121,12 @@ def _options(words: List[str]) -> Tuple[List[str], Dict[str, str]]:
     return places, options
 
 
-def _table(text: str, project: Optional[str]) -> TableName:
+def _table(text: str, project: str | None) -> TableName:
     """Partition columns may be apart by commas here."""
     table, slash, spec = text.partition("/")
     if text.lower().startswith("odps://") or not slash:
         return TableName.parse(text, project)
-    pieces: List[str] = []
+    pieces: list[str] = []
     for piece in spec.split(","):
         if pieces and "=" not in piece:
             pieces[-1] += "," + piece
@@ -134,16 +135,16 @@ def _table(text: str, project: Optional[str]) -> TableName:
     return TableName.parse("/".join([table, *pieces]), project)
 
 
-def _true(options: Dict[str, str], name: str) -> bool:
+def _true(options: dict[str, str], name: str) -> bool:
     return options.get(name, "false").lower() == "true"
 
 
-def _delimiter(options: Dict[str, str]) -> str:
+def _delimiter(options: dict[str, str]) -> str:
     given = options.get("field-delimiter", ",")
     return text_of(f"'{given}'") if given.startswith("\\") else given
 
 
-def _upload(file: str, folder: str, name: TableName, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
+def _upload(file: str, folder: str, name: TableName, options: dict[str, str], store: Callable[[str], TableStore]) -> str:
     keeper = store(name.project)
     info = keeper.describe(name.for_output())
     paths = _files(file, folder)
@@ -162,7 +163,7 @@ def fill(
     queries: Queries,
     paths: Sequence[str],
     sql: Callable[[str], str],
-    about: Callable[[str], ContextManager[None]],
+    about: Callable[[str], AbstractContextManager[None]],
 ) -> int:
     """Write the rows of files to a table, and commit it, or leave it as it was. Args: sql: for a file's rows; about: puts the file's name
     into what is raised. Returns: how many rows."""
@@ -197,7 +198,7 @@ def bare_csv(path: str, columns: pa.Schema) -> str:
     return _csv(path, TableInfo(columns), {"csv-format": "true"})
 
 
-def _csv(path: str, info: TableInfo, options: Dict[str, str]) -> str:
+def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
     """DuckDB's SQL for the rows of a file: columns by their places."""
     columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field))}" for field in info.columns)
     csv = path.lower().endswith((".csv", ".csv.gz")) if "csv-format" not in options else _true(options, "csv-format")
@@ -227,7 +228,7 @@ def _csv(path: str, info: TableInfo, options: Dict[str, str]) -> str:
     return f"SELECT * FROM read_csv({literal(path)}, {settings})"
 
 
-def _files(file: str, folder: str) -> List[str]:
+def _files(file: str, folder: str) -> list[str]:
     """The files to upload. Relative paths begin in the current directory, as odpscmd's do; what is not there may lie beside the statements."""
     named = os.path.expanduser(file.removeprefix("file://"))
     tried = list(dict.fromkeys(map(os.path.abspath, [named, os.path.join(folder, named)])))
@@ -243,7 +244,7 @@ def _files(file: str, folder: str) -> List[str]:
     return [path]
 
 
-def _download(name: TableName, file: str, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
+def _download(name: TableName, file: str, options: dict[str, str], store: Callable[[str], TableStore]) -> str:
     path = file_path(file)
     with store(name.project).reading(name) as reading:
         rows = _downloaded(reading, name, options)
@@ -259,7 +260,7 @@ def file_path(file: str) -> str:
     return os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
 
 
-def _downloaded(reading: Reading, name: TableName, options: Dict[str, str]) -> pa.RecordBatchReader:
+def _downloaded(reading: Reading, name: TableName, options: dict[str, str]) -> pa.RecordBatchReader:
     columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
     limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
     return rows_of(reading, columns, limit, name)
@@ -283,7 +284,7 @@ def check_target(asked: Tunnel, gone: bool = False) -> None:
 
 
 def rows_of(
-    reading: Reading, columns: Optional[Sequence[str]] = None, limit: Optional[int] = None, name: Optional[TableName] = None
+    reading: Reading, columns: Sequence[str] | None = None, limit: int | None = None, name: TableName | None = None
 ) -> pa.RecordBatchReader:
     """The first rows of a table. Args: columns: None: the table's own; name: whose `start` and `end` are heeded.
 
@@ -299,7 +300,7 @@ def rows_of(
     return pa.RecordBatchReader.from_batches(schema, named)
 
 
-def _as_csv(rows: pa.RecordBatchReader, path: str, options: Dict[str, str], store: Callable[[str], TableStore]) -> int:
+def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], store: Callable[[str], TableStore]) -> int:
     given = {
         "FORMAT": "csv",
         "HEADER": str(_true(options, "header")).lower(),
@@ -329,7 +330,7 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: Dict[str, str], stor
     return int(count)
 
 
-def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool, form: Optional[str] = None) -> int:
+def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool, form: str | None = None) -> int:
     """Write rows to a file. Args: form: its format; None: its name says it. Returns: how many. Raises: SinkError, WriteError."""
     sink = FileSink(path, rows.schema, write_examples, form, overwrite)
     count = 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional, Tuple
 
 import pyarrow as pa
 
 from akrunner.column_types import TABLE, UNITS, Family, type_of, wider
 from akrunner.errors import SchemaError
 
-_PLAIN: Dict[str, pa.DataType] = {
+_PLAIN: dict[str, pa.DataType] = {
     **{row.maxcompute: row.arrow for row in TABLE if row.sql and row.maxcompute},
     # what MaxCompute has beside them: a schema here has one word for all units
     "datetime": pa.timestamp("ms"),
@@ -121,7 +120,7 @@ class _Parser:
         self._text, self._at = text, 0
         self._of = f"column {column!r}: " if column else ""
 
-    def parse(self) -> Tuple[pa.DataType, str]:
+    def parse(self) -> tuple[pa.DataType, str]:
         """The type, and MaxCompute's words for it. Raises: SchemaError."""
         found = self._type(0)
         if self._text[self._at :].strip():
@@ -148,7 +147,7 @@ class _Parser:
         shown = self._text.strip()
         return SchemaError(f"{self._of}{shown[:100]!r} is no type of MaxCompute's; known are {known}")
 
-    def _type(self, depth: int) -> Tuple[pa.DataType, str]:
+    def _type(self, depth: int) -> tuple[pa.DataType, str]:
         word = self._next().lower()
         word = _ALIASES.get(word, word)
         if depth > _DEEPEST:
@@ -176,10 +175,10 @@ class _Parser:
             return self._struct(depth)
         raise self._wrong()
 
-    def _struct(self, depth: int) -> Tuple[pa.DataType, str]:
+    def _struct(self, depth: int) -> tuple[pa.DataType, str]:
         self._expect("<")
-        fields: List[pa.Field] = []
-        words: List[str] = []
+        fields: list[pa.Field] = []
+        words: list[str] = []
         while True:
             name = self._next().strip("`")
             self._expect(":")
@@ -192,22 +191,22 @@ class _Parser:
         self._expect(">")
         return pa.struct(fields), "struct<" + ",".join(words) + ">"
 
-    def _decimal(self) -> Tuple[pa.DataType, str]:
+    def _decimal(self) -> tuple[pa.DataType, str]:
         numbers = self._numbers(2)
-        precision, scale = (numbers + [0])[:2] if numbers else (38, 18)
+        precision, scale = ([*numbers, 0])[:2] if numbers else (38, 18)
         if not 1 <= precision <= 76 or scale > precision:
             raise self._wrong()
         make = pa.decimal128 if precision <= 38 else pa.decimal256
         return make(precision, scale), f"decimal({precision},{scale})"
 
-    def _numbers(self, most: int) -> List[int]:
+    def _numbers(self, most: int) -> list[int]:
         """What stands in parentheses, if they are there."""
         if self._peek() != "(":
             return []
         self._next()
-        found: List[int] = []
+        found: list[int] = []
         while True:
-            word: Optional[str] = self._next()
+            word: str | None = self._next()
             if not word or not word.isdigit():
                 raise self._wrong()
             found.append(int(word))

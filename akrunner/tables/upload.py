@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from collections.abc import Callable, Iterable, Iterator
 
 from akrunner.errors import WriteError
 from akrunner.foreign import in_words, ours
@@ -24,7 +24,7 @@ _STATE, _LONGEST_STATE = "checkpoint", 1 << 20
 #: files and directories a program is about to rename
 _UNFINISHED = re.compile(r"(\.tempstate\d+|\.tmp[0-9a-f]*|\.part|_temp/.*|(^|/)temp-\d+/.*)$")
 #: (bytes, when it was last written)
-_Stamp = Tuple[int, int]
+_Stamp = tuple[int, int]
 
 
 class Upload:
@@ -43,9 +43,9 @@ class Upload:
         """Args: prefix: of keys; known: names of files that are there already, as they are now; deletes: whether what is removed here is removed there."""
         self._bucket, self._prefix, self._root, self._uri, self._deletes, self._say = bucket, prefix, root, uri, deletes, say
         stamps = dict(self._files())
-        self._there: Dict[str, _Stamp] = {name: stamps[name] for name in known if name in stamps}
+        self._there: dict[str, _Stamp] = {name: stamps[name] for name in known if name in stamps}
         self._over = threading.Event()
-        self._thread: Optional[threading.Thread] = None
+        self._thread: threading.Thread | None = None
         self._failing = False
 
     def start(self, every: float) -> None:
@@ -100,7 +100,7 @@ class Upload:
             return True
         return False
 
-    def _states(self) -> Iterator[Tuple[str, Tuple[_Stamp, bytes]]]:
+    def _states(self) -> Iterator[tuple[str, tuple[_Stamp, bytes]]]:
         for name, stamp in self._files():
             if os.path.basename(name) == _STATE and stamp[0] <= _LONGEST_STATE:
                 try:
@@ -109,9 +109,9 @@ class Upload:
                 except FileNotFoundError:
                     continue
 
-    def _files(self) -> Iterator[Tuple[str, _Stamp]]:
+    def _files(self) -> Iterator[tuple[str, _Stamp]]:
         """Plain files below the directory; no links are followed."""
-        folders: List[str] = [self._root]
+        folders: list[str] = [self._root]
         while folders:
             try:
                 entries = list(os.scandir(folders.pop()))

@@ -7,7 +7,6 @@ import fcntl
 import os
 import sys
 import time
-from typing import List
 
 import psutil
 
@@ -32,14 +31,14 @@ def flock(fd: int, how: int, what: str) -> None:
     fcntl.flock(fd, how)
 
 
-def _holders(fd: int) -> List[str]:
+def _holders(fd: int) -> list[str]:
     """Processes that have a file locked, in words; on Linux.
 
     None where the device of the lock is not that of the file (btrfs, overlay): another file has the same number there.
     """
     about = os.fstat(fd)
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
-    found: List[str] = []
+    found: list[str] = []
     with contextlib.suppress(OSError), open(_LOCKS, encoding="ascii") as stream:
         for line in stream:
             # 1: FLOCK ADVISORY READ 4711 fe:00:131 0 EOF; who waits has an arrow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import akrunner.alink as alink
 from akrunner.alink.params import WithParams
@@ -27,7 +27,7 @@ OTHERS = (
 )
 
 
-def pages() -> Dict[str, str]:
+def pages() -> dict[str, str]:
     """File name -> its text."""
     made = {f"{name}.md": page(name) for name in alink.OPERATORS if name not in OTHERS}
     made["README.md"] = index()
@@ -65,7 +65,7 @@ def page(name: str) -> str:
     return "\n".join([*lines, f"Example: [{example}](../../examples/alink/{example})", ""])
 
 
-def own_methods(operator: Any) -> List[str]:
+def own_methods(operator: Any) -> list[str]:
     """What it can do that others cannot."""
     # what only says that it is not here is no member
     shared = {name for kind in (alink.BatchOperator, alink.StreamOperator) for name, _ in inspect.getmembers(kind, callable)}
@@ -106,7 +106,7 @@ def index() -> str:
     return "\n".join([*lines, ""])
 
 
-def methods(operator: Any) -> List[str]:
+def methods(operator: Any) -> list[str]:
     """Its public methods, a line each."""
     return [
         f"- `{name}`: {inspect.cleandoc(member.__doc__).splitlines()[0]}"

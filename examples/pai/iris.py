@@ -47,7 +47,7 @@ def main(_):
         writer = tf.python_io.TableWriter(FLAGS.outputs)
         for numbers, _ in batches(session, table):
             nearest = np.square(numbers[:, None] - centres).sum(axis=2).argmin(axis=1)
-            rows = [tuple(float(x) for x in row) + (names[i].decode(),) for row, i in zip(numbers, nearest)]
+            rows = [(*tuple(float(x) for x in row), names[i].decode()) for row, i in zip(numbers, nearest)]
             writer.write(rows, indices=[0, 1, 2, 3, 4])
         writer.close()
     print("centres of", [name.decode() for name in names])

@@ -10,8 +10,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Callable, Iterator, List, Sequence
 
 from tests.chaos.figures import Told, figures, many
 from tests.chaos.flink import many_on_flink, own_cluster, swept
@@ -19,7 +19,7 @@ from tests.chaos.harness import Place, Report, Trial
 from tests.chaos.plan import Plan
 
 #: some plans -> what they came to
-Runs = Callable[[Sequence[Plan]], List[Report]]
+Runs = Callable[[Sequence[Plan]], list[Report]]
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
     local = given.engine == "local"
     jobs = given.jobs or (3 if local else 2)
     size = jobs * 40
-    reports: List[Report] = []
+    reports: list[Report] = []
     say = all_told if given.verbose else told
     with _on_this_machine(folder, jobs, say) if local else _on_flink(folder, jobs, say) as run:
         for at in range(given.first, given.first + given.seeds, size):

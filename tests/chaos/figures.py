@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any
 
 from tests.chaos.harness import Report, Trial
 from tests.chaos.plan import Plan
@@ -16,12 +17,12 @@ KINDS = {
     "Flink jobs left running": "Flink runs", "TaskManagers lost": "the cluster has lost",
     "partial outputs": ("partial output", "the file that was there before"), "foreign words": ("a traceback", "exit code", "failed without"),
 }  # fmt: skip
-Told = Optional[Callable[[Report], None]]
+Told = Callable[[Report], None] | None
 #: who runs a plan, in its turn
 Made = Callable[[Plan, threading.Semaphore], Trial]
 
 
-def many(plans: Sequence[Plan], trial: Made, jobs: int, told: Told = None, waiting: int = 4) -> List[Report]:
+def many(plans: Sequence[Plan], trial: Made, jobs: int, told: Told = None, waiting: int = 4) -> list[Report]:
     """Run them. Args: jobs: that may be busy at a time; waiting: how many there may be for each of these, but for it waiting for their ends; told:
     called with each report as it comes."""
     turns = threading.Semaphore(jobs)
@@ -36,7 +37,7 @@ def many(plans: Sequence[Plan], trial: Made, jobs: int, told: Told = None, waiti
         return list(pool.map(one, plans))
 
 
-def figures(reports: Sequence[Report]) -> Dict[str, Any]:
+def figures(reports: Sequence[Report]) -> dict[str, Any]:
     """What docs/reliability.md says."""
     wrong = [words for report in reports for words in report.wrong]
     counted = {name: sum(words.startswith(starts) for words in wrong) for name, starts in KINDS.items()}
@@ -61,7 +62,7 @@ def _kind(target: str) -> str:
     return target.partition("-")[0]
 
 
-def _shares(seconds: List[float]) -> str:
+def _shares(seconds: list[float]) -> str:
     if not seconds:
         return "-"
     ordered = sorted(seconds)

@@ -18,8 +18,9 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ _CLEAN = "def main(task_config):\n    pass\n"
 class Ground:
     """The cluster trials are on. Args: python: interpreter with PyFlink; state: where its TaskManagers keep their journals, None: where others do."""
 
-    def __init__(self, cluster: Cluster, python: str, state: Optional[Path] = None) -> None:
+    def __init__(self, cluster: Cluster, python: str, state: Path | None = None) -> None:
         self.address = cluster.address
         self.python = python
         self.temp = Path(cluster.folder) / "tmp"
@@ -51,7 +52,7 @@ class Ground:
         self._again = {
             pid: (processes.words_of(pid), processes.environ_of(pid), os.readlink(f"/proc/{pid}/cwd")) for pid in self.pids
         }
-        self._own: Dict[int, "subprocess.Popen[bytes]"] = {child.pid: child for child in cluster.children}
+        self._own: dict[int, subprocess.Popen[bytes]] = {child.pid: child for child in cluster.children}
         self._lock = threading.Lock()
         self.slots = self._ask("/overview")["slots-total"]
 
@@ -60,7 +61,7 @@ class Ground:
         with self._lock:
             self._mend(ending)
 
-    def lost(self) -> List[str]:
+    def lost(self) -> list[str]:
         """Those that have ended though nobody was to hit them; they are started again."""
         with self._lock:
             gone = [pid for pid in self.pids if not processes.is_there(pid)]
@@ -104,7 +105,7 @@ class Ground:
     def free_slots(self) -> int:
         return int(self._ask("/overview")["slots-available"])
 
-    def running(self, name: str) -> List[str]:
+    def running(self, name: str) -> list[str]:
         """Ids of jobs with this name that have not ended."""
         alive = [job["jid"] for job in self._ask("/jobs/overview")["jobs"] if job["state"] not in ENDED]
         return [job for job in alive if self._ask(f"/jobs/{job}/config")["execution-config"]["user-config"].get(_NAME) == name]
@@ -113,11 +114,11 @@ class Ground:
         with urllib.request.urlopen(f"http://{self.address}{path}", timeout=20) as answer:
             return json.load(answer)
 
-    def left(self) -> List[str]:
+    def left(self) -> list[str]:
         """Directories on TaskManagers that no agent holds, and processes of theirs that belong to none any more."""
         return [*map(str, filter(_held_by_nobody, self.temp.glob("akrunner-*"))), *map(processes.state_of, self._strays())]
 
-    def _strays(self) -> List[int]:
+    def _strays(self) -> list[int]:
         found = set(processes.that_name(str(self.temp)))
         if self._state is not None:
             found |= set(processes.that_name(str(self._state)))
@@ -125,21 +126,21 @@ class Ground:
 
     def _belongs(self, pid: int) -> bool:
         """Whether it descends from the cluster, or has gone meanwhile."""
-        above: Optional[int] = pid
+        above: int | None = pid
         while above is not None and above > 1:
             if above in self.pids:
                 return True
             above = processes.parent_of(above)
         return not processes.is_there(pid)
 
-    def soon_left(self) -> List[str]:
+    def soon_left(self) -> list[str]:
         """The same, once what is going has gone."""
         began = time.monotonic()
         while (left := self.left()) and time.monotonic() - began < _ALL_GOES * busy():
             time.sleep(0.1)
         return left
 
-    def journals(self) -> List[str]:
+    def journals(self) -> list[str]:
         """Of agents, those that live included."""
         folder = self._state / "akrunner" / "leftovers" if self._state is not None else None
         return [str(path) for path in folder.iterdir()] if folder is not None and folder.exists() else []
@@ -178,20 +179,20 @@ class FlinkTrial(Trial):
 
     # -- what is run
 
-    def engine_words(self) -> List[str]:
+    def engine_words(self) -> list[str]:
         return [
             "--engine", "flink", "--flink-master", self.ground.address, "--flink-python", self.ground.python,
             "--flink-option", f"pipeline.global-job-parameters={_NAME}:{self.name}", "--python-env", sys.executable,
         ]  # fmt: skip
 
-    def engine_order(self, options: Dict[str, Any]) -> Dict[str, Any]:
+    def engine_order(self, options: dict[str, Any]) -> dict[str, Any]:
         options["python_env"] = sys.executable
         parameters = {"pipeline.global-job-parameters": f"{_NAME}:{self.name}"}
         return {"engine": {"master": self.ground.address, "python": self.ground.python, "options": parameters}}
 
     # -- who is killed
 
-    def there(self, target: str) -> Optional[int]:
+    def there(self, target: str) -> int | None:
         if target in ("host", "guard"):
             return super().there(target)
         if target == "jobmanager":
@@ -202,7 +203,7 @@ class FlinkTrial(Trial):
             return self._beside(target)
         return self._task(target)
 
-    def _submits(self, target: str) -> Optional[int]:
+    def _submits(self, target: str) -> int | None:
         for pid in processes.children_of(self.host.pid):
             if "akrunner.engines.flink.program.submit" in processes.words_of(pid):
                 if target == "client":
@@ -210,7 +211,7 @@ class FlinkTrial(Trial):
                 return next((child for child in processes.children_of(pid) if _is_java(child)), None)
         return None
 
-    def _tasks(self) -> List[int]:
+    def _tasks(self) -> list[int]:
         """Its tasks' processes, the oldest first."""
         told = str(self.folder / "told")
         return [
@@ -218,7 +219,7 @@ class FlinkTrial(Trial):
             if processes.environ_of(pid).get("CHAOS_TOLD") == told and any("bundle.zip" in word for word in processes.words_of(pid))
         ]  # fmt: skip
 
-    def _task(self, target: str) -> Optional[int]:
+    def _task(self, target: str) -> int | None:
         """The one of that key, if it has told its id; before that, one of them."""
         tasks, told = self._tasks(), self.folder / "told" / f"main-{target}"
         known = told.read_text() if told.exists() else ""
@@ -227,7 +228,7 @@ class FlinkTrial(Trial):
         at = self.plan.tasks.index(target)
         return tasks[at] if at < len(tasks) else None
 
-    def _beside(self, target: str) -> Optional[int]:
+    def _beside(self, target: str) -> int | None:
         agents = [agent for agent in map(processes.parent_of, self._tasks()) if agent is not None and agent > 1]
         if target == "taskmanager":
             above = agents[0] if agents else None
@@ -240,7 +241,7 @@ class FlinkTrial(Trial):
 
     # -- what is there afterwards
 
-    def wrong_elsewhere(self) -> List[str]:
+    def wrong_elsewhere(self) -> list[str]:
         if self.plan.lonely:
             self.ground.mend([pid for pid, name in self.struck if pid in self.ground.pids and name != "STOP"])
         wrong = []
@@ -276,7 +277,7 @@ def clean_up(ground: Ground, place: Place) -> bool:
     return True
 
 
-def many_on_flink(plans: Sequence[Plan], place: Place, ground: Ground, jobs: int, told: Told = None) -> List[Report]:
+def many_on_flink(plans: Sequence[Plan], place: Place, ground: Ground, jobs: int, told: Told = None) -> list[Report]:
     """Run them: first those that have the cluster together, then those that need it for themselves."""
     trial = functools.partial(FlinkTrial, place, ground)
     reports = many([plan for plan in plans if not plan.lonely], trial, jobs, told, waiting=1)
@@ -289,7 +290,7 @@ def _is_java(pid: int) -> bool:
     return bool(words) and os.path.basename(words[0]) == "java"
 
 
-def swept(reports: List[Report], place: Place, ground: Ground) -> List[Report]:
+def swept(reports: list[Report], place: Place, ground: Ground) -> list[Report]:
     """With what is on the cluster when all is over, in the words of the last: one more job there leaves nothing, of its own or of others."""
     slots = [] if clean_up(ground, place) else [f"only {ground.free_slots()} free slots of {ground.slots}"]
     left = slots + (ground.soon_left() or ground.journals())

@@ -16,7 +16,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -38,12 +38,12 @@ class Report:
     to the host's end, and to the end of all (None: nobody was hit, or the host was stopped meanwhile); next_start: whether one was needed."""
 
     plan: Plan
-    wrong: List[str] = field(default_factory=list)
-    code: Optional[int] = None
+    wrong: list[str] = field(default_factory=list)
+    code: int | None = None
     hit: int = 0
     said: str = ""
-    seconds: Optional[float] = None
-    all_seconds: Optional[float] = None
+    seconds: float | None = None
+    all_seconds: float | None = None
     next_start: bool = False
 
 
@@ -92,7 +92,7 @@ class Trial:
         #: exit codes of one that was not hit
         self.codes = {0, 1}
         #: (process, signal)
-        self.struck: List[Tuple[int, str]] = []
+        self.struck: list[tuple[int, str]] = []
         self.stopped_host = False
 
     def run(self) -> Report:
@@ -121,7 +121,7 @@ class Trial:
             subprocess.run(["rm", "-rf", str(self.folder)], check=True)
         return report
 
-    def one_host(self) -> Optional[float]:
+    def one_host(self) -> float | None:
         """From its start to its end. Returns: as `kills`."""
         with open(self.folder / "log.txt", "wb") as log, self.turns:
             self.host = hosts.Popen(
@@ -146,7 +146,7 @@ class Trial:
 
     # -- what is run
 
-    def environ(self) -> Dict[str, str]:
+    def environ(self) -> dict[str, str]:
         return {
             **os.environ,
             "TMPDIR": str(self.folder / "tmp"),
@@ -154,7 +154,7 @@ class Trial:
             "XDG_CACHE_HOME": str(self.place.folder / "cache"),
         }
 
-    def for_tasks(self) -> Dict[str, str]:
+    def for_tasks(self) -> dict[str, str]:
         return {
             "CHAOS_TOLD": str(self.folder / "told"),
             "CHAOS_FORMAT": self.plan.data_format,
@@ -163,7 +163,7 @@ class Trial:
             "PYTHONPATH": str(self.place.folder / "stub"),
         }
 
-    def command(self) -> List[str]:
+    def command(self) -> list[str]:
         plan, folder = self.plan, self.place.folder
         output = str(self.output) + ("/" if plan.form.endswith("/") and plan.mode != "train" else "")
         table = str(folder / ("in.jsonl" if plan.mode == "stream" else "blocks.parquet" if plan.blocks else "in.parquet"))
@@ -176,7 +176,7 @@ class Trial:
                 *["--evaluator-timeout", str(self.stuck["evaluator_timeout"])] * plan.evaluator,
                 *(part for name, value in self.for_tasks().items() for part in ("--env", f"{name}={value}")), *self.engine_words(),
             ]  # fmt: skip
-        options: Dict[str, Any] = {"num_workers": plan.workers, "env": self.for_tasks(), "overwrite": plan.before}
+        options: dict[str, Any] = {"num_workers": plan.workers, "env": self.for_tasks(), "overwrite": plan.before}
         if plan.mode == "predict":
             arguments = [str(folder / "model"), str(folder / "floats.parquet")]
             stops = any(kill.signal == "STOP" for kill in plan.kills)
@@ -194,17 +194,17 @@ class Trial:
         order = {"call": call, "arguments": arguments, "options": options, **self.engine_order(options)}
         return [sys.executable, str(folder / "host.py"), json.dumps(order)]
 
-    def engine_words(self) -> List[str]:
+    def engine_words(self) -> list[str]:
         """What the command line says of the engine."""
         return []
 
-    def engine_order(self, options: Dict[str, Any]) -> Dict[str, Any]:
+    def engine_order(self, options: dict[str, Any]) -> dict[str, Any]:
         """The same for a program. Args: options: of the job, which it may change."""
         return {}
 
     # -- who is killed
 
-    def kills(self, began: float) -> Optional[float]:
+    def kills(self, began: float) -> float | None:
         """Returns: when the last one was, None when nobody was there any more."""
         plan, last = self.plan, None
         if plan.moment != "start":
@@ -243,7 +243,7 @@ class Trial:
             time.sleep(0.01)
         return time.monotonic()
 
-    def found(self, target: str) -> Optional[int]:
+    def found(self, target: str) -> int | None:
         """Its pid; waits a moment for one that may still come."""
         deadline = time.monotonic() + self.patience
         while self.host.poll() is None and time.monotonic() < deadline:
@@ -253,7 +253,7 @@ class Trial:
             time.sleep(0.01)
         return None
 
-    def there(self, target: str) -> Optional[int]:
+    def there(self, target: str) -> int | None:
         if target == "host":
             return self.host.pid if self.host.poll() is None else None
         for pid in processes.children_of(self.host.pid):
@@ -269,7 +269,7 @@ class Trial:
 
     # -- what is there afterwards
 
-    def wrong_elsewhere(self) -> List[str]:
+    def wrong_elsewhere(self) -> list[str]:
         """Beside this machine's own: what an engine is to end and to remove."""
         return []
 
@@ -281,7 +281,7 @@ class Trial:
             return False
         return True
 
-    def orphans(self, deadline: float) -> List[int]:
+    def orphans(self, deadline: float) -> list[int]:
         """Processes of this trial that do not end by themselves."""
         began = time.monotonic()
         while (left := self.running()) and time.monotonic() < began + (deadline - began) * busy():
@@ -289,10 +289,10 @@ class Trial:
             time.sleep(0.05)
         return left
 
-    def running(self) -> List[int]:
+    def running(self) -> list[int]:
         return processes.that_name(str(self.folder))
 
-    def leftovers(self) -> List[str]:
+    def leftovers(self) -> list[str]:
         left = [str(path) for path in (self.folder / "tmp").iterdir()]
         journals = self.folder / "state" / "akrunner" / "leftovers"
         left += [str(path) for path in journals.iterdir()] if journals.exists() else []
@@ -302,7 +302,7 @@ class Trial:
         code = "from akrunner import leftovers; leftovers.register('/nowhere/at-all'); leftovers.forget('/nowhere/at-all')"
         hosts.run([sys.executable, "-c", code], env={**self.environ(), "TMPDIR": "/tmp"}, check=True)
 
-    def wrong_output(self) -> List[str]:
+    def wrong_output(self) -> list[str]:
         """Success is the whole table; a failure is nothing, or what was there before, or, when the host was killed at its very end, the whole."""
         there = os.path.lexists(self.output)
         if not there or (self.output.is_file() and self.output.read_bytes() == b"before"):
@@ -321,7 +321,7 @@ class Trial:
             return []
         return [f"{'wrong success' if self.report.code == 0 else 'partial output'}: {problem}"]
 
-    def difference(self) -> Optional[str]:
+    def difference(self) -> str | None:
         if self.plan.mode == "train":
             whole = (self.place.folder / "model" / "saved_model.pb").read_bytes()
             same = (self.output / "saved_model.pb").read_bytes() == whole
@@ -340,7 +340,7 @@ class Trial:
             columns["y"] = [2 * x for x in columns["x"]]
         return None if {name: table[name].to_pylist() for name in columns} == columns else "rows differ"
 
-    def wrong_words(self) -> List[str]:
+    def wrong_words(self) -> list[str]:
         """A host that could speak has spoken in akrunner's words."""
         text = (self.folder / "log.txt").read_text(errors="replace")
         self.report.said = text[-2000:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 MODES = ("batch", "stream", "train", "predict")
 FORMS = ("o.parquet", "o.jsonl", "o.csv", "o.arrow", "o/")
@@ -42,11 +42,11 @@ class Plan:
     form: str
     before: bool
     moment: str
-    kills: Tuple[Kill, ...]
+    kills: tuple[Kill, ...]
     blocks: bool = False
 
     @property
-    def tasks(self) -> List[str]:
+    def tasks(self) -> list[str]:
         """Their keys."""
         return _tasks(self.workers, self.servers, self.evaluator)
 
@@ -57,7 +57,7 @@ class Plan:
         return not targets.isdisjoint(SHARED) or targets == {"agent", "agentguard"}
 
     @classmethod
-    def of(cls, seed: int) -> "Plan":
+    def of(cls, seed: int) -> Plan:
         """The same for the same seed, always."""
         chance = random.Random(seed)
         mode = chance.choices(MODES, (4, 3, 2, 1))[0]
@@ -82,7 +82,7 @@ class Plan:
         )
 
     @classmethod
-    def on_flink(cls, seed: int) -> "Plan":
+    def on_flink(cls, seed: int) -> Plan:
         """The same for the same seed, always."""
         chance = random.Random(f"flink-{seed}")
         mode = chance.choices(MODES, (4, 2, 2, 1))[0]
@@ -90,7 +90,7 @@ class Plan:
         servers = int(mode in ("batch", "train") and chance.random() < 0.3)
         evaluator = mode in ("batch", "train") and chance.random() < 0.2
         weights = {**FLINK, **{task: 4.0 / (workers + servers + evaluator) for task in _tasks(workers, servers, evaluator)}}
-        targets: List[str] = []
+        targets: list[str] = []
         while len(targets) < chance.choice((1, 2)):
             (target,) = chance.choices([*weights], [*weights.values()])
             del weights[target]
@@ -112,7 +112,7 @@ class Plan:
         )
 
 
-def _kills(chance: random.Random, targets: List[str], longest: float, gap: float) -> Tuple[Kill, ...]:
+def _kills(chance: random.Random, targets: list[str], longest: float, gap: float) -> tuple[Kill, ...]:
     """The first within `longest` seconds, each other at once or within `gap` of the one before."""
     at, kills = chance.uniform(0, longest), []
     for target in targets:
@@ -121,7 +121,7 @@ def _kills(chance: random.Random, targets: List[str], longest: float, gap: float
     return tuple(kills)
 
 
-def _output(chance: random.Random, mode: str) -> Dict[str, Any]:
+def _output(chance: random.Random, mode: str) -> dict[str, Any]:
     form = _form(chance, mode)
     return {
         "data_format": chance.choice(("examples", "columns")),
@@ -137,11 +137,11 @@ def _form(chance: random.Random, mode: str) -> str:
     return "o.parquet" if mode == "predict" and form.endswith("/") else form
 
 
-def _tasks(workers: int, servers: int, evaluator: bool) -> List[str]:
+def _tasks(workers: int, servers: int, evaluator: bool) -> list[str]:
     return ["chief-0", *(f"worker-{i}" for i in range(workers - 1)), *["ps-0"] * servers, *["evaluator-0"] * evaluator]
 
 
-def _target(chance: random.Random, tasks: List[str], but: str = "") -> str:
+def _target(chance: random.Random, tasks: list[str], but: str = "") -> str:
     others = [name for name in ("host", "guard") if name != but]
     weights = [3.0] * len(others) + [4.0 / max(1, len(tasks))] * len(tasks)
     return chance.choices([*others, *tasks], weights)[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -24,7 +23,7 @@ PART = 20
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", SEEDS[::PART])
 def test_a_hundred_seeds(tmp_path: Path, first: int) -> None:
-    reports: List[Report] = many(
+    reports: list[Report] = many(
         [Plan.of(seed) for seed in SEEDS[first : first + PART]], functools.partial(Trial, Place(tmp_path)), jobs=3
     )
     wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 ENGINES = ["local", "flink", "warm"]
 
 Run = Callable[..., akrunner.Result]
-Workers = Callable[[], List[psutil.Process]]
+Workers = Callable[[], list[psutil.Process]]
 
 
 @pytest.fixture(params=ENGINES)
@@ -57,7 +58,7 @@ WARM = re.compile(
 )
 
 
-def pytest_collection_modifyitems(items: List[Any]) -> None:
+def pytest_collection_modifyitems(items: list[Any]) -> None:
     items[:] = [item for item in items if not ONCE_ON_FLINK.search(item.name) and not _only_cold(item)]
 
 
@@ -67,11 +68,11 @@ def _only_cold(item: Any) -> bool:
 
 
 @pytest.fixture
-def workers(engine: Any, warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory) -> Workers:
+def workers(engine: Any, warm_workers: Kept | None, tmp_path_factory: pytest.TempPathFactory) -> Workers:
     """Gives the worker processes the engine's jobs have now."""
     base = str(tmp_path_factory.getbasetemp())
 
-    def found() -> List[psutil.Process]:
+    def found() -> list[psutil.Process]:
         near = psutil.Process().children() if engine == "local" else psutil.process_iter()
         taken = warm_workers.taken() if warm_workers is not None else []
         return [*taken, *(process for process in near if _is_worker(process, base))]

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,7 +58,7 @@ def main(task_config):
         x = batch["i"].astype(task_config.user_params.get("as", own))
         task_config.output_writer.write_batch({"s": batch["s"], "x": x, "v": np.stack([x, x], 1)})
 """
-COLUMNS_JOB: Dict[str, Any] = dict(output_schema=None, num_workers=2, data_format="columns")
+COLUMNS_JOB: dict[str, Any] = dict(output_schema=None, num_workers=2, data_format="columns")
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -309,7 +309,7 @@ def test_only_the_columns_that_are_named_cross_and_their_nulls_are_filled(
     }
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(names), path)
-    more: Dict[str, Any] = dict(output_schema="told string, x double", data_format=form, columns=["age", "name", "x"])
+    more: dict[str, Any] = dict(output_schema="told string, x double", data_format=form, columns=["age", "name", "x"])
     result = run(script(body), path, defaults={"age": -1, "name": "?", "x": 7}, **more)
     assert result.table.to_pylist() == [
         {"told": "a of 1", "x": 7.0},
@@ -348,7 +348,7 @@ def test_a_row_is_in_its_split_whichever_worker_has_it(
     users = [None if i % 50 == 0 else f"u{i % 97}" for i in range(rows)]
     table = pa.table({"id": range(rows), "user": users, "label": [None if i % 3 else i for i in range(rows)]})
     pq.write_table(table, path, row_group_size=100)
-    options: Dict[str, Any] = dict(output_schema="id bigint, split string", num_workers=workers, data_format=form)
+    options: dict[str, Any] = dict(output_schema="id bigint, split string", num_workers=workers, data_format=form)
     for by in (None, "user"):
         spec = SplitSpec(("train", "test"), (0.8, 0.2), by, 5)
         marks = Splitter(spec).marks(table.combine_chunks().to_batches()[0], 0, 1).tolist()
@@ -372,8 +372,8 @@ def test_tfrecord_in(run: Run, script: Script, tmp_path: Path) -> None:
 
 class Watcher:
     def __init__(self) -> None:
-        self.seen: List[Progress] = []
-        self.lines: List[str] = []
+        self.seen: list[Progress] = []
+        self.lines: list[str] = []
 
     def progress(self, progress: Progress) -> None:
         self.seen.append(progress)
@@ -450,7 +450,7 @@ def test_debug_keeps_what_a_replay_needs(
     assert "rows 3 2" in (kept / "tasks" / "worker-0" / "log.txt").read_text()
     os.remove(path)
 
-    def replay(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    def replay(*arguments: str) -> subprocess.CompletedProcess[str]:
         """What the command line says that it would become."""
         assert main(["replay", str(kept), *arguments, "--print-command", "--json"]) == 0
         return subprocess.run(json.loads(capsys.readouterr().out)["command"], capture_output=True, text=True)
@@ -480,7 +480,7 @@ def test_replay_of_a_failed_job(run: Run, script: Script, tmp_path: Path) -> Non
     assert done.returncode == 1 and "ValueError: 10" in done.stderr, "plain python is all it takes"
 
 
-BAD: Dict[str, Any] = {
+BAD: dict[str, Any] = {
     "no script": (dict(script="nowhere.py"), akrunner.ScriptError, "there is no file nowhere.py"),
     "no main": (dict(body="x = 1\n"), akrunner.ScriptError, "defines no main"),
     "syntax error": (dict(body="def main(c):\n  return )\n"), akrunner.ScriptError, r"(?s)train.py\", line 2.*return \)"),

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,7 +41,7 @@ ROLES = """
     """
 
 
-def notes(directory: Path) -> Dict[str, Any]:
+def notes(directory: Path) -> dict[str, Any]:
     import json
 
     return {path.name: json.loads(path.read_text()) for path in sorted(directory.iterdir())}
@@ -339,7 +339,7 @@ def test_addresses(run: Run, script: Script) -> None:
         def main(task_config):
             task_config.output_writer.write_batch({"id": [0], "host": [task_config.cluster["chief"][0].rsplit(":", 1)[0]]})
         """
-    options: Dict[str, Any] = {"output_schema": "id bigint, host string"}
+    options: dict[str, Any] = {"output_schema": "id bigint, host string"}
     assert run(script(body), **options).table["host"].to_pylist() == ["127.0.0.1"]
     options["chief"] = True
     asked = run(script(body), bind_host="0.0.0.0", advertised_host="this-machine", **options)
@@ -363,7 +363,7 @@ def test_jobs_started_together_never_collide(run: Run, script: Script) -> None:
                 s.listen()
         """
     )
-    failed: List[BaseException] = []
+    failed: list[BaseException] = []
 
     def jobs() -> None:
         for _ in range(10):
@@ -545,7 +545,7 @@ def test_cores_and_threads(engine: Any, run: Run, script: Script) -> None:
                 "cards": [os.environ.get("CUDA_VISIBLE_DEVICES", "-")],
             })
         """
-    options: Dict[str, Any] = {"output_schema": "cores string, threads string, cards string", "num_workers": 2}
+    options: dict[str, Any] = {"output_schema": "cores string, threads string, cards string", "num_workers": 2}
     shared = run(script(body), **options).table.to_pylist()
     total = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     assert [row["threads"] for row in shared] == [str(max(1, total // 2))] * 2

@@ -4,8 +4,9 @@ processes run no script, `test_predict`."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def columns(path: str, table: Any, **options: Any) -> akrunner.Result:
     return akrunner.run(path, table, data_format="columns", **options)
 
 
-MODES: Dict[str, "tuple[Start, str]"] = {"train": (train, EXPORT), "stream": (stream, COLUMNS), "columns": (columns, COLUMNS)}
+MODES: dict[str, tuple[Start, str]] = {"train": (train, EXPORT), "stream": (stream, COLUMNS), "columns": (columns, COLUMNS)}
 
 
 @pytest.fixture(params=MODES)

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Tuple, Type
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ BEFORE_DONE = ["importing", "reading", "main", "writing"]
 ALWAYS = [*BEFORE_DONE, "after"]
 
 #: event -> (code, expected exception, words its message must have)
-FATAL: Dict[str, Tuple[str, Type[akrunner.JobError], Tuple[str, ...]]] = {
+FATAL: dict[str, tuple[str, type[akrunner.JobError], tuple[str, ...]]] = {
     "raises": (RAISE, akrunner.ScriptFailedError, ("RuntimeError: boom", "train.py", "line 7")),
     "sys.exit(3)": (EXIT3, akrunner.ScriptFailedError, ("sys.exit(3)", "train.py")),
     "os._exit(0)": (SILENT, akrunner.TaskDiedError, ("exit code 0", "without saying")),
@@ -190,7 +191,7 @@ def test_sys_exit_0_while_importing_is_a_failure(run: Run, script: Script) -> No
         run(script(crash("importing", "sys.exit(0)")))
 
 
-def cgroup_with(limit: int) -> Optional[Path]:
+def cgroup_with(limit: int) -> Path | None:
     """A memory cgroup of ours, None where the machine does not let us make one."""
     try:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -283,7 +284,7 @@ def test_one_of_two_fails(run: Run, script: Script, event: str, other: str) -> N
 
 
 @pytest.mark.parametrize("kind", [OSError, BrokenPipeError, ValueError, SystemExit])
-def test_source_that_raises(run: Run, script: Script, kind: Type[BaseException]) -> None:
+def test_source_that_raises(run: Run, script: Script, kind: type[BaseException]) -> None:
     def rows() -> Iterator[Any]:
         for i in range(20_000):
             if i == 15_000:
@@ -367,7 +368,7 @@ def test_interrupted_on_the_command_line(
     assert gone(pids)
 
 
-def wait_for_pids(out: Path, count: int) -> "list[int]":
+def wait_for_pids(out: Path, count: int) -> list[int]:
     deadline = time.monotonic() + ENDS
     while time.monotonic() < deadline:
         texts = [p.read_text() for p in out.iterdir()]
@@ -377,7 +378,7 @@ def wait_for_pids(out: Path, count: int) -> "list[int]":
     raise AssertionError("the tasks did not start")
 
 
-def gone(pids: "list[int]") -> bool:
+def gone(pids: list[int]) -> bool:
     import psutil
 
     def there(pid: int) -> bool:
@@ -409,7 +410,7 @@ case "$1" in -c) exec {python} "$@" ;; esac
         ("kill -SEGV $$", ("before it said that it had started", "SIGSEGV")),
     ],
 )
-def test_never_says_opened(run: Run, script: Script, tmp_path: Path, does: str, words: Tuple[str, ...]) -> None:
+def test_never_says_opened(run: Run, script: Script, tmp_path: Path, does: str, words: tuple[str, ...]) -> None:
     python = tmp_path / "python"
     python.write_text(WRAPPER.format(python=sys.executable, does=does))
     python.chmod(0o755)

@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Type
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def local(leaves_nothing: Path) -> Callable[..., Any]:
 
 
 #: thread -> what is broken in it
-THREADS: Dict[str, List[Any]] = {
+THREADS: dict[str, list[Any]] = {
     "feeder": [feeder.codec, "encode_frame"],
     "reader": [TaskSession, "_take"],
     "log": [LogPump, "_write"],
@@ -92,7 +93,7 @@ def test_a_fault_in_a_streams_feeder(leaves_nothing: Path, script: Script, monke
 
 
 def test_a_source_of_rows_that_runs_out_of_memory(leaves_nothing: Path, script: Script) -> None:
-    def rows() -> Iterator[Dict[str, int]]:
+    def rows() -> Iterator[dict[str, int]]:
         yield {"a": 1}
         raise MemoryError
 
@@ -341,7 +342,7 @@ def test_a_forked_child_does_not_speak_for_its_task(local: Callable[..., Any], s
 # -- Ctrl-C
 
 
-def interrupted(run: Callable[[], Any], files: Any, at: "set[int]") -> "tuple[int, Type[BaseException] | None]":
+def interrupted(run: Callable[[], Any], files: Any, at: set[int]) -> tuple[int, type[BaseException] | None]:
     """(lines of these files that ran in this thread, what came out); Ctrl-C is pressed at some of them."""
     count = 0
 

@@ -8,8 +8,9 @@ import math
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +70,7 @@ METHODS = (
     "__getattr__",
 )
 #: each is made anew: a generator is used up
-HOSTILE: Tuple[Callable[[], Any], ...] = (
+HOSTILE: tuple[Callable[[], Any], ...] = (
     object, lambda: None, lambda: math.nan, lambda: -1, lambda: 2**70, lambda: b"bytes", lambda: "\0", lambda: lambda: None, lambda: "",
     lambda: {}, lambda: [], lambda: [None], lambda: {None: 1}, lambda: "\ud800", lambda: np.arange(3), lambda: True, lambda: int,
     lambda: "x" * 10_000, lambda: pa.schema([]), broken, *(method(name) for name in METHODS),
@@ -95,7 +96,7 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def tried(call: Callable[..., Any], given: Dict[str, Any], name: str) -> List[str]:
+def tried(call: Callable[..., Any], given: dict[str, Any], name: str) -> list[str]:
     """Every hostile object as one parameter. Returns: what came out that is not akrunner's."""
     foreign = []
     for make in HOSTILE:
@@ -114,14 +115,14 @@ def tried(call: Callable[..., Any], given: Dict[str, Any], name: str) -> List[st
     return foreign
 
 
-def parameters(call: Callable[..., Any]) -> List[str]:
+def parameters(call: Callable[..., Any]) -> list[str]:
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [one.name for one in inspect.signature(call).parameters.values() if one.kind not in kinds and one.name != "self"]
 
 
 SCRIPT = {"script": "s.py", "source": {"x": [1.0]}}
 PREDICTS = {"model": "model", "source": {"x": [1.0]}}
-CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "run": (akrunner.run, SCRIPT),
     "train": (akrunner.train, SCRIPT),
     "stream": (akrunner.stream, SCRIPT),
@@ -197,7 +198,7 @@ METHODS_OF_TABLES = (
 
 
 @pytest.mark.parametrize(("name", "given"), METHODS_OF_TABLES, ids=lambda value: value if isinstance(value, str) else "")
-def test_methods_of_tables(name: str, given: Dict[str, Any]) -> None:
+def test_methods_of_tables(name: str, given: dict[str, Any]) -> None:
     operator = alink.TableSourceBatchOp({"a": [1, 2]})
     method = getattr(operator, name)
     if name == "join":

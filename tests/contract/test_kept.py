@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -55,7 +56,7 @@ def kept(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psut
         process.terminate()
 
 
-def both_wait() -> Dict[str, Any]:
+def both_wait() -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         status = warming.kept_status()
@@ -190,7 +191,7 @@ def test_the_worker_goes_with_its_jobs_host(kept: psutil.Process, script: Script
 
 
 def test_stopping_leaves_running_jobs_alone(kept: psutil.Process, start: Start) -> None:
-    told: "list[Any]" = []
+    told: list[Any] = []
     observer = Stops(told)
     result = start("time.sleep(1.0)", observer=observer)
     assert result.stats.starts == {"chief:0": "warm"} and result.tasks[0].exit == "exit code 0"
@@ -201,7 +202,7 @@ def test_stopping_leaves_running_jobs_alone(kept: psutil.Process, start: Start) 
 class Stops:
     """Stops them once the job is in main()."""
 
-    def __init__(self, told: "list[Any]") -> None:
+    def __init__(self, told: list[Any]) -> None:
         self.told = told
 
     def progress(self, progress: Any) -> None:
@@ -242,7 +243,7 @@ def test_no_room_at_all_is_another_word_than_dead(kept: psutil.Process, monkeypa
         warming.kept_status()
 
 
-def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return hosts.run([sys.executable, "-m", "akrunner", "warm", *arguments], capture_output=True, text=True, timeout=120)
 
 

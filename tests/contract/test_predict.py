@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any
 
 import numpy as np
 import psutil
@@ -91,7 +92,7 @@ def test_columns_by_name_and_by_place(predict: Predict, everything: str, tmp_pat
 
 def test_keras_columns_side_by_side(predict: Predict, keras: str, tmp_path: Path) -> None:
     """One input of four numbers, four columns; the model as directory, zip and model table."""
-    rows: Dict[str, Any] = {name: [0.1 * i for i in range(5)] for name in "abcd"}
+    rows: dict[str, Any] = {name: [0.1 * i for i in range(5)] for name in "abcd"}
     model = akrunner.Model.from_saved_model(keras)
     zipped = model.save(tmp_path / "m.zip")
     told = [
@@ -162,7 +163,7 @@ def test_a_model_that_cannot_be_loaded(predict: Predict, everything: str, tmp_pa
 def test_a_worker_is_killed_half_way(predict: Predict, everything: str, workers: Workers) -> None:
     rows = table(20_000)
     rows = rows.set_column(1, "x", pa.array(np.where(np.arange(20_000) == 15_000, 13.0, 1.0)))
-    killed: List[int] = []
+    killed: list[int] = []
 
     class Kill:
         def progress(self, progress: Any) -> None:
@@ -191,7 +192,7 @@ def test_a_model_that_never_comes_back(engine: str, predict: Predict, everything
 
 def test_a_stream(engine: str, everything: str, leaves_nothing: Path) -> None:
     """Each row is sent only when the one before has come back."""
-    returned: List[float] = []
+    returned: list[float] = []
 
     def rows() -> Iterator[Any]:
         for i in range(5):
@@ -227,7 +228,7 @@ def test_a_stream_ends_early_and_fails(engine: str, everything: str, leaves_noth
     assert got <= 1000
 
 
-def row(x: float) -> Dict[str, Any]:
+def row(x: float) -> dict[str, Any]:
     return {"x": x, "s": "a", "v": [[1, 2], [3, 4]]}
 
 
@@ -257,7 +258,7 @@ def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path, wo
             predictor.predict(row(2e6))
         assert predictor.predict(row(1.0))["y"] == 2.0, "a request the model refuses costs nobody else anything"
         (pid,) = [p.pid for p in workers()]
-        answers: Dict[int, Any] = {}
+        answers: dict[int, Any] = {}
 
         def ask(i: int) -> None:
             answers[i] = [predictor.predict(row(1000.0 * i + k))["y"] for k in range(14, 50)]
@@ -281,7 +282,7 @@ def test_a_predictor_survives_one_crash(
     with akrunner.LocalPredictor(everything, engine=engine) as predictor:
         assert predictor.predict(row(1.0))["y"] == 2.0
         (worker,) = workers()
-        answers: List[Any] = []
+        answers: list[Any] = []
         # it is killed while it works on this row, and the one that takes its place is stuck in it too
         stuck = tmp_path / "stuck"
         asked = threading.Thread(target=lambda: answers.append(caught(predictor, {**row(13.0), "s": str(stuck)})))
@@ -301,7 +302,7 @@ def test_a_predictor_survives_one_crash(
     assert not workers()
 
 
-def caught(predictor: akrunner.LocalPredictor, one: Dict[str, Any]) -> Any:
+def caught(predictor: akrunner.LocalPredictor, one: dict[str, Any]) -> Any:
     try:
         return predictor.predict(one)
     except Exception as e:
@@ -316,7 +317,7 @@ def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_
             wait_for(lambda worker=worker: not alive(worker))
             with pytest.warns(RuntimeWarning, match="started again"):
                 assert predictor.predict(row(3.0))["y"] == 6.0
-        answers: List[Any] = []
+        answers: list[Any] = []
         asked = threading.Thread(target=lambda: answers.append(caught(predictor, row(13.0))))
         asked.start()
         wait_for(lambda: predictor._requests._asked)

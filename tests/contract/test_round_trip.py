@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,7 @@ RAW = """
 """
 
 
-def bits(table: pa.Table) -> List[Dict[str, Any]]:
+def bits(table: pa.Table) -> list[dict[str, Any]]:
     """Rows, dates and moments as the numbers they are, floats by their bits."""
     columns = []
     for column in table.combine_chunks().columns:
@@ -71,7 +71,7 @@ def bits(table: pa.Table) -> List[Dict[str, Any]]:
                 column.to_numpy(zero_copy_only=False).astype(np.float32).view(np.uint32), mask=column.is_null().to_numpy()
             )
         columns.append(column)
-    rows: List[Dict[str, Any]] = pa.table(columns, table.column_names).to_pylist()
+    rows: list[dict[str, Any]] = pa.table(columns, table.column_names).to_pylist()
     return rows
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -57,7 +58,7 @@ def stream(engine: str, leaves_nothing: Path) -> Iterator[Stream]:
     yield start
 
 
-def values(job: akrunner.StreamJob) -> List[int]:
+def values(job: akrunner.StreamJob) -> list[int]:
     return [value for batch in job for value in batch.column("i").to_pylist()]
 
 
@@ -81,7 +82,7 @@ def test_a_bounded_stream(stream: Stream, script: Script) -> None:
 @pytest.mark.tensorflow
 def test_outputs_come_back_while_input_is_flowing(stream: Stream, script: Script) -> None:
     """Each row is sent only when the one before has come back: a row held back would stop everything."""
-    returned: List[int] = []
+    returned: list[int] = []
 
     def rows() -> Iterator[Any]:
         for i in range(50):
@@ -156,7 +157,7 @@ def test_a_script_that_raises(stream: Stream, script: Script) -> None:
 
 def test_a_worker_that_dies_after_half_its_output(stream: Stream, script: Script) -> None:
     body = "import os\ndef main(c):\n    c.output_writer.write_batch({'i': [1, 2]})\n    os.kill(os.getpid(), 9)\n"
-    got: List[int] = []
+    got: list[int] = []
     with stream(script(body), endless()) as job:
         with pytest.raises(akrunner.TaskDiedError, match="137"):
             for batch in job:

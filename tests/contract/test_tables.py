@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -138,7 +138,7 @@ def fill(store: TableStore, name: str, batch: pa.RecordBatch) -> None:
     store.commit([output])
 
 
-def rows_in(store: TableStore, name: str) -> List[Dict[str, Any]]:
+def rows_in(store: TableStore, name: str) -> list[dict[str, Any]]:
     return [row for batch in store.read(TableName.parse(name)) for row in batch.to_pylist()]
 
 

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -69,7 +70,7 @@ def start(script: Script) -> Start:
     return run
 
 
-def pids(warm: akrunner.Warm) -> "list[int]":
+def pids(warm: akrunner.Warm) -> list[int]:
     return [spare["pid"] for spare in warm.status()["spares"]]
 
 

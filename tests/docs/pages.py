@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LANGUAGES = ("python", "sh", "toml", "text")
@@ -34,7 +34,7 @@ class Block(NamedTuple):
     section: int
     language: str
     text: str
-    told: Dict[str, str]
+    told: dict[str, str]
 
     @property
     def place(self) -> str:
@@ -50,17 +50,17 @@ class Block(NamedTuple):
         return "".join(f"{line[columns.end() :]}\n" for line in self.text.splitlines())
 
 
-def pages() -> List[str]:
+def pages() -> list[str]:
     """All that have to run. (Those of `docs/operators` are generated, and their examples have tests of their own.)"""
     return ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
-def blocks(page: str) -> List[Block]:
+def blocks(page: str) -> list[Block]:
     return parse(page, (ROOT / page).read_text(encoding="utf-8"))
 
 
-def parse(page: str, text: str) -> List[Block]:
-    found: List[Block] = []
+def parse(page: str, text: str) -> list[Block]:
+    found: list[Block] = []
     section, begun, indent = 0, 0, ""
     language, inside, told = "", [], {}  # type: str, List[str], Dict[str, str]
     for number, line in enumerate(text.splitlines(), start=1):
@@ -81,7 +81,7 @@ def parse(page: str, text: str) -> List[Block]:
     return found
 
 
-def _directives(place: str, comment: str) -> Dict[str, str]:
+def _directives(place: str, comment: str) -> dict[str, str]:
     reason = comment.partition("not run: ")[2] if comment.startswith("not run: ") else ""
     if reason:
         return {"not run": reason}

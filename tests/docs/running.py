@@ -8,8 +8,9 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any
 
 from tests import hosts
 from tests.docs.pages import Block
@@ -27,8 +28,8 @@ class Runner:
     def __init__(self, folder: Path, before: str = "", ahead: Mapping[str, str] = {}, instead: Mapping[str, str] = {}) -> None:
         self.folder, self.said = folder, ""
         self._before, self._ahead, self._instead = before, ahead, instead
-        self._tools: Optional[Path] = None
-        self._exported: Dict[str, str] = {}
+        self._tools: Path | None = None
+        self._exported: dict[str, str] = {}
 
     def write(self, block: Block) -> None:
         name = block.told["file"]
@@ -73,7 +74,7 @@ class Runner:
             return self._interrupted(words, place, where)
         # TensorFlow writes programs to the temp directory, and Python what it makes of them beside
         environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self._exported}
-        options: Dict[str, Any] = dict(capture_output=True, text=True, timeout=_PATIENCE, cwd=where, stdin=subprocess.DEVNULL)
+        options: dict[str, Any] = dict(capture_output=True, text=True, timeout=_PATIENCE, cwd=where, stdin=subprocess.DEVNULL)
         if words[0] == sys.executable:
             done = hosts.run(words, env=environ, **options)
         else:
@@ -104,9 +105,9 @@ class Runner:
         return self._tools
 
 
-def commands(text: str) -> List[str]:
+def commands(text: str) -> list[str]:
     """Those of a block of shell, each with the lines it goes on in."""
-    found: List[str] = []
+    found: list[str] = []
     held = ""
     for line in text.splitlines():
         held += line

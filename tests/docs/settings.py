@@ -10,8 +10,9 @@ import json
 import shutil
 import sqlite3
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Callable, Dict, Mapping, NamedTuple, Tuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -55,7 +56,7 @@ class Setting(NamedTuple):
     instead: Mapping[str, str] = {}
     behind: str = ""
     checks: Callable[[Path, str], None] = lambda folder, said: None
-    marks: Tuple[str, ...] = ("tensorflow",)
+    marks: tuple[str, ...] = ("tensorflow",)
 
 
 def lay(folder: Path) -> None:
@@ -162,7 +163,7 @@ def _scripts_said(folder: Path, said: str) -> None:
 # -- docs/pack.md
 
 
-def pictures(folder: Path, names: Tuple[str, ...] = ("cat", "dog", "owl"), each: int = 14) -> None:
+def pictures(folder: Path, names: tuple[str, ...] = ("cat", "dog", "owl"), each: int = 14) -> None:
     from PIL import Image
 
     for number, name in enumerate(names):
@@ -365,7 +366,7 @@ def _databases_said(folder: Path, said: str) -> None:
     assert (pq.read_table(folder / "out.parquet").num_rows, pq.read_table(folder / "recent.parquet").num_rows) == (7, 60)
 
 
-SETTINGS: Dict[str, Setting] = {
+SETTINGS: dict[str, Setting] = {
     # a server is in tests/e2e/test_systems.py
     "docs/databases.md": Setting(
         _databases,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -23,7 +23,7 @@ ELSEWHERE = {
 }
 
 
-def params() -> List[Any]:
+def params() -> list[Any]:
     found = []
     for page in pages():
         run = [block for block in blocks(page) if block.language != "text" and "not run" not in block.told]
@@ -49,7 +49,7 @@ def test_blocks_run(page: str, leaves_nothing: Path, tmp_path: Path, monkeypatch
     setting.checks(folder, runner.said)
 
 
-def run(runner: Runner, of_page: List[Block]) -> None:
+def run(runner: Runner, of_page: list[Block]) -> None:
     """Section by section: what it names as files is there when its commands run."""
     for section in sorted({block.section for block in of_page}):
         here = [block for block in of_page if block.section == section]
@@ -64,7 +64,7 @@ def run(runner: Runner, of_page: List[Block]) -> None:
 # -- what pages may say
 
 
-def all_blocks() -> List[Block]:
+def all_blocks() -> list[Block]:
     return [block for page in pages() for block in blocks(page)]
 
 

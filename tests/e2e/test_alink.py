@@ -10,8 +10,9 @@ import importlib
 import json
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -113,7 +114,7 @@ def served(directory: Path) -> Iterator[str]:
 @TF1
 def test_alinks_own_program(tf1: None, capsys: pytest.CaptureFixture[str]) -> None:
     with served(EXAMPLES / "scripts") as url:
-        names: "dict[str, Any]" = {}
+        names: dict[str, Any] = {}
         exec(PROGRAM.replace("https://...", url), names)
     printed = capsys.readouterr().out
     assert "model_id" in printed and "model_info" in printed and ".zip" in printed

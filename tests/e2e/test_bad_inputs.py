@@ -7,8 +7,9 @@ import json
 import math
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple, Type
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -30,8 +31,8 @@ class Row(NamedTuple):
     the exception; words: in its message."""
 
     entry: str
-    given: Dict[str, Any]
-    kind: Type[akrunner.AkrunnerError]
+    given: dict[str, Any]
+    kind: type[akrunner.AkrunnerError]
     words: str
 
 
@@ -52,16 +53,16 @@ def deep(depth: int = 100_000) -> Any:
 
 
 def circular() -> Any:
-    value: Dict[str, Any] = {}
+    value: dict[str, Any] = {}
     value["me"] = [value]
     return value
 
 
 C, S, U, M = akrunner.ConfigError, akrunner.SourceError, akrunner.UserFilesError, akrunner.ModelError
 NAN, INF, HUGE = math.nan, math.inf, 2**70
-NO_NUMBER: Tuple[Any, ...] = ("5", True, b"5", [], {}, 1.5, None, object(), Raises())
-NO_SECONDS: Tuple[Any, ...] = (NAN, INF, -INF, -1, "60", True, [1], HUGE, 1e300, np.float32("nan"), Raises())
-NO_PATH: Tuple[Any, ...] = ("a\0b", b"here", 7, "", "x" * 5000, "/" + "n" * 300, "\ud800", Raises())
+NO_NUMBER: tuple[Any, ...] = ("5", True, b"5", [], {}, 1.5, None, object(), Raises())
+NO_SECONDS: tuple[Any, ...] = (NAN, INF, -INF, -1, "60", True, [1], HUGE, 1e300, np.float32("nan"), Raises())
+NO_PATH: tuple[Any, ...] = ("a\0b", b"here", 7, "", "x" * 5000, "/" + "n" * 300, "\ud800", Raises())
 SECONDS = ("timeout", "start_timeout", "stall_timeout", "evaluator_timeout")
 
 
@@ -181,7 +182,7 @@ def _values() -> Iterator[Row]:
     )
     yield from (Row("run", {"user_params": {"lr": value}}, C, "user_params['lr']") for value in one)
     yield Row("run", {"user_params": {"big": "x" * (65 << 20)}}, C, "user_params")
-    env: Tuple[Any, ...] = (
+    env: tuple[Any, ...] = (
         {"A=B": "1"},
         {"": "1"},
         {"A\0": "1"},
@@ -208,7 +209,7 @@ def _values() -> Iterator[Row]:
 
 
 def _tables() -> Iterator[Row]:
-    bad: Tuple[Any, ...] = (
+    bad: tuple[Any, ...] = (
         None,
         5,
         b"t.csv",
@@ -242,7 +243,7 @@ def test_there_are_enough() -> None:
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dict[str, str]:
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A directory with a right script and table in it, as the current one; whatever starts or makes something fails the test."""
 
     def started(*args: Any, **options: Any) -> Any:
@@ -265,11 +266,11 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dict[str, str]:
     return {"FILE": "t.csv", "FILLED": "filled", "TABLE": "t.csv", "FILE/below": "t.csv/below"}
 
 
-def everything(root: Path) -> List[str]:
+def everything(root: Path) -> list[str]:
     return sorted(str(path) for path in root.rglob("*"))
 
 
-def arguments(row: Row, places: Dict[str, str]) -> Dict[str, Any]:
+def arguments(row: Row, places: dict[str, str]) -> dict[str, Any]:
     given = {name: places.get(value, value) if isinstance(value, str) else value for name, value in row.given.items()}
     if row.entry in ("predict", "predict_stream", "LocalPredictor"):
         return {"model": "nowhere", **({} if row.entry == "LocalPredictor" else {"source": {"a": [1]}}), **given}
@@ -281,7 +282,7 @@ def ids(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=ids)
-def test_it_is_refused(row: Row, places: Dict[str, str], tmp_path: Path) -> None:
+def test_it_is_refused(row: Row, places: dict[str, str], tmp_path: Path) -> None:
     entry: Callable[..., Any] = getattr(akrunner, row.entry)
     before = everything(tmp_path)
     with pytest.raises(row.kind) as caught:
@@ -299,7 +300,7 @@ OPTIONS = (
 NUMBERS = OPTIONS[:12]
 
 
-def option(row: Row) -> Tuple[str, Any]:
+def option(row: Row) -> tuple[str, Any]:
     """(name, value) of a row that a command line can have; or nothing."""
     (name, value), *more = row.given.items()
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and name in NUMBERS
@@ -344,7 +345,7 @@ LINES = [
 ]  # fmt: skip
 
 
-def refused(line: List[str], words: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def refused(line: list[str], words: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = everything(root)
     code = main([*line, "--json"])
     out = capsys.readouterr().out
@@ -356,7 +357,7 @@ def refused(line: List[str], words: str, root: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(("row", "name", "value"), TYPED, ids=lambda value: ids(value) if isinstance(value, Row) else "")
 def test_it_is_refused_on_the_command_line(
-    row: Row, name: str, value: Any, places: Dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: Row, name: str, value: Any, places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     option = f"--{name.replace('_', '-')}={places.get(value, value) if isinstance(value, str) else value}"
     more = {
@@ -369,9 +370,9 @@ def test_it_is_refused_on_the_command_line(
 
 @pytest.mark.parametrize(("line", "words"), LINES, ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "")
 def test_a_bad_line(
-    line: List[str],
+    line: list[str],
     words: str,
-    places: Dict[str, str],
+    places: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -382,7 +383,7 @@ def test_a_bad_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [one for one, _ in LINES[::6]], ids=lambda line: " ".join(line)[:60])
-def test_as_a_process(line: List[str], places: Dict[str, str]) -> None:
+def test_as_a_process(line: list[str], places: dict[str, str]) -> None:
     if len(max(line, key=len)) > 1000:
         line = ["run"]
     for more in ([], ["--json"]):

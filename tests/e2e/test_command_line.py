@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,7 +35,7 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def akrunner(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def akrunner(*arguments: str) -> subprocess.CompletedProcess[str]:
     return hosts.run([sys.executable, "-m", "akrunner", *arguments], capture_output=True, text=True, timeout=60)
 
 
@@ -108,7 +107,7 @@ def test_timeout(leaves_nothing: Path, script: Script, table: str) -> None:
         (["rnu"], "rnu"),
     ],
 )
-def test_usage(leaves_nothing: Path, script: Script, table: str, arguments: List[str], words: str) -> None:
+def test_usage(leaves_nothing: Path, script: Script, table: str, arguments: list[str], words: str) -> None:
     path = script("def main(task_config):\n    pass\n")
     done = akrunner(*[{"TABLE": table, "SCRIPT": path}.get(a, a) for a in arguments])
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
@@ -209,7 +208,7 @@ def test_completion_is_installed_and_completes(tmp_path: Path) -> None:
     """Typer finds the shell by its process, so a shell is there; what it installs is asked as that shell asks it."""
     environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
 
-    def bash(code: str) -> "subprocess.CompletedProcess[str]":
+    def bash(code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["bash", "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
     made = bash("akrunner --install-completion; exit $?")

@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -56,7 +57,7 @@ def disk(mounted: Path) -> Iterator[Path]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def batches(rows: int) -> List[pa.RecordBatch]:
+def batches(rows: int) -> list[pa.RecordBatch]:
     # what does not compress
     values = [(i * 0x9E3779B97F4A7C15) % (1 << 62) for i in range(rows)]
     return pa.table({"id": pa.array(values, pa.int64())}).to_batches(10_000)
@@ -66,7 +67,7 @@ def sink(disk: Path, target: str, form: str) -> Any:
     return sink_to(f"{disk}/{target}", SCHEMA.arrow, write_examples, form, True)
 
 
-def old_and(disk: Path, target: str, form: str) -> List[str]:
+def old_and(disk: Path, target: str, form: str) -> list[str]:
     """Something that was there before; returns what is on the disk."""
     made = sink(disk, target, form)
     made.write(TaskSpec("chief", 0), batches(10)[0])
@@ -74,7 +75,7 @@ def old_and(disk: Path, target: str, form: str) -> List[str]:
     return on(disk)
 
 
-def on(disk: Path) -> List[str]:
+def on(disk: Path) -> list[str]:
     return sorted(str(path.relative_to(disk)) for path in disk.rglob("*"))
 
 
@@ -111,7 +112,7 @@ def test_full_at_the_end(form: str, target: str, disk: Path) -> None:
     assert on(disk) == sorted([*before, "filler"])
 
 
-def command(script: str, source: Path, *more: str) -> "subprocess.CompletedProcess[str]":
+def command(script: str, source: Path, *more: str) -> subprocess.CompletedProcess[str]:
     made = [sys.executable, "-m", "akrunner", "run", script, "-i", str(source), "--output-schema", "id bigint", *more]
     return subprocess.run([*made, "--data-format", "columns", "--json"], capture_output=True, text=True)
 
@@ -160,7 +161,7 @@ def test_a_temp_directory_that_is_full(
     ids=["log", "tensorboard"],
 )
 def test_what_is_no_output_is_a_warning(
-    before: str, more: List[str], words: str, disk: Path, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    before: str, more: list[str], words: str, disk: Path, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import re
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 import yaml
@@ -21,8 +21,8 @@ DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 
 
 @pytest.fixture(scope="module")
-def compose() -> Dict[str, Any]:
-    parsed: Dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+def compose() -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
     return parsed
 
 
@@ -33,7 +33,7 @@ def test_the_linter_has_nothing_to_say(path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_services(compose: Dict[str, Any]) -> None:
+def test_the_services(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert set(services) == {"jobmanager", "taskmanager", "client"} and services["taskmanager"]["deploy"]["replicas"] == 2
     for service in services.values():
@@ -54,7 +54,7 @@ def test_the_images_have_what_this_repository_was_tested_with() -> None:
 
 
 @pytest.mark.tensorflow
-def test_the_clients_command(compose: Dict[str, Any], flink_cluster: Cluster, leaves_nothing: Path, tmp_path: Path) -> None:
+def test_the_clients_command(compose: dict[str, Any], flink_cluster: Cluster, leaves_nothing: Path, tmp_path: Path) -> None:
     """As it stands, but for the places of things."""
     out = tmp_path / "out.csv"
     here = {

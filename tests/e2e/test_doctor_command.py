@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -29,13 +29,13 @@ def main(task_config):
 """
 
 
-def doctor(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+def doctor(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return hosts.run(
         [sys.executable, "-m", "akrunner", "doctor", *arguments], capture_output=True, text=True, timeout=120, **options
     )
 
 
-def lines(done: "subprocess.CompletedProcess[str]") -> Dict[str, Dict[str, str]]:
+def lines(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, str]]:
     told = json.loads(done.stdout)
     assert done.returncode == told["exit_code"] == (0 if told["ok"] else 1), done.stderr
     return {line["about"]: line for line in told["lines"]}

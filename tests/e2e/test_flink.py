@@ -14,9 +14,9 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional
 
 import psutil
 import pytest
@@ -57,7 +57,7 @@ class Clusters:
     def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         self._folders = tmp_path_factory
         self._held = contextlib.ExitStack()
-        self._there: Optional[There] = None
+        self._there: There | None = None
 
     def having(self, needed: Callable[[cluster.Cluster], bool]) -> There:
         """The one there is, if it has what is needed, or another."""
@@ -121,11 +121,11 @@ def has_jobmanager(running: cluster.Cluster) -> bool:
 class Running:
     """A job of two tasks that wait."""
 
-    def __init__(self, notes: Path, job: "Future[akrunner.Result]") -> None:
+    def __init__(self, notes: Path, job: Future[akrunner.Result]) -> None:
         self._job = job
         self._notes = notes
 
-    def pids(self) -> List[int]:
+    def pids(self) -> list[int]:
         """Of its tasks, once both are in main."""
         return noted(self._notes, lambda: not self._job.done(), self._job)
 
@@ -135,7 +135,7 @@ class Running:
         return f"{type(error).__name__}: {error}"
 
 
-def noted(notes: Path, goes_on: Callable[[], bool], said: object) -> List[int]:
+def noted(notes: Path, goes_on: Callable[[], bool], said: object) -> list[int]:
     deadline = time.monotonic() + 60
     while len(list(notes.iterdir())) < 2:
         assert time.monotonic() < deadline and goes_on(), said

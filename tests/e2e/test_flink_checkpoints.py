@@ -12,8 +12,9 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any
 
 import psutil
 import pytest
@@ -45,7 +46,7 @@ class Program:
 
     def __init__(self, address: str, folder: Path, rate: int, savepoint: str = "") -> None:
         self.rest = Rest(address)
-        self.told: Dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
         environ = {
             **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(folder / "temp"), "XDG_STATE_HOME": str(folder / "state"),
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'temp'} {os.environ['JAVA_TOOL_OPTIONS']}",
@@ -87,7 +88,7 @@ class Program:
         before = self.checkpoints()
         self.until("more checkpoints", lambda: self.checkpoints() > before + 1)
 
-    def end(self) -> Dict[str, Any]:
+    def end(self) -> dict[str, Any]:
         assert self._process.stdin is not None
         self._process.stdin.close()
         assert self._process.wait(100) == 0, self._said.read_text()[-3000:]
@@ -103,7 +104,7 @@ class Program:
         self._reading.join()
 
 
-def tasks(running: cluster.Cluster) -> List[psutil.Process]:
+def tasks(running: cluster.Cluster) -> list[psutil.Process]:
     """Of akrunner's, there."""
     found = []
     for process in psutil.process_iter():
@@ -134,14 +135,14 @@ def stop(program: Program, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     need_flink(program=True)
     folder = tmp_path_factory.mktemp("story")
     (folder / "temp").mkdir()
     (folder / "s.py").write_text(textwrap.dedent(SCRIPT))
     started = start_cluster(tmp_path_factory.mktemp("cluster"), taskmanagers=2, slots=2)
-    program: Optional[Program] = None
-    told: Dict[str, Any] = {}
+    program: Program | None = None
+    told: dict[str, Any] = {}
     try:
         program = Program(started.address, folder, 200)
         program.until("the job", lambda: "job" in program.told)
@@ -175,19 +176,19 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
     assert not tasks(started)
 
 
-def kept(folder: Path) -> List[int]:
+def kept(folder: Path) -> list[int]:
     """The rows in the files Flink has committed."""
     return [int(line) for path in folder.glob("part-*") for line in path.read_text().split()]
 
 
-def test_no_row_is_lost(story: Dict[str, Any]) -> None:
+def test_no_row_is_lost(story: dict[str, Any]) -> None:
     """At least once: after a script's failure, a killed TaskManager, a stop and a new start."""
     times = Counter(story["kept"])
     assert set(times) == set(range(ROWS))
     assert set(times.values()) == {1}, "this sink takes back what came after the last checkpoint"
 
 
-def test_a_savepoint_has_what_was_answered(story: Dict[str, Any]) -> None:
+def test_a_savepoint_has_what_was_answered(story: dict[str, Any]) -> None:
     before = len(story["kept then"])
     assert 300 < before < ROWS
     assert story["stopped"]["error"] == ["JobCancelledError", "the Flink job was stopped, as a savepoint does"]
@@ -196,7 +197,7 @@ def test_a_savepoint_has_what_was_answered(story: Dict[str, Any]) -> None:
     assert attempt == 0 and rows_in == rows_out == ROWS - before, "rows held for a batch were answered too"
 
 
-def test_a_script_that_fails_for_good(story: Dict[str, Any]) -> None:
+def test_a_script_that_fails_for_good(story: dict[str, Any]) -> None:
     """Whatever Flink's restart strategy says: the same script would fail the same way."""
     kind, words = story["failed"]["error"]
     assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
@@ -204,6 +205,6 @@ def test_a_script_that_fails_for_good(story: Dict[str, Any]) -> None:
     assert story["failed"]["restored"] == 0
 
 
-def test_what_cannot_be_in_a_checkpoint_is_refused(story: Dict[str, Any]) -> None:
+def test_what_cannot_be_in_a_checkpoint_is_refused(story: dict[str, Any]) -> None:
     assert "tasks without rows hold up Flink's checkpoints" in story["resumed"]["a parameter server"]
     assert "a script that works on a whole table holds up Flink's checkpoints" in story["resumed"]["a script of whole tables"]

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 import psutil
 import pyarrow.csv
@@ -69,7 +69,7 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def command(*words: str) -> "subprocess.CompletedProcess[str]":
+def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "akrunner", *words], capture_output=True, text=True, timeout=120)
 
 
@@ -123,7 +123,7 @@ def nobody_hosts(running: cluster.Cluster) -> None:
         time.sleep(0.1)
 
 
-def hosts(running: cluster.Cluster) -> List[psutil.Process]:
+def hosts(running: cluster.Cluster) -> list[psutil.Process]:
     """Those on this cluster; others may have theirs."""
     found = []
     for process in psutil.process_iter():

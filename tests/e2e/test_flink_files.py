@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,7 +88,7 @@ def test_otherwise_the_submitter_reads(
     if why == "not there":
         found = SharedFiles.of
 
-        def elsewhere(source: Any, tasks: int) -> Optional[SharedFiles]:
+        def elsewhere(source: Any, tasks: int) -> SharedFiles | None:
             files = found(source, tasks)
             return dataclasses.replace(files, sizes=(("/only/here.parquet", 1),)) if files is not None else None
 

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import psutil
 import pytest
@@ -67,7 +67,7 @@ def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
         ip("link", "del", "akr0")
 
 
-def taskmanager_away(here: Path, there: Path) -> "subprocess.Popen[bytes]":
+def taskmanager_away(here: Path, there: Path) -> subprocess.Popen[bytes]:
     for folder in ("conf", "lib"):
         shutil.copytree(here / folder, there / folder, symlinks=True)
     (there / "log").mkdir()

@@ -7,8 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, Dict, List
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -105,12 +105,12 @@ def folder(tmp_path: Path, saved_model: Callable[[str], str]) -> Path:
     return folder
 
 
-def of(language: str) -> List[Block]:
+def of(language: str) -> list[Block]:
     return [block for block in blocks(PAGE) if block.language == language and "not run" not in block.told]
 
 
 @pytest.fixture
-def names(flink_cluster: Cluster, folder: Path) -> Dict[str, str]:
+def names(flink_cluster: Cluster, folder: Path) -> dict[str, str]:
     """Those of the page -> the test's."""
     need_flink(program=True)
     host, _, port = flink_cluster.address.partition(":")
@@ -132,7 +132,7 @@ def names(flink_cluster: Cluster, folder: Path) -> Dict[str, str]:
 @pytest.mark.flink
 @pytest.mark.tensorflow
 def test_commands(
-    leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: Dict[str, str], monkeypatch: pytest.MonkeyPatch
+    leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -146,7 +146,7 @@ def test_commands(
 
 @pytest.mark.flink
 @pytest.mark.tensorflow
-def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: Dict[str, str], tmp_path: Path) -> None:
+def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: dict[str, str], tmp_path: Path) -> None:
     text = f"MASTER, TENSORFLOW = {flink_cluster.address!r}, {sys.executable!r}\n{BEFORE}"
     # a program has checkpoints from its beginning, or none
     for block in sorted(of("python"), key=lambda block: block.text.startswith("configuration.")):

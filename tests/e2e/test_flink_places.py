@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Mapping
+from typing import Any
 
 import psutil
 import pytest
@@ -55,7 +56,7 @@ class Machines:
     def __init__(self) -> None:
         self.state = "RUNNING"
         self.submitted = 0
-        self.agents: List["subprocess.Popen[bytes]"] = []
+        self.agents: list[subprocess.Popen[bytes]] = []
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         self.submitted += 1
@@ -117,7 +118,7 @@ def when_running(notes: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def guard_of(agent: "subprocess.Popen[bytes]", but: int = 0) -> int:
+def guard_of(agent: subprocess.Popen[bytes], but: int = 0) -> int:
     """Its guard process, not the one that it had before."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -197,7 +198,7 @@ def test_the_flink_job_ends_where_what_submits_is_dead_and_an_agent_is_stuck(
 
     (tmp_path / "notes").mkdir()
     acting = when_running(tmp_path / "notes", stop)
-    heard: List[bytes] = []
+    heard: list[bytes] = []
     with answering(machines.answer, heard) as master:
         with pytest.raises(akrunner.JobError, match="the process that submits it ended"):
             akrunner.run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Set
+from typing import Any
 
 import psutil
 import pytest
@@ -27,7 +27,7 @@ class Lister:
     """An observer that looks what lists of processes show meanwhile."""
 
     def __init__(self) -> None:
-        self.shown: Set[str] = set()
+        self.shown: set[str] = set()
 
     def progress(self, progress: Any) -> None:
         for child in psutil.Process().children(recursive=True):

@@ -7,7 +7,6 @@ import socket
 import threading
 import urllib.request
 from pathlib import Path
-from typing import Dict, List
 
 import psutil
 import pytest
@@ -31,7 +30,7 @@ WAITS = """
     """
 
 
-def shown(master: str, job: str) -> Dict[str, str]:
+def shown(master: str, job: str) -> dict[str, str]:
     """What Flink's REST service, and so its web pages, say."""
 
     def get(path: str) -> str:
@@ -64,7 +63,7 @@ def shown(master: str, job: str) -> Dict[str, str]:
 def test_a_jobs_keys_are_shown_nowhere(
     flink_cluster: cluster.Cluster, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: List[JobKeys] = []
+    made: list[JobKeys] = []
 
     def noted(tls: bool) -> JobKeys:
         made.append(issued(tls))
@@ -73,7 +72,7 @@ def test_a_jobs_keys_are_shown_nowhere(
     monkeypatch.setattr(engine, "issued", noted)
     notes = tmp_path / "notes"
     notes.mkdir()
-    failed: List[BaseException] = []
+    failed: list[BaseException] = []
     port = two_free_ports()
     there = FlinkEngine(flink_cluster.address, python=str(FLINK), port=port)
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -59,7 +59,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Dict[str, Any]]:
+def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What each of the programs has printed. They run in one process, so that Java and Flink's planner are started once."""
     need_flink(program=True)
     temp = tmp_path_factory.mktemp("program")
@@ -74,7 +74,7 @@ def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.Tem
     assert done.returncode == 0, done.stderr[-3000:]
     assert not list(temp.glob("akrunner-*")), "the programs have left something"
     nothing_is_left(flink_cluster)
-    told: Dict[str, Dict[str, Any]] = {}
+    told: dict[str, dict[str, Any]] = {}
     for name, value in (json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("TOLD ")):
         if name == "program":
             latest = told.setdefault(value, {})
@@ -84,24 +84,24 @@ def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
-def told(programs: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+def told(programs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """By the first of them."""
     return of(programs, "tables.py")
 
 
-def of(programs: Dict[str, Dict[str, Any]], name: str) -> Dict[str, Any]:
+def of(programs: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
     """What one of them has printed; it went through to its end."""
     assert "raised" not in programs[name], programs[name]["raised"]
     return programs[name]
 
 
-def test_rows_come_to_the_tasks_and_to_the_caller(told: Dict[str, Any]) -> None:
+def test_rows_come_to_the_tasks_and_to_the_caller(told: dict[str, Any]) -> None:
     complete, shares, rows = told["to the caller"]
     assert complete and rows == 1000 and len(shares) == 2 and min(shares) > 400
     assert told["sum"] == sum(range(1000))
 
 
-def check_types_in(told: Dict[str, Any]) -> None:
+def check_types_in(told: dict[str, Any]) -> None:
     seen = {row["name"]: row["value"] for row in told["types in"]}
     assert seen == {
         "i8": "[1]", "i16": "[2]", "i32": "[3]", "i64": "[4]", "f32": "[1.5]", "f64": "[2.5]", "b": "[True]", "s": "[b'h\\xc3\\xa4\\xc3\\x9f']", "n": "[nan]",
@@ -109,33 +109,33 @@ def check_types_in(told: Dict[str, Any]) -> None:
     }  # fmt: skip
 
 
-def test_every_type_comes_in(told: Dict[str, Any]) -> None:
+def test_every_type_comes_in(told: dict[str, Any]) -> None:
     check_types_in(told)
     assert {row["name"]: row["value"] for row in told["a DataStream, as Examples"]} == {"i": "[1, 2]", "s": "[b'a', b'b']"}
 
 
-def test_every_type_goes_out(told: Dict[str, Any]) -> None:
+def test_every_type_goes_out(told: dict[str, Any]) -> None:
     check_types_out(told)
 
 
-def check_types_out(told: Dict[str, Any]) -> None:
+def check_types_out(told: dict[str, Any]) -> None:
     assert told["types out"] == [[
         "True", "1", "2", "3", "4", "1.5", "2.5", "'häß'", r"bytearray(b'\x00\xff')", "'2023-11-14 22:13:20.123456'", "datetime.date(2022, 1, 8)",
         "[1.5, 2.5]", "[1, 255]", "['x', 'yz']", "'none'",
     ]]  # fmt: skip
 
 
-def test_a_table_goes_on_in_flink(told: Dict[str, Any]) -> None:
+def test_a_table_goes_on_in_flink(told: dict[str, Any]) -> None:
     assert told["to a table"] == [1000, sum(range(1000)), float(sum(range(1000)))]
     assert told["waited"] == [1000, 1000]
 
 
-def test_streams(told: Dict[str, Any]) -> None:
+def test_streams(told: dict[str, Any]) -> None:
     assert told["a stream to a table"] == sum(range(1000)) and told["its rows"] == 1000
     assert told["an endless one"] > 600
 
 
-def test_predictions(told: Dict[str, Any]) -> None:
+def test_predictions(told: dict[str, Any]) -> None:
     """Every column of the table beside the model's, whatever its type, nulls included."""
     assert told["predicted"] == [
         ["0", "0.0", "0.00", "None", "0.0"], ["1", "0.5", "1.00", "None", "1.0"], ["2", "1.0", "2.00", "s", "2.0"], ["3", "1.5", "3.00", "s", "3.0"],
@@ -143,7 +143,7 @@ def test_predictions(told: Dict[str, Any]) -> None:
     assert told["a stream predicted"] == [1000, sum(range(1000)), ["i", "y"]]
 
 
-def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
+def test_a_failure_is_told_on_both_sides(told: dict[str, Any]) -> None:
     kind, words = told["wait says"]
     assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
     assert told["Flink says"] is True
@@ -166,11 +166,11 @@ def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
         ("not Flink's", "source must be a PyFlink Table or DataStream, not dict"),
     ],
 )
-def test_what_is_refused(told: Dict[str, Any], name: str, words: str) -> None:
+def test_what_is_refused(told: dict[str, Any], name: str, words: str) -> None:
     assert words in told[name][1]
 
 
-def test_without_the_java_operators(programs: Dict[str, Dict[str, Any]]) -> None:
+def test_without_the_java_operators(programs: dict[str, dict[str, Any]]) -> None:
     """Row by row through Python: the same values, where Flink's compiler does not take the operators, or somebody wants it so."""
     told = of(programs, "rows.py")
     check_types_in(told)
@@ -182,7 +182,7 @@ def test_without_the_java_operators(programs: Dict[str, Dict[str, Any]]) -> None
     assert "java_operators: without them no checkpoint would have the rows" in told["checkpoints"]
 
 
-def test_alinks_operators_on_flinks_tables(programs: Dict[str, Dict[str, Any]]) -> None:
+def test_alinks_operators_on_flinks_tables(programs: dict[str, dict[str, Any]]) -> None:
     """Their SQL is Flink's."""
     told = of(programs, "alink_tables.py")
     assert told["schema"] == "kind VARCHAR, n BIGINT, j VARCHAR"

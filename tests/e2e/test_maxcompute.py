@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -78,7 +78,7 @@ def test_read(maxcompute: MaxCompute, store: TableStore) -> None:
 def test_from_many_threads_at_once(maxcompute: MaxCompute, store: TableStore) -> None:
     whole = numbers()
     maxcompute.put("t", whole)
-    found: List[Any] = [None] * 6
+    found: list[Any] = [None] * 6
     with store.reading(name("t")) as reading:
 
         def slice_of(number: int) -> None:
@@ -192,7 +192,7 @@ def write(store: TableStore, text: str, rows: pa.Table, overwrite: bool = True) 
     store.commit([output])
 
 
-def ids(maxcompute: MaxCompute, *where: Any) -> List[int]:
+def ids(maxcompute: MaxCompute, *where: Any) -> list[int]:
     return sorted(maxcompute.rows(*where)["id"].to_pylist())
 
 
@@ -363,7 +363,7 @@ def test_no_such_project(maxcompute: MaxCompute) -> None:
 # -- as users do
 
 
-def command(*args: str) -> "subprocess.CompletedProcess[str]":
+def command(*args: str) -> subprocess.CompletedProcess[str]:
     return hosts.run([sys.executable, "-m", "akrunner", *args], capture_output=True, text=True, timeout=300)
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +41,7 @@ def table(rows: int = 1000, start: int = 0) -> pa.Table:
     return pa.table({"id": pa.array(range(start, start + rows), pa.int64())})
 
 
-def ids(read: Any) -> List[int]:
+def ids(read: Any) -> list[int]:
     return sorted(read["id"].to_pylist())
 
 
@@ -236,7 +236,7 @@ def test_every_argument_that_is_a_path(s3: S3, leaves_nothing: Path, script: Scr
         run(script(COPY), "s3://no-such-bucket-here/a.csv")
     for name, value in {"script": "s3://no-such-bucket-here/a.py", "user_files": ["s3://no-such-bucket-here/a.txt"]}.items():
         with pytest.raises(akrunner.ConfigError, match=f"^{name}.* there is no such bucket"):
-            given: Dict[str, Any] = {"script": script(COPY), "source": table(10), "output_schema": "id bigint", name: value}
+            given: dict[str, Any] = {"script": script(COPY), "source": table(10), "output_schema": "id bigint", name: value}
             akrunner.run(**given)
     assert not os.path.exists("s3:") and not list(tmp_path.glob("**/s3:*"))
 
@@ -271,7 +271,7 @@ def test_a_host_killed_between_two_files_of_a_directory(s3: S3) -> None:
     for task in (CHIEF, WORKER):
         killed.write(task, table(20).to_batches()[0])
     with pytest.MonkeyPatch.context() as patched:
-        completed: List[str] = []
+        completed: list[str] = []
 
         def complete(fs: Any, path: str, stream: Any) -> None:
             if completed:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -21,21 +21,21 @@ from tests.servers.oss import ACCESS_ID, ACCESS_KEY, Oss
 pytestmark = pytest.mark.slow
 
 
-def read(path: str) -> Dict[str, bytes]:
+def read(path: str) -> dict[str, bytes]:
     return {str(one.relative_to(path)): one.read_bytes() for one in Path(path).rglob("*") if one.is_file()}
 
 
 @pytest.fixture
-def said() -> List[str]:
+def said() -> list[str]:
     return []
 
 
 @pytest.fixture
-def buckets(oss: Oss, said: List[str]) -> Any:
+def buckets(oss: Oss, said: list[str]) -> Any:
     return Buckets(say=said.append, every=0.05)
 
 
-def test_a_file_and_a_folder(oss: Oss, said: List[str], buckets: Buckets, monkeypatch: Any) -> None:
+def test_a_file_and_a_folder(oss: Oss, said: list[str], buckets: Buckets, monkeypatch: Any) -> None:
     monkeypatch.setattr(mirror, "_PIECE", 1000)
     monkeypatch.setattr(mirror, "_SAID_EVERY", 0.0)
     oss.faults.page = 3
@@ -73,7 +73,7 @@ def test_without_credentials_and_with_a_directory_of_its_own(oss: Oss, tmp_path:
     assert oss.requests == []
 
 
-def test_hosts(oss: Oss, said: List[str], monkeypatch: Any) -> None:
+def test_hosts(oss: Oss, said: list[str], monkeypatch: Any) -> None:
     monkeypatch.delenv("OSS_ENDPOINT")
     buckets = Buckets(host="oss-cn-shanghai.aliyuncs.com", say=said.append)
     for uri, host in (
@@ -121,7 +121,7 @@ def test_what_is_kept_goes_there_as_the_job_goes(oss: Oss, buckets: Buckets, mon
     assert written.index("/bkt/m/checkpoint") > written.index("/bkt/m/ckpt.data")
 
 
-def test_also_of_a_job_that_fails(oss: Oss, said: List[str]) -> None:
+def test_also_of_a_job_that_fails(oss: Oss, said: list[str]) -> None:
     with pytest.raises(RuntimeError, match="the job"):
         with Buckets(say=said.append) as buckets:
             Path(buckets.kept("oss://bkt/m"), "model").write_bytes(b"m")
@@ -131,7 +131,7 @@ def test_also_of_a_job_that_fails(oss: Oss, said: List[str]) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_cannot_be_uploaded_is_kept_here(fails: bool, oss: Oss, said: List[str], tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_cannot_be_uploaded_is_kept_here(fails: bool, oss: Oss, said: list[str], tmp_path: Path, monkeypatch: Any) -> None:
     def job() -> None:
         with Buckets(say=said.append) as buckets:
             Path(buckets.kept("oss://bkt/m/"), "model").write_bytes(b"m")

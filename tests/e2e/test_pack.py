@@ -21,8 +21,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -65,10 +66,10 @@ def rows(path: Any) -> pa.Table:
     return pa.Table.from_batches(source.batches(), source.schema)
 
 
-def everything(out: Path) -> Dict[str, Dict[str, str]]:
+def everything(out: Path) -> dict[str, dict[str, str]]:
     """split -> path -> class, of all rows."""
     splits = json.loads((out / "dataset.json").read_text())["splits"]
-    found: Dict[str, Dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for name, split in splits.items():
         table = rows(out / name) if split["rows"] else None
         found[name] = dict(zip(table["path"].to_pylist(), table["label_name"].to_pylist())) if table is not None else {}
@@ -76,7 +77,7 @@ def everything(out: Path) -> Dict[str, Dict[str, str]]:
     return found
 
 
-def digests(out: Path) -> Dict[str, str]:
+def digests(out: Path) -> dict[str, str]:
     """Of all that a reader sees."""
     return {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -85,11 +86,11 @@ def digests(out: Path) -> Dict[str, str]:
     }
 
 
-def command(*arguments: Any, **options: Any) -> "subprocess.CompletedProcess[str]":
+def command(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "akrunner", "pack", *map(str, arguments)]
     # limits are set in a process of its own
     start: Any = subprocess.run if "preexec_fn" in options else hosts.run
-    done: "subprocess.CompletedProcess[str]" = start(words, capture_output=True, text=True, timeout=120, **options)
+    done: subprocess.CompletedProcess[str] = start(words, capture_output=True, text=True, timeout=120, **options)
     return done
 
 
@@ -282,7 +283,7 @@ def test_the_list_of_broken_files_says_why_they_are_broken_now(tmp_path: Path) -
     assert everything_in(bad) == before
 
 
-def everything_in(folder: Path) -> Dict[str, bytes]:
+def everything_in(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -394,7 +395,7 @@ def test_tables_come_and_go(tmp_path: Path) -> None:
         (table / name).write_text("id,p\n" + "".join(f"{i},{value:g}\n" for i, value in enumerate(values)))
         return table / name
 
-    def packed(source: Any) -> Tuple[int, int]:
+    def packed(source: Any) -> tuple[int, int]:
         done = akrunner.pack(source, out, format="parquet")
         return done.rows, done.total_rows
 
@@ -437,7 +438,7 @@ def test_names_stay_when_one_file_becomes_several_directories(tmp_path: Path) ->
             path.write_text(f"id\n{day}1\n{day}2\n")
         return path
 
-    def packed(out: str, *source: Path) -> List[int]:
+    def packed(out: str, *source: Path) -> list[int]:
         akrunner.pack(list(source), tmp_path / out, format="parquet", split="0.5,0.5")
         splits = [tmp_path / out / name for name in ("train", "test")]
         return sorted(id for split in splits if split.exists() for id in rows(split).column("id").to_pylist())
@@ -629,7 +630,7 @@ def test_what_was_left_out_is_listed_beside_its_copies(tmp_path: Path) -> None:
     (said,) = [one for one in warnings if "bad_rows.csv" in one]
     assert "1 of 3 was not copied there (owl/lost.jpg: a link that leads to nothing" in said
 
-    def listed() -> Dict[str, Dict[str, str]]:
+    def listed() -> dict[str, dict[str, str]]:
         return {row["path"]: row for row in csv.DictReader((bad / "bad_rows.csv").read_text().splitlines())}
 
     assert len(listed()) == 3 and listed()["dog/page.jpg"]["why"] == "an HTML page, no image"
@@ -660,7 +661,7 @@ def test_packed_anew_names_begin_at_0_and_no_name_means_another_file(tmp_path: P
     akrunner.pack(source, out, split="0.5,0.5", shard_size="3kB")
     old, before = digests(out), everything(out)
 
-    def listed() -> List[str]:
+    def listed() -> list[str]:
         splits = json.loads((out / "dataset.json").read_text())["splits"]
         return [one["name"] for split in splits.values() for one in split["files"]]
 
@@ -1036,7 +1037,7 @@ def test_files_that_come_between_two_runs_are_packed_behind_those_of_the_first(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     real = shards_module.sync
-    calls: List[int] = []
+    calls: list[int] = []
     monkeypatch.setattr(shards_module, "sync", lambda stream: full() if len(calls) == 2 else (calls.append(1), real(stream)))
     with pytest.raises(akrunner.WriteError, match="the disk is full"):
         akrunner.pack(source, out, split="0.5,0.5", shard_size="2kB")
@@ -1150,10 +1151,10 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         ("source", [None, 3, "", "/nowhere", b"x", "a\0b", [], ["/nowhere"], {}, object()]),
     ],
 )  # fmt: skip
-def test_hostile_values_are_refused_before_anything_is_written(tmp_path: Path, name: str, values: List[Any]) -> None:
+def test_hostile_values_are_refused_before_anything_is_written(tmp_path: Path, name: str, values: list[Any]) -> None:
     source = photos(tmp_path / "in", 1)
     for value in values:
-        given: Dict[str, Any] = {"source": source, "output": tmp_path / "out", name: value}
+        given: dict[str, Any] = {"source": source, "output": tmp_path / "out", name: value}
         with pytest.raises(akrunner.ConfigError) as caught:
             akrunner.pack(given.pop("source"), given.pop("output"), **given)
         assert str(caught.value) and not (tmp_path / "out").exists(), value
@@ -1191,7 +1192,7 @@ def test_a_column_that_looks_like_paths_in_part_is_said_and_what_no_record_holds
     assert "not packed to its end" not in str(caught.value)
 
 
-def _every_type() -> Dict[str, Any]:
+def _every_type() -> dict[str, Any]:
     """Columns that no feature holds among them: Parquet and Arrow do."""
     when = datetime.datetime(2020, 1, 2, 3, 4, 5)
     return {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import psutil
 import pytest
@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> List[Optional[int]]:
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """Of each answer of the helper, which is asked however few files there are: how many files it has read."""
     monkeypatch.setattr(files, "_HELPED", 1)
     monkeypatch.setattr(files, "_BATCH_ROWS", 8)
     # however slow this machine is
     monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(pool, "_LATE", 60.0)
-    found: List[Optional[int]] = []
+    found: list[int | None] = []
     real = helper.Helper.answer
 
     def answer(self: helper.Helper, count: int) -> Any:
@@ -42,15 +42,13 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> List[Optional[int]]:
     return found
 
 
-def _packed(source: Path, out: Path, **options: Any) -> Dict[str, str]:
+def _packed(source: Path, out: Path, **options: Any) -> dict[str, str]:
     akrunner.pack(source, out, split="0.7,0.3", bad_rows="skip", **options)
     return digests(out)
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "arrow"])
-def test_the_bytes_are_the_same(
-    tmp_path: Path, form: str, answers: List[Optional[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bytes_are_the_same(tmp_path: Path, form: str, answers: list[int | None], monkeypatch: pytest.MonkeyPatch) -> None:
     source = photos(tmp_path / "in", 50)
     for i in range(0, 50, 3):
         # there are batches without a good one
@@ -64,7 +62,7 @@ def test_the_bytes_are_the_same(
     monkeypatch.setattr(files, "_BATCH_ROWS", 2)
     real = shards_module._write_all
 
-    def slowly(fd: int, buffers: List[Any]) -> None:
+    def slowly(fd: int, buffers: list[Any]) -> None:
         # what is overwritten too early shows
         time.sleep(0.02)
         real(fd, buffers)
@@ -80,7 +78,7 @@ def test_the_bytes_are_the_same(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_without_it_this_process_goes_on(
-    tmp_path: Path, answers: List[Optional[int]], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    tmp_path: Path, answers: list[int | None], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     # one that was stopped is not waited for
     monkeypatch.setattr(helper, "_PATIENCE", 30.0 if number == signal.SIGKILL else 0.5)
@@ -88,7 +86,7 @@ def test_without_it_this_process_goes_on(
     wanted = _packed(source, tmp_path / "whole")
     real = helper.Helper.ask
 
-    def ask(self: helper.Helper, piece: int, names: List[bytes], sizes: List[int]) -> None:
+    def ask(self: helper.Helper, piece: int, names: list[bytes], sizes: list[int]) -> None:
         if len(answers) == 3:
             os.kill(self._process.pid, number)
             if number == signal.SIGKILL:

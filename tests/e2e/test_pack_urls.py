@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -43,7 +44,7 @@ class _Hostile(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.close_connection = True
         name = self.path.rpartition("/")[2]
-        counts: Dict[str, int] = self.server.counts
+        counts: dict[str, int] = self.server.counts
         counts[name] = counts.get(name, 0) + 1
         with contextlib.suppress(OSError):
             {
@@ -217,7 +218,7 @@ def test_a_server_that_says_nothing_keeps_nobody_from_ending_the_run(tmp_path: P
 def test_large_files_wait_for_each_other_and_stop_when_told() -> None:
     fetcher = remote.Fetcher(1 << 30)
     with served() as server:
-        found: List[Any] = []
+        found: list[Any] = []
         url = f"http://127.0.0.1:{server.server_port}/endless.jpg"
         threads = [threading.Thread(target=lambda ticket=i: found.append(fetcher.get(url, -1, ticket))) for i in range(4)]
         for thread in threads:
@@ -236,7 +237,7 @@ def test_many_large_files_do_not_add_up_in_memory(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(remote, name, value)
     monkeypatch.setattr(remote.Room.__init__, "__defaults__", (limit,))
     monkeypatch.setattr(pool, "_TOGETHER", 1_000_000)
-    held: List[int] = []
+    held: list[int] = []
     has = remote.Room.has
 
     def noted(self: remote.Room, ticket: int, size: int) -> bool:

@@ -13,7 +13,6 @@ import tarfile
 import zipfile
 from email.message import Message
 from pathlib import Path
-from typing import Dict, List
 
 import pytest
 
@@ -83,14 +82,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "bin" / "python"
 
 
-def run(python: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The installed command, with nothing of the checkout's or the person's about it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AKRUNNER"))}
     command = [str(python.with_name("akrunner")), *words]
     return subprocess.run(command, cwd=python.parents[2], env=environment, capture_output=True, text=True, timeout=120)
 
 
-def job(folder: Path, *more: str) -> List[str]:
+def job(folder: Path, *more: str) -> list[str]:
     (folder / "score.py").write_text(SCRIPT)
     (folder / "t.csv").write_text("id,x\n1,0.5\n2,1.5\n3,-2\n")
     asked = [
@@ -114,7 +113,7 @@ def test_it_has_every_file_of_the_package(wheel: Path) -> None:
 
 
 def test_its_page_says_where_everything_is(page: Message) -> None:
-    urls: Dict[str, str] = dict(one.split(", ", 1) for one in page.get_all("Project-URL", []))
+    urls: dict[str, str] = dict(one.split(", ", 1) for one in page.get_all("Project-URL", []))
     assert {"Homepage", "Documentation", "Source", "Issues", "Changelog"} <= set(urls)
     assert "Typing :: Typed" in page.get_all("Classifier", []) and page["License-Expression"] == "Apache-2.0"
     assert page["Description-Content-Type"] == "text/markdown"

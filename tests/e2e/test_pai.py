@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -62,7 +62,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def pai(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def pai(*arguments: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "akrunner", "pai", *arguments, "--python-env", sys.executable]
     return hosts.run(words, capture_output=True, text=True, timeout=120)
 
@@ -89,7 +89,7 @@ def test_a_shell_script_of_statements_and_what_its_program_sees(leaves_nothing: 
         assert one["path"] == [os.path.join(one["cwd"], "jobs"), one["cwd"]]
 
 
-def check_flags(sees: Dict[str, Any], flags: List[str]) -> None:
+def check_flags(sees: dict[str, Any], flags: list[str]) -> None:
     """PAI's numbers, the same addresses in flags and TF_CONFIG, and the plan's flags behind them."""
     hosts = [dict(word[2:].split("=", 1) for word in one["argv"][:4]) for one in sees.values()]
     assert len({one["worker_hosts"] for one in hosts}) == len({one["ps_hosts"] for one in hosts}) == 1
@@ -197,7 +197,7 @@ def test_examples(leaves_nothing: Path, matrix_python: Interpreter, tmp_path: Pa
     shutil.copytree(ROOT / "examples" / "pai", tmp_path / "pai")
     monkeypatch.chdir(tmp_path / "pai")
     monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
-    own: Dict[str, Any] = dict(project="pai_demo", python_env=matrix_python.path)
+    own: dict[str, Any] = dict(project="pai_demo", python_env=matrix_python.path)
     *_, job, flowers = akrunner.pai(file="iris.sql", **own)
     assert isinstance(job, akrunner.Result) and job.output == "odps://pai_demo/tables/iris_output"
     assert flowers.rows.to_pylist() == [

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
 
 import psutil
 import pytest
@@ -54,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def words(*arguments: str) -> List[str]:
+def words(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "akrunner", "pai", *arguments]
 
 
@@ -146,7 +145,7 @@ def _sleeps(process: psutil.Process) -> bool:
 def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, number: signal.Signals) -> None:
     (place / "run.sh").write_text(WAITS)
     process = subprocess.Popen(words("-f", "run.sh"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    started: List[psutil.Process] = []
+    started: list[psutil.Process] = []
     while len(started) < 2:
         assert process.poll() is None
         started = [one for one in psutil.Process(process.pid).children(recursive=True) if _sleeps(one)]

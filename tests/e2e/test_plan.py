@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,7 +46,7 @@ def test_it_says_what_the_job_then_does(
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     pq.write_table(pa.table(ROWS), tmp_path / "rows.parquet")
-    options: Dict[str, Any] = dict(output_schema="told string", num_workers=2, data_format="columns")
+    options: dict[str, Any] = dict(output_schema="told string", num_workers=2, data_format="columns")
     plan = akrunner.plan(script, tmp_path / "rows.parquet", **options)
     assert (plan.verb, plan.engine, plan.rows, plan.script, plan.output_schema) == (
         "run",

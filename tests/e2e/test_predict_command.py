@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, Optional
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +21,7 @@ def double(saved_model: Callable[[str], str]) -> str:
     return saved_model(models.DOUBLE)
 
 
-def predict(*arguments: str, stdin: Optional[str] = None) -> "subprocess.CompletedProcess[str]":
+def predict(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "akrunner", "predict", *arguments]
     return hosts.run(command, capture_output=True, text=True, timeout=60, input=stdin)
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -36,7 +35,7 @@ def main(task_config):
 SCHEMAS = ["--output-schema", "id bigint, p double", "--input-schema", "id bigint, x double"]
 
 
-def command(script: str, *more: str) -> List[str]:
+def command(script: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "akrunner", "stream", script, *SCHEMAS, *more]
 
 
@@ -94,7 +93,7 @@ def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> 
         (["-i", "-", "--model-out", "m"], "It is an option of akrunner train."),
     ],
 )
-def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str) -> None:
+def test_usage(leaves_nothing: Path, script: Script, more: list[str], words: str) -> None:
     done = hosts.run(command(script(FOREVER), *more), input="", capture_output=True, text=True)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert not os.path.exists("out.parquet")
@@ -110,7 +109,7 @@ def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str
         ["-i", "*.jsonl", "-o", "more.jsonl"],
     ],
 )
-def test_an_output_is_no_input(more: List[str], leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+def test_an_output_is_no_input(more: list[str], leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(line(1))
     (tmp_path / "here").symlink_to(tmp_path)
     with open(tmp_path / "in.jsonl") as read:
@@ -129,7 +128,7 @@ def main(task_config):
 """
 
 
-def lines_of(path: Path) -> List[int]:
+def lines_of(path: Path) -> list[int]:
     return [json.loads(line)["id"] for line in path.read_text().splitlines()]
 
 

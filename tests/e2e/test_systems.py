@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pytest
@@ -46,7 +47,7 @@ class Kept(Protocol):
 
     database: str
 
-    def sql(self, *statements: str) -> List[Any]: ...
+    def sql(self, *statements: str) -> list[Any]: ...
 
 
 class _Sqlite:
@@ -54,7 +55,7 @@ class _Sqlite:
         self._path = folder / "kept.db"
         self.database = f"sqlite:///{self._path}?table={{}}"
 
-    def sql(self, *statements: str) -> List[Any]:
+    def sql(self, *statements: str) -> list[Any]:
         connection = sqlite3.connect(self._path)
         for statement in statements:
             rows = connection.execute(statement).fetchall()
@@ -68,7 +69,7 @@ class _DuckDB:
         self._path = folder / "kept.duckdb"
         self.database = f"duckdb:///{self._path}?table={{}}"
 
-    def sql(self, *statements: str) -> List[Any]:
+    def sql(self, *statements: str) -> list[Any]:
         import duckdb
 
         with duckdb.connect(str(self._path)) as connection:
@@ -103,7 +104,7 @@ def copy(script: Script, leaves_nothing: Path) -> Iterator[Callable[..., Any]]:
     yield copied
 
 
-def columns(kept: Kept, copy: Callable[..., Any], table: str = "t", **options: Any) -> List[Any]:
+def columns(kept: Kept, copy: Callable[..., Any], table: str = "t", **options: Any) -> list[Any]:
     """A table as a job reads it, in the order of id."""
     rows = copy(kept.database.format(table), **options).table.to_pylist()
     return sorted(rows, key=lambda row: row["id"])
@@ -473,7 +474,7 @@ def test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file(
     kept = sqlite3.connect(path)
     kept.executescript(f"PRAGMA journal_mode = {journal}; CREATE TABLE t (id INTEGER); CREATE TABLE u (a INTEGER)")
     ended = threading.Event()
-    written: List[int] = []
+    written: list[int] = []
 
     def write() -> None:
         own = sqlite3.connect(path, timeout=30)

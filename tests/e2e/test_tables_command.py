@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Tuple
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.conftest import Script
 
 pytestmark = pytest.mark.slow
 
-Command = Callable[..., Tuple[int, str, str]]
+Command = Callable[..., tuple[int, str, str]]
 DOUBLES = """
 def main(task_config):
     for batch in task_config.batches(2):
@@ -33,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path) 
 def command(root: Path, capfd: pytest.CaptureFixture[str]) -> Command:
     """Run a command line in this process: its exit code, stdout and stderr."""
 
-    def run(*arguments: str) -> Tuple[int, str, str]:
+    def run(*arguments: str) -> tuple[int, str, str]:
         code = main(arguments)
         return code, *capfd.readouterr()
 

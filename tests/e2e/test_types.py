@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, Set
 
 import pytest
 
@@ -53,7 +52,7 @@ def test_pyright_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
     asked = {"include": ["*.py"], "typeCheckingMode": "standard", "extraPaths": [str(PACKAGE.parent)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(asked))
     told = run(sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", at=tmp_path)
-    found: Dict[str, Set[int]] = {"right.py": set(), "wrong.py": set()}
+    found: dict[str, set[int]] = {"right.py": set(), "wrong.py": set()}
     for one in json.loads(told)["generalDiagnostics"]:
         found[Path(one["file"]).name].add(one["range"]["start"]["line"] + 1)
     assert found == {"right.py": set(), "wrong.py": set(WRONG)}, told

@@ -10,8 +10,8 @@ import itertools
 import os
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 #: how many times longer than in the suite; set by scripts/fuzz
 LONGER = int(os.environ.get("AKRUNNER_FUZZ", "1"))
@@ -56,7 +56,7 @@ def _flip(out: bytearray, at: int, size: int, rng: random.Random) -> None:
 
 
 def _overwrite(out: bytearray, at: int, size: int, rng: random.Random) -> None:
-    edge: List[int] = [0, 1, 127, 128, 255, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, (1 << 64) - 1]
+    edge: list[int] = [0, 1, 127, 128, 255, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, (1 << 64) - 1]
     out[at : at + size] = rng.choice(edge).to_bytes(8, "little")[:size]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import List
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,7 +21,7 @@ def pytest_runtest_setup() -> None:
         pytest.skip("the minutes are over")
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker("slow")

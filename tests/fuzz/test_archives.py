@@ -9,7 +9,7 @@ import tempfile
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ NAMES = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 ENTRIES = st.lists(st.tuples(NAMES, st.sampled_from(["file", "link", "hard", "fifo", "folder"]), NAMES), max_size=6)
 
 
-def zipped(entries: List[Tuple[str, str, str]]) -> bytes:
+def zipped(entries: list[tuple[str, str, str]]) -> bytes:
     out = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w") as archive:
         warnings.simplefilter("ignore")
@@ -36,7 +36,7 @@ def zipped(entries: List[Tuple[str, str, str]]) -> bytes:
     return out.getvalue()
 
 
-def tarred(entries: List[Tuple[str, str, str]]) -> bytes:
+def tarred(entries: list[tuple[str, str, str]]) -> bytes:
     out = io.BytesIO()
     kinds = {"link": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE, "fifo": tarfile.FIFOTYPE, "folder": tarfile.DIRTYPE}
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -50,7 +50,7 @@ def tarred(entries: List[Tuple[str, str, str]]) -> bytes:
     return out.getvalue()
 
 
-def unpacked(*each: Tuple[str, bytes]) -> None:
+def unpacked(*each: tuple[str, bytes]) -> None:
     """Unpack them into one tree; whatever becomes of it, only the tree has been touched, and no link of a good one leads out."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()

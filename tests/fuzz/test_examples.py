@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import tracemalloc
-from typing import List
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ BATCH = pa.record_batch(
 )
 
 
-def decoded(examples: List[bytes], schema: Schema = SCHEMA) -> pa.RecordBatch:
+def decoded(examples: list[bytes], schema: Schema = SCHEMA) -> pa.RecordBatch:
     batch = codec.decode_examples(schema, b"".join(examples), np.array([len(one) for one in examples], np.int64))
     batch.validate(full=True)
     return batch

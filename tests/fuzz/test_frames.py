@@ -9,7 +9,7 @@ import random
 import struct
 import threading
 import types
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,9 @@ SCHEMA = Schema.parse(
 )
 
 
-def written(rows: int) -> Dict[str, Any]:
+def written(rows: int) -> dict[str, Any]:
     """What a script may give to write_batch."""
-    some: List[Any] = [None, "é", ""]
+    some: list[Any] = [None, "é", ""]
     return {
         "a": np.arange(rows),
         "b": np.linspace(0, 1, rows),
@@ -247,7 +247,7 @@ def test_what_is_asked_of_tables() -> None:
     for _ in rounds(60):
         shared = JobTables(TablesSpec(("odps://p/tables/t",), ("odps://p/tables/t",), store), 8, 1 << 20)
         read, write = os.pipe()
-        failed: List[str] = []
+        failed: list[str] = []
         one = Conversation(
             shared, TaskSpec("chief", 0), frames.FrameWriter(write), lambda kind, what, failed=failed: failed.append(kind)
         )
@@ -261,7 +261,7 @@ def test_what_is_asked_of_tables() -> None:
                     one.take(frames.Frame(frames.ADD_ROWS, rng.choice([7, 7, 0, 5]), bytearray(payload)))
                     continue
                 kind = rng.choice(kinds)
-                body: Dict[str, Any] = {
+                body: dict[str, Any] = {
                     "request": number, "table": rng.choice(names), "columns": rng.choice([["a"], ["c", "a"], ["z"], []]), "start": 0, "stop": 40,
                     "credits": 3, "chunks": 2, "slice": 1, "rows": rng.choice([0, 7, 40]), "queue": "q", "works": [rng.choice(names)],
                     "epochs": 1, "shuffle": False, "seed": None, "slices": rng.choice([None, 3, 0]), "digest": rng.choice("ab"),

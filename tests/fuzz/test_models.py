@@ -8,7 +8,7 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -51,7 +51,7 @@ def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def opened(rows: List[Any], temp: Path) -> None:
+def opened(rows: list[Any], temp: Path) -> None:
     try:
         model = Model.from_table(pa.table({"model_id": range(len(rows)), "model_info": pa.array(rows, pa.string())}))
         assert os.path.realpath(model.path).startswith(str(temp))

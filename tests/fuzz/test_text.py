@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ RAW = st.lists(
 )
 
 
-def read(name: str, data: bytes, size: int) -> Optional[List[Dict[str, Any]]]:
+def read(name: str, data: bytes, size: int) -> list[dict[str, Any]] | None:
     """Rows; None: refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
@@ -43,7 +43,7 @@ def read(name: str, data: bytes, size: int) -> Optional[List[Dict[str, Any]]]:
 
 
 @given(CELLS, st.integers(4, 60))
-def test_csv_as_the_csv_module_reads_it(rows: List[List[str]], size: int) -> None:
+def test_csv_as_the_csv_module_reads_it(rows: list[list[str]], size: int) -> None:
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([["x", "y"], ["text", "text"], *rows])
     got = read("t.csv", out.getvalue().encode(), size)
@@ -51,7 +51,7 @@ def test_csv_as_the_csv_module_reads_it(rows: List[List[str]], size: int) -> Non
 
 
 @given(INTEGERS, st.sampled_from(["t.csv", "t.jsonl"]))
-def test_an_integer_is_itself_or_refused(values: List[int], name: str) -> None:
+def test_an_integer_is_itself_or_refused(values: list[int], name: str) -> None:
     lines = ["x,y"] + [f"{value},0" for value in values] if name == "t.csv" else [json.dumps({"x": value}) for value in values]
     got = read(name, "\n".join(lines).encode(), 1 << 20)
     fits = (min(values) >= 0 and max(values) < 2**64) or (min(values) >= -(2**63) and max(values) < 2**63)
@@ -62,13 +62,13 @@ def test_an_integer_is_itself_or_refused(values: List[int], name: str) -> None:
 @given(
     st.lists(st.one_of(st.integers(-(2**65), 2**65), st.floats(allow_nan=False)), min_size=1, max_size=5), st.integers(8, 99)
 )
-def test_a_number_of_json_is_itself_or_refused(values: List[Any], size: int) -> None:
+def test_a_number_of_json_is_itself_or_refused(values: list[Any], size: int) -> None:
     got = read("t.jsonl", b"".join(json.dumps({"x": value}).encode() + b"\n" for value in values), size)
     assert got is None or [row["x"] for row in got] == values
 
 
 @given(RAW, st.sampled_from(["t.csv", "t.jsonl"]), st.integers(4, 60))
-def test_no_text_ends_in_anything_but_rows_or_our_error(parts: List[bytes], name: str, size: int) -> None:
+def test_no_text_ends_in_anything_but_rows_or_our_error(parts: list[bytes], name: str, size: int) -> None:
     whole = read(name, b"".join(parts), 1 << 20)
     pieces = read(name, b"".join(parts), size)
     assert pieces is None or whole is None or len(pieces) == len(whole)
@@ -81,7 +81,7 @@ def test_where_a_piece_ends_says_nothing_of_the_ends_of_lines(data: bytes, size:
 
 
 @given(CELLS.filter(bool), st.integers(0, 100), st.integers(4, 60))
-def test_a_quote_that_is_not_closed_never_swallows_rows(rows: List[List[str]], where: int, size: int) -> None:
+def test_a_quote_that_is_not_closed_never_swallows_rows(rows: list[list[str]], where: int, size: int) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([["x", "y"], *[[f"r{i}", "c"] for i in range(len(rows))]])
     lines = out.getvalue().splitlines(keepends=True)

@@ -8,7 +8,7 @@ import io
 import re
 import struct
 import tracemalloc
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ BATCH = pa.record_batch({"a": list(range(30)), "c": ["é" * (i % 7) for i in ran
 SCHEMA = Schema.from_arrow(BATCH.schema)
 
 
-def read(data: bytes, stream: Any = io.BytesIO) -> List[pa.RecordBatch]:
+def read(data: bytes, stream: Any = io.BytesIO) -> list[pa.RecordBatch]:
     return list(codec.read_examples(stream(data), SCHEMA, "x.tfrecord"))
 
 

@@ -22,9 +22,10 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -46,18 +47,18 @@ _NEXT = re.compile(r"\)[\s,]*partition\s*\(", re.IGNORECASE)
 class Table:
     """Attributes: columns: (name, MaxCompute's type); keys: of partitions; data: partition -> its rows."""
 
-    columns: List[Tuple[str, str]]
-    keys: List[str] = field(default_factory=list)
+    columns: list[tuple[str, str]]
+    keys: list[str] = field(default_factory=list)
     comment: str = ""
     lifecycle: int = -1
-    data: Dict[Tuple[str, ...], pa.Table] = field(default_factory=dict)
+    data: dict[tuple[str, ...], pa.Table] = field(default_factory=dict)
     modified: int = 1
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(name, types.parse_type(words)) for name, words in self.columns])
 
-    def as_json(self) -> Dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "columns": [{"name": name, "type": words, "isNullable": True} for name, words in self.columns],
             "partitionKeys": [{"name": key, "type": "string"} for key in self.keys],
@@ -73,7 +74,7 @@ class Faults:
     short: how many end early as if whole; slow: seconds a download waits; expired: how many requests say that their session is over;
     rate: bytes a second of each download; late: how many commits are done and answered with a 500; refuse: uploads of blocks that are refused, all of them."""
 
-    errors: Tuple[int, int] = (0, 0)
+    errors: tuple[int, int] = (0, 0)
     cut: int = 0
     short: int = 0
     slow: float = 0.0
@@ -92,17 +93,17 @@ class MaxCompute:
     together: the most downloads at a time; statements: what SQL was run."""
 
     def __init__(self, project: str = "p") -> None:
-        self.tables: Dict[str, Dict[str, Table]] = {project: {}}
+        self.tables: dict[str, dict[str, Table]] = {project: {}}
         self.faults = Faults()
-        self.requests: List[Tuple[str, str]] = []
-        self.ranges: List[Tuple[int, int]] = []
-        self.statements: List[str] = []
+        self.requests: list[tuple[str, str]] = []
+        self.ranges: list[tuple[int, int]] = []
+        self.statements: list[str] = []
         self.together = self._now = 0
         self._lock = threading.RLock()
         self._count = 0
-        self._downloads: Dict[str, Tuple[Table, pa.Table]] = {}
-        self._uploads: Dict[str, Dict[str, Any]] = {}
-        self._instances: Dict[str, Dict[str, Any]] = {}
+        self._downloads: dict[str, tuple[Table, pa.Table]] = {}
+        self._uploads: dict[str, dict[str, Any]] = {}
+        self._instances: dict[str, dict[str, Any]] = {}
         server = self
 
         class Handler(_Handler):
@@ -115,7 +116,7 @@ class MaxCompute:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> "MaxCompute":
+    def __enter__(self) -> MaxCompute:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -125,17 +126,17 @@ class MaxCompute:
 
     # -- for tests
 
-    def put(self, name: str, rows: pa.Table, keys: Tuple[str, ...] = (), partition: Tuple[str, ...] = ()) -> Table:
+    def put(self, name: str, rows: pa.Table, keys: tuple[str, ...] = (), partition: tuple[str, ...] = ()) -> Table:
         """Make a table, or a partition of one, of the project p."""
         table = self.tables["p"].setdefault(name, Table([(f.name, types.words_of(f)) for f in rows.schema], list(keys)))
         table.data[partition] = rows.cast(table.schema)
         table.modified += 1
         return table
 
-    def rows(self, name: str, partition: Tuple[str, ...] = ()) -> pa.Table:
+    def rows(self, name: str, partition: tuple[str, ...] = ()) -> pa.Table:
         return self.tables["p"][name].data[partition]
 
-    def environment(self) -> Dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {
             "ALIBABA_CLOUD_ACCESS_KEY_ID": ACCESS_ID,
             "ALIBABA_CLOUD_ACCESS_KEY_SECRET": ACCESS_KEY,
@@ -152,7 +153,7 @@ class MaxCompute:
 
     # -- REST
 
-    def answer(self, handler: "_Handler", method: str, path: str, query: Dict[str, str], body: bytes) -> None:
+    def answer(self, handler: _Handler, method: str, path: str, query: dict[str, str], body: bytes) -> None:
         with self._lock:
             self.requests.append((method, handler.path))
         parts = [unquote(part) for part in path.strip("/").split("/")]
@@ -185,7 +186,7 @@ class MaxCompute:
             return self._table(handler, method, project[parts[3].lower()], parts[3], query, body)
         return handler.xml("<Project><Name>p</Name></Project>")
 
-    def _table(self, handler: "_Handler", method: str, table: Table, name: str, query: Dict[str, str], body: bytes) -> None:
+    def _table(self, handler: _Handler, method: str, table: Table, name: str, query: dict[str, str], body: bytes) -> None:
         if {"downloads", "downloadid", "uploads", "uploadid"} & set(query):
             return self._tunnel(handler, method, table, query, body)
         if "partitions" in query:
@@ -209,7 +210,7 @@ class MaxCompute:
 
     # -- tunnel
 
-    def _tunnel(self, handler: "_Handler", method: str, table: Table, query: Dict[str, str], body: bytes) -> None:
+    def _tunnel(self, handler: _Handler, method: str, table: Table, query: dict[str, str], body: bytes) -> None:
         self._fail(query)
         if "downloads" in query:
             session = uuid.uuid4().hex
@@ -246,7 +247,7 @@ class MaxCompute:
                 raise _Wrong(500, "InternalServerError", "the answer is lost")
         return handler.json(self._upload(query["uploadid"]))
 
-    def _fail(self, query: Dict[str, str]) -> None:
+    def _fail(self, query: dict[str, str]) -> None:
         """Whatever is switched on."""
         faults = self.faults
         with self._lock:
@@ -260,10 +261,10 @@ class MaxCompute:
             if nth and self._count % nth == 0:
                 raise _Wrong(status, "InternalServerError" if status == 500 else "ServiceUnavailable", "Service internal error")
 
-    def _download(self, session: str, table: Table, rows: pa.Table) -> Dict[str, Any]:
+    def _download(self, session: str, table: Table, rows: pa.Table) -> dict[str, Any]:
         return {"DownloadID": session, "Status": "normal", "RecordCount": rows.num_rows, "Schema": table.as_json()}
 
-    def _upload(self, session: str) -> Dict[str, Any]:
+    def _upload(self, session: str) -> dict[str, Any]:
         upload = self._uploads[session]
         blocks = [{"BlockID": number} for number in upload["blocks"]]
         schema = upload["table"].as_json()
@@ -281,7 +282,7 @@ class MaxCompute:
             table.modified += 1
             upload["status"] = "CLOSED"
 
-    def _send(self, handler: "_Handler", rows: pa.Table, query: Dict[str, str]) -> None:
+    def _send(self, handler: _Handler, rows: pa.Table, query: dict[str, str]) -> None:
         first, count = (int(number) for number in re.findall(r"\d+", query["rowrange"]))
         wanted = query["columns"].split(",") if query.get("columns") else rows.column_names
         rows = rows.select([name for name in rows.column_names if name in wanted]).slice(first, count)
@@ -309,7 +310,7 @@ class MaxCompute:
 
     # -- SQL
 
-    def _instance(self, handler: "_Handler", method: str, parts: List[str], query: Dict[str, str], body: bytes) -> None:
+    def _instance(self, handler: _Handler, method: str, parts: list[str], query: dict[str, str], body: bytes) -> None:
         if method == "POST" and len(parts) == 3:
             found = re.search(r"<Query>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</Query>", body.decode(), re.DOTALL)
             assert found
@@ -332,7 +333,7 @@ class MaxCompute:
             return handler.xml(f"<Instance><Tasks>{task}{result}</Task></Tasks></Instance>")
         return handler.xml(f"<Instance><Status>Terminated</Status><Tasks>{task}</Task></Tasks></Instance>")
 
-    def _run(self, project: str, sql: str) -> Dict[str, Any]:
+    def _run(self, project: str, sql: str) -> dict[str, Any]:
         self.statements.append(sql)
         try:
             rows = _Sql(self.tables, project).run(sql)
@@ -348,10 +349,10 @@ class _Failed(Exception):
 class _Sql:
     """As much of MaxCompute's SQL as tests use."""
 
-    def __init__(self, tables: Dict[str, Dict[str, Table]], project: str) -> None:
+    def __init__(self, tables: dict[str, dict[str, Table]], project: str) -> None:
         self._tables, self._project = tables, project
 
-    def run(self, sql: str) -> Optional[pa.Table]:
+    def run(self, sql: str) -> pa.Table | None:
         """Returns: rows of a SELECT."""
         self._sql, sql = sql, sql.replace("`", "")
         for pattern, does in (
@@ -368,7 +369,7 @@ class _Sql:
                 return None
         return self._select(sql)
 
-    def _at(self, name: str) -> Tuple[Dict[str, Table], str]:
+    def _at(self, name: str) -> tuple[dict[str, Table], str]:
         owner, _, table = name.lower().rpartition(".")
         return self._tables[owner or self._project], table
 
@@ -440,13 +441,13 @@ class _Sql:
             except duckdb.Error as e:
                 raise _Failed(f"Semantic analysis exception - {e}") from e
 
-    def _with_keys(self, table: Table, key: Tuple[str, ...], rows: pa.Table) -> pa.Table:
+    def _with_keys(self, table: Table, key: tuple[str, ...], rows: pa.Table) -> pa.Table:
         for name, value in zip(table.keys, key):
             rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
         return rows
 
 
-def _spec(table: Table, text: str) -> Tuple[str, ...]:
+def _spec(table: Table, text: str) -> tuple[str, ...]:
     """A partition, as `pt='a',hour='b'`, -> its values in the table's order."""
     given = {key.lower(): value for key, value in _SPECS.findall(text)}
     return tuple(given[key] for key in table.keys if key in given)
@@ -539,7 +540,7 @@ class _Handler(BaseHTTPRequestHandler):
         if base64.b64encode(hmac.new(key, text, hashlib.sha1).digest()).decode() != signature:
             raise _Wrong(401, "ODPS-0410042", "Invalid signature value - User signature dose not match")
 
-    def xml(self, text: str, status: int = 200, headers: Optional[Dict[str, str]] = None) -> None:
+    def xml(self, text: str, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self._reply(text.encode(), "application/xml", status, headers)
 
     def json(self, found: Any) -> None:
@@ -548,7 +549,7 @@ class _Handler(BaseHTTPRequestHandler):
     def text(self, text: str) -> None:
         self._reply(text.encode(), "text/plain")
 
-    def _reply(self, body: bytes, kind: str, status: int = 200, headers: Optional[Dict[str, str]] = None) -> None:
+    def _reply(self, body: bytes, kind: str, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
         for name, value in {**(headers or {}), "Content-Type": kind, "x-odps-request-id": "r1"}.items():
             self.send_header(name, value)

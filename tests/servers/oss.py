@@ -8,10 +8,11 @@ import hmac
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -29,7 +30,7 @@ class Faults:
     """Attributes: errors: (status, n): every n-th request; drop: every n-th is not answered; cut: how many answers break in the middle;
     late: how many uploads are completed and answered with a 500; refuse: nothing may be written; page: objects in one list."""
 
-    errors: Tuple[int, int] = (0, 0)
+    errors: tuple[int, int] = (0, 0)
     drop: int = 0
     cut: int = 0
     late: int = 0
@@ -41,10 +42,10 @@ class Oss:
     """Attributes: url; objects: bucket -> key -> bytes; faults; requests: (method, path); uploads: begun, and neither completed nor ended."""
 
     def __init__(self, bucket: str = "bkt") -> None:
-        self.objects: Dict[str, Dict[str, bytes]] = {bucket: {}}
+        self.objects: dict[str, dict[str, bytes]] = {bucket: {}}
         self.faults = Faults()
-        self.requests: List[Tuple[str, str]] = []
-        self.uploads: Dict[str, Dict[int, bytes]] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.uploads: dict[str, dict[int, bytes]] = {}
         self.lock = threading.RLock()
         self._count = 0
         self._failed: Counter[str] = Counter()
@@ -59,7 +60,7 @@ class Oss:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> "Oss":
+    def __enter__(self) -> Oss:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -67,13 +68,13 @@ class Oss:
         self._server.server_close()
         self._thread.join(60)
 
-    def environment(self) -> Dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {"OSS_ACCESS_KEY_ID": ACCESS_ID, "OSS_ACCESS_KEY_SECRET": ACCESS_KEY, "OSS_ENDPOINT": self.url}
 
-    def keys(self, bucket: str = "bkt") -> List[str]:
+    def keys(self, bucket: str = "bkt") -> list[str]:
         return sorted(self.objects[bucket])
 
-    def fate(self, request: str) -> Tuple[int, bool]:
+    def fate(self, request: str) -> tuple[int, bool]:
         """(status to answer with, 0: as it is; whether to hang up) of the next request. What comes from several threads may be the n-th each time it is tried:
         a request fails as often as its client bears."""
         with self.lock:
@@ -124,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _serve
 
-    def _check(self, bucket: str, key: str, query: Dict[str, str]) -> None:
+    def _check(self, bucket: str, key: str, query: dict[str, str]) -> None:
         """The signature. Raises: _Wrong."""
         given = self.headers.get("Authorization") or ""
         if given.startswith("OSS4-HMAC-SHA256 "):
@@ -141,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted != signature:
             raise _Wrong(403, "SignatureDoesNotMatch")
 
-    def _check_v4(self, given: str, bucket: str, key: str, query: Dict[str, str]) -> None:
+    def _check_v4(self, given: str, bucket: str, key: str, query: dict[str, str]) -> None:
         """The newer signature. Raises: _Wrong."""
         said = dict(one.split("=", 1) for one in given.partition(" ")[2].replace(" ", "").split(","))
         name, *scope = said["Credential"].split("/")
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         if hmac.new(made, text.encode(), hashlib.sha256).hexdigest() != said["Signature"]:
             raise _Wrong(403, "SignatureDoesNotMatch")
 
-    def _get(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
+    def _get(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> None:
         objects = self.place.objects[bucket]
         if not key and "bucketInfo" in query:
             fields = {"Name": bucket, "CreationDate": "2026-01-01T00:00:00.000Z", "StorageClass": "Standard", "ExtranetEndpoint": "x", "IntranetEndpoint": "y", "Location": "l"}  # fmt: skip
@@ -186,11 +187,11 @@ class _Handler(BaseHTTPRequestHandler):
         piece = data[first : last + 1]
         self._reply(206, piece, {**self._head_of(data), "Content-Range": f"bytes {first}-{last}/{len(data)}"})
 
-    def _list(self, objects: Dict[str, bytes], query: Dict[str, str]) -> None:
+    def _list(self, objects: dict[str, bytes], query: dict[str, str]) -> None:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         after = query.get("continuation-token") or query.get("marker") or query.get("start-after") or ""
         most = min(int(query.get("max-keys", "100")), self.place.faults.page)
-        names: Dict[str, Optional[bytes]] = {}
+        names: dict[str, bytes | None] = {}
         for key in sorted(objects):
             if key.startswith(prefix):
                 rest = key[len(prefix) :]
@@ -213,13 +214,13 @@ class _Handler(BaseHTTPRequestHandler):
             text += "<Contents>" + "".join(f"<{k}>{v}</{k}>" for k, v in fields.items()) + "</Contents>"
         self._reply(200, f"<ListBucketResult>{text}</ListBucketResult>".encode())
 
-    def _head(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
+    def _head(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> None:
         data = self.place.objects[bucket].get(key)
         if data is None:
             raise _Wrong(404, "NoSuchKey")
         self._reply(200, b"", {**self._head_of(data), "Content-Length": str(len(data)), "x-oss-object-type": "Normal"})
 
-    def _put(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
+    def _put(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> None:
         objects = self.place.objects[bucket]
         copied = self.headers.get("x-oss-copy-source")
         if copied:
@@ -234,14 +235,14 @@ class _Handler(BaseHTTPRequestHandler):
         text = f"<CopyObjectResult><ETag>{tag}</ETag><LastModified>2026-01-01T00:00:00.000Z</LastModified></CopyObjectResult>"
         self._reply(200, text.encode() if copied else b"", {"ETag": tag})
 
-    def _delete(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
+    def _delete(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> None:
         if "uploadId" in query:
             self.place.uploads.pop(query["uploadId"], None)
         else:
             self.place.objects[bucket].pop(key, None)
         self._reply(204, b"")
 
-    def _post(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
+    def _post(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> None:
         objects = self.place.objects[bucket]
         if "uploads" in query:
             with self.place.lock:
@@ -267,10 +268,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._reply(200, b"<DeleteResult></DeleteResult>")
         raise _Wrong(400, "InvalidRequest")
 
-    def _head_of(self, data: bytes) -> Dict[str, str]:
+    def _head_of(self, data: bytes) -> dict[str, str]:
         return {"ETag": f'"{_tag(data)}"', "Last-Modified": formatdate(usegmt=True), "Content-Type": "application/octet-stream"}
 
-    def _reply(self, status: int, body: bytes, headers: Optional[Dict[str, str]] = None) -> None:
+    def _reply(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         cut = status == 206 and len(body) > 10 and self.place.faults.cut > 0
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), "x-oss-request-id": "r1", **(headers or {})}.items():

@@ -11,8 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.conftest import NOT_RUN
 USER, PASSWORD = "akr", "s3cret-w0rd"
 
 
-def _binaries() -> Optional[str]:
+def _binaries() -> str | None:
     with contextlib.suppress(ImportError):
         import importlib.util
 
@@ -37,7 +38,7 @@ class Postgres:
 
     def __init__(self, install: str, base: Path) -> None:
         self._base = base
-        self._as: Dict[str, Any] = {}
+        self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
             nobody = pwd.getpwnam("nobody")
             self._as = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -73,7 +74,7 @@ class Postgres:
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self._base / "data"), "-m", "immediate", "-w", "stop")
 
-    def sql(self, *statements: str) -> List[Any]:
+    def sql(self, *statements: str) -> list[Any]:
         """Run statements and commit them. Returns: the rows of the last one."""
         import adbc_driver_postgresql.dbapi as postgres
 

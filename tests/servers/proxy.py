@@ -9,8 +9,8 @@ import socket
 import ssl
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 _HEAD = 1 << 16
 
@@ -24,7 +24,7 @@ class Proxy:
         self._target = (host, int(port))
         self._prefix = prefix.encode()
         self._wanted = b"Basic " + base64.b64encode(credentials.encode())
-        self.refused: List[bytes] = []
+        self.refused: list[bytes] = []
         self.certificate = str(folder / "certificate.pem")
         key = str(folder / "key.pem")
         made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -56,11 +57,11 @@ class S3:
         self.fs().pipe_file(f"{self.bucket}/{name}", data)
         return f"s3://{self.bucket}/{name}"
 
-    def keys(self) -> List[str]:
+    def keys(self) -> list[str]:
         """What is in the bucket."""
         return sorted(path.partition("/")[2] for path in self.fs().find(self.bucket))
 
-    def uploads(self) -> List[str]:
+    def uploads(self) -> list[str]:
         """Keys of uploads that were begun and neither completed nor ended."""
         return [upload["Key"] for upload in self.fs().list_multipart_uploads(self.bucket)]
 
@@ -74,7 +75,7 @@ def s3_server() -> Iterator[str]:
     command = [sys.executable, "-W", "ignore", "-c", _SERVER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None and server.stdin is not None
-        found: Optional[Any] = None
+        found: Any | None = None
         for line in server.stderr:
             found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", line)
             if found:
@@ -108,8 +109,8 @@ class Flaky:
     Attributes: url; failed: (method, path, how) of each.
     """
 
-    def __init__(self, server: str, nth: int, seed: int, hows: Tuple[str, ...] = HOWS) -> None:
-        self.failed: List[Tuple[str, str, str]] = []
+    def __init__(self, server: str, nth: int, seed: int, hows: tuple[str, ...] = HOWS) -> None:
+        self.failed: list[tuple[str, str, str]] = []
         self._lock = threading.Lock()
         self._count = 0
         self._nth, self._hows, self._random = nth, hows, random.Random(seed)
@@ -150,7 +151,7 @@ class Flaky:
 
             do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = pass_on
 
-            def answer(self, status: int, headers: Dict[str, str], data: bytes) -> None:
+            def answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
                     if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
@@ -180,7 +181,7 @@ class Flaky:
             self.failed.append((method, path, how))
             return how
 
-    def __enter__(self) -> "Flaky":
+    def __enter__(self) -> Flaky:
         return self
 
     def __exit__(self, *_: Any) -> None:

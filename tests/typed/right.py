@@ -1,7 +1,7 @@
 """Every public name as a user's program writes it: a type checker has nothing to say (`tests/e2e/test_types.py`). Nobody runs this."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -21,7 +21,7 @@ def score(task_config: BatchTaskConfig) -> None:
 
 def fit(task_config: TrainTaskConfig) -> None:
     where: str = task_config.saved_model_dir
-    latest: Optional[str] = task_config.latest_ckpt_dir
+    latest: str | None = task_config.latest_ckpt_dir
     print(where.upper(), latest, task_config.per_worker_dataset(8), task_config.attempt)
 
 
@@ -31,7 +31,7 @@ def follow(task_config: StreamTaskConfig) -> None:
 
 
 def serve(task_config: TaskConfig) -> None:
-    cluster: Dict[str, List[str]] = task_config.cluster
+    cluster: dict[str, list[str]] = task_config.cluster
     print(
         cluster,
         task_config.task_type.upper(),
@@ -49,13 +49,13 @@ def program() -> None:
 
 def jobs() -> None:
     result: akrunner.Result = akrunner.run("train.py", "iris.csv", output_schema="id bigint, p double", num_workers=2)
-    names: List[str] = result.stats.bound.split() if result.stats.bound else []
+    names: list[str] = result.stats.bound.split() if result.stats.bound else []
     print(names, result.to_pandas())
     akrunner.run(score, {"x": [1.0]}, output_schema={"y": float})
     akrunner.run(
         score, {"x": [1.0]}, output_schema=pa.schema({"y": pa.float64()}), script_args=("--epochs", "3"), columns=["x"]
     )
-    files: List[Path] = [Path("net.py")]
+    files: list[Path] = [Path("net.py")]
     akrunner.run(score, {"x": [1.0]}, output_schema=pd.DataFrame({"y": [1.0]}).dtypes, user_files=files, env={"A": "1"})
     schema = akrunner.Schema.parse("id bigint")
     akrunner.run("train.py", "iris.csv", input_schema=schema)
@@ -68,7 +68,7 @@ def jobs() -> None:
     with akrunner.stream("score.py", [{"x": 1}], input_schema="x bigint", output_schema="y double") as job:
         for batch in job:
             print(batch.num_rows)
-    model: Optional[akrunner.Model] = akrunner.train("train.py", "iris.csv").model
+    model: akrunner.Model | None = akrunner.train("train.py", "iris.csv").model
     assert model is not None
     model.save("model.zip", overwrite=True)
     akrunner.predict(model, "iris.csv", output_schema="p double", num_workers=2)
@@ -95,7 +95,7 @@ def errors() -> Any:
     try:
         jobs()
     except akrunner.ScriptFailedError as e:
-        failure: Optional[akrunner.TaskFailure] = e.failure
+        failure: akrunner.TaskFailure | None = e.failure
         return failure.traceback.splitlines() if failure is not None else str(e)
     except akrunner.DataError as e:
         return e.row, e.column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_shown_is_short_and_without_secrets() -> None:
 
 
 def test_what_was_checked_is_what_is_given_back() -> None:
-    class Changing(Dict[str, str]):
+    class Changing(dict[str, str]):
         """Its items are fine, and its keys are others each time somebody looks."""
 
         def keys(self) -> Any:

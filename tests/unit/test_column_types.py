@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.util
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from akrunner.wire.features import BYTES, FLOAT, INT64, KINDS
 
 ROOT = Path(__file__).parents[2]
 DECLARED = [row for row in TABLE if row.declared]
-VALUES: Dict[Family, List[Any]] = {
+VALUES: dict[Family, list[Any]] = {
     Family.TRUTH: [True, None, False],
     Family.WHOLE: [1, None, 127],
     Family.REAL: [0.5, None, -2.0],

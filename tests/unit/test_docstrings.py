@@ -7,8 +7,9 @@ import dataclasses
 import inspect
 import re
 import textwrap
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Callable, Iterator, List, Optional, Set, Tuple
+from typing import Any
 
 import docstring_parser as parsing
 
@@ -22,7 +23,7 @@ _SECTION = re.compile(
 )
 
 
-def _functions(home: str, kind: type) -> Iterator[Tuple[str, Callable[..., Any], Optional[str]]]:
+def _functions(home: str, kind: type) -> Iterator[tuple[str, Callable[..., Any], str | None]]:
     """A class's public methods, as far as they are ours, and how it is made where that is its own."""
     made_by_it = not dataclasses.is_dataclass(kind) and not issubclass(kind, Exception)
     own = [one for one in kind.__mro__ if one.__module__.startswith("akrunner.")]
@@ -37,7 +38,7 @@ def _functions(home: str, kind: type) -> Iterator[Tuple[str, Callable[..., Any],
             )
 
 
-def _public() -> Iterator[Tuple[str, Any, Optional[str]]]:
+def _public() -> Iterator[tuple[str, Any, str | None]]:
     """Names, what they are (functions, classes, their methods and properties), and what is told of them."""
     for module in (akrunner, akrunner.worker, akrunner.flink, akrunner.alink):
         # Alink's others are names that say that they are not here
@@ -52,7 +53,7 @@ def _public() -> Iterator[Tuple[str, Any, Optional[str]]]:
                         yield f"{home}.{own}", one, one.__doc__
 
 
-def gaps(value: Any, told_of_it: Optional[str]) -> List[str]:
+def gaps(value: Any, told_of_it: str | None) -> list[str]:
     """What the docstring of a function, class or property lacks, has too much, or has where no parser finds it."""
     text = inspect.cleandoc(told_of_it or "")
     if not text:
@@ -86,14 +87,14 @@ def gaps(value: Any, told_of_it: Optional[str]) -> List[str]:
     return found + [f"that it raises {name} is not told" for name in sorted(_raised(value) - named)]
 
 
-def _raised(function: Callable[..., Any]) -> Set[str]:
+def _raised(function: Callable[..., Any]) -> set[str]:
     """Exceptions that its own lines raise."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     raised = {_name(node.exc) for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc is not None}
     return {name for name in raised if name is not None and name != "StopIteration"}
 
 
-def _name(raised: ast.expr) -> Optional[str]:
+def _name(raised: ast.expr) -> str | None:
     made = raised.func if isinstance(raised, ast.Call) else raised
     name = made.attr if isinstance(made, ast.Attribute) else made.id if isinstance(made, ast.Name) else ""
     return name if name[:1].isupper() else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from akrunner.prepare import schema_of
 from akrunner.schema import Schema
 
 
-def _types(given: Any) -> Dict[str, pa.DataType]:
+def _types(given: Any) -> dict[str, pa.DataType]:
     found = schema_of(given, "output_schema")
     assert found is not None
     return {field.name: field.type for field in found}

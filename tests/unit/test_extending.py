@@ -7,8 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -153,7 +154,7 @@ def test_the_column_type_of_the_page_is_one_row(tmp_path: Path) -> None:
     for file in package.iterdir():
         if file.name not in ("column_types.py", "__pycache__"):
             (patched / file.name).symlink_to(file)
-    before, table, after = (package / "column_types.py").read_text().partition("TABLE: Tuple[ColumnType, ...] = (\n")
+    before, table, after = (package / "column_types.py").read_text().partition("TABLE: tuple[ColumnType, ...] = (\n")
     (patched / "column_types.py").write_text(f"{before}{table}    {row},\n{after}")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(

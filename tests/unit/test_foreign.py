@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import fsspec
 import pytest
@@ -211,7 +211,7 @@ def test_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_secret_in_the_traceback_either() -> None:
-    caught: Dict[str, BaseException] = {}
+    caught: dict[str, BaseException] = {}
     for url in ("https://u:secret@h/x", "https://h/x"):
         with pytest.raises(errors.SourceError) as one, ours(errors.SourceError, "source"):
             raise ValueError("cannot open " + url)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Type
-
 import pytest
 
 from akrunner.errors import ConfigError, DataError, JobError, ReadError, SourceError, WriteError
@@ -37,7 +35,7 @@ def test_it_becomes_what_the_job_failed_of(raised: BaseException, words: str) ->
     ],
 )
 @pytest.mark.parametrize("kind", [ReadError, WriteError])
-def test_a_limit_of_the_machine_is_no_fault_of_the_input(raised: Exception, kind: Type[ReadError]) -> None:
+def test_a_limit_of_the_machine_is_no_fault_of_the_input(raised: Exception, kind: type[ReadError]) -> None:
     for known in (lambda: raised, lambda: _from(raised)):
         with pytest.raises(JobError, match=r"ulimit") as caught, underway(kind, "source: cannot read x"):
             raise known()
@@ -55,6 +53,6 @@ def _from(error: Exception) -> Exception:
 
 
 @pytest.mark.parametrize("kind", [DataError, ReadError, KeyboardInterrupt])
-def test_what_passes(kind: Type[BaseException]) -> None:
+def test_what_passes(kind: type[BaseException]) -> None:
     with pytest.raises(kind), underway(WriteError, "output"):
         raise kind("as it is")

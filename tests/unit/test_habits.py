@@ -6,8 +6,8 @@ import configparser
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, Set, Tuple
 
 import pytest
 import yaml
@@ -33,7 +33,7 @@ def prose(path: Path) -> str:
     return re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-def links(path: Path) -> Iterator[Tuple[str, str]]:
+def links(path: Path) -> Iterator[tuple[str, str]]:
     """(file, anchor) of each that leads to a file of the repository."""
     text = re.sub(r"`[^`\n]*`", "", prose(path))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -42,7 +42,7 @@ def links(path: Path) -> Iterator[Tuple[str, str]]:
             yield file, anchor
 
 
-def anchors(path: Path) -> Set[str]:
+def anchors(path: Path) -> set[str]:
     """As the hosting service makes them of headings."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -50,7 +50,7 @@ def anchors(path: Path) -> Set[str]:
 
 def test_links_lead_somewhere() -> None:
     broken = []
-    known: Dict[Path, Set[str]] = {}
+    known: dict[Path, set[str]] = {}
     for page in PAGES:
         for file, anchor in links(page):
             there = (page.parent / file).resolve() if file else page
@@ -114,7 +114,7 @@ def test_each_decision_is_in_the_index() -> None:
 # -- what machines read
 
 
-def supported() -> Set[str]:
+def supported() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return set(re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"])))
 

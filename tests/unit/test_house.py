@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, Set
 
 import pytest
 
@@ -14,7 +14,7 @@ import akrunner
 ROOT = Path(akrunner.__file__).parent
 
 #: room -> the rooms of akrunner it may import; everything may import itself
-MAY: Dict[str, Set[str]] = {
+MAY: dict[str, set[str]] = {
     "wire": set(),
     "worker": {"wire"},
     "errors": {"wire", "redact"},

@@ -9,7 +9,7 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -28,7 +28,7 @@ def saved_model(path: Path, size: int = 100) -> Path:
     return path
 
 
-def content(path: Any) -> Dict[str, bytes]:
+def content(path: Any) -> dict[str, bytes]:
     root = Path(path)
     return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
@@ -96,7 +96,7 @@ def test_the_newest_child(tmp_path: Path) -> None:
     assert Model.from_saved_model(tmp_path).path == str(tmp_path / "1000")
 
 
-TABLES: List[Any] = [
+TABLES: list[Any] = [
     ({"a": [1]}, "has columns model_id and model_info, not a"),
     ({"model_id": pa.array([], pa.int64()), "model_info": pa.array([], pa.string())}, "is empty"),
     ({"model_id": [0, 1], "model_info": ["m.zip", "!!!"]}, "m.zip is damaged"),

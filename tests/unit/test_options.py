@@ -9,9 +9,10 @@ import importlib.util
 import inspect
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_no_command_declares_an_option(name: str) -> None:
     assert "typer.Option(" not in text and "typer.Argument(" not in text
 
 
-def _defaults(path: Path) -> Iterator[Tuple[str, str, str]]:
+def _defaults(path: Path) -> Iterator[tuple[str, str, str]]:
     """(function, option, default) of each parameter in a module that is called as an option and has a default of its own."""
     known = {one.name for one in OPTIONS}
     for node in ast.walk(ast.parse(path.read_text())):
@@ -146,12 +147,12 @@ def function_of(verb: Verb) -> Any:
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_a_verb_hands_every_option_on(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: List[Any] = []
+    seen: list[Any] = []
 
     def taken(given: Any, **apart: Any) -> None:
         seen.append((given, apart))
 
-    values: Dict[str, Any] = {one.name: object() for one in of_verb(verb.name)}
+    values: dict[str, Any] = {one.name: object() for one in of_verb(verb.name)}
     function = function_of(verb)
     if verb.of_class:
         function(SimpleNamespace(**{verb.does.removeprefix("self."): taken}), **values)
@@ -171,7 +172,9 @@ def test_people_see_every_option(verb: Verb) -> None:
     function = function_of(verb)
     parameters = inspect.signature(function).parameters
     head = head_of(verb.name)
-    assert [name for name in parameters if name not in ("self", "job" if head else "")] == [one.name for one in of_verb(verb.name)]
+    assert [name for name in parameters if name not in ("self", "job" if head else "")] == [
+        one.name for one in of_verb(verb.name)
+    ]
     assert ("job" in parameters) == bool(head)
     for one in of_verb(verb.name):
         default = inspect.Parameter.empty if one.required_in(verb) and one.name != head else one.default_in(verb.name)
@@ -249,7 +252,7 @@ _IDLE = [
 
 
 @pytest.mark.parametrize(("verb", "given", "words"), _IDLE)
-def test_what_means_nothing_beside_the_others_is_told(verb: str, given: Dict[str, Any], words: str) -> None:
+def test_what_means_nothing_beside_the_others_is_told(verb: str, given: dict[str, Any], words: str) -> None:
     assert (meaningless(verb, given, given) or "").startswith(words)
     function = function_of(next(one for one in VERBS if one.name == verb))
     ahead = {name: "x" for name in ("script", "model", "output") if verb in named(name).required}
@@ -272,5 +275,5 @@ def test_what_means_nothing_beside_the_others_is_told(verb: str, given: Dict[str
         ("run", {"advertised_host": "h", "num_workers": object(), "parallelism": object(), "num_ps": object()}),
     ],
 )  # fmt: skip
-def test_what_means_something_is_not(verb: str, given: Dict[str, Any]) -> None:
+def test_what_means_something_is_not(verb: str, given: dict[str, Any]) -> None:
     assert meaningless(verb, given, given) is None

@@ -1,6 +1,6 @@
 """What a plan knows of a table without reading it."""
 
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,5 +32,5 @@ FRAME = pd.DataFrame({"a": [1, 2, 3]})
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_rows_in_memory_are_known(source: Any, rows: Optional[int]) -> None:
+def test_rows_in_memory_are_known(source: Any, rows: int | None) -> None:
     assert known_rows(source, None) == rows

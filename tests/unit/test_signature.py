@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Union
 
 import pytest
 
@@ -20,7 +19,7 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def message(*fields: "tuple[int, Union[int, bytes, str]]") -> bytes:
+def message(*fields: tuple[int, int | bytes | str]) -> bytes:
     out = b""
     for number, value in fields:
         if isinstance(value, int):

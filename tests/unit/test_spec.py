@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -89,7 +89,7 @@ def test_counts(counts: Any, words: str) -> None:
         ({"env": {"A": 1}}, "env: 'A' has a value of type int: names and values must be text"),
     ],
 )
-def test_values(fields: Dict[str, Any], words: str) -> None:
+def test_values(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         job(**fields)
 
@@ -106,13 +106,13 @@ def test_values(fields: Dict[str, Any], words: str) -> None:
         ({"max_restarts": 1.5}, "max_restarts must be a whole number"),
     ],
 )
-def test_supervision(fields: Dict[str, Any], words: str) -> None:
+def test_supervision(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         SupervisionSpec(**fields)
 
 
 @pytest.mark.parametrize("fields", [{"gpus_per_worker": -1}, {"cpus_per_worker": 0}, {"intra_op_parallelism": "2"}])
-def test_resources(fields: Dict[str, Any]) -> None:
+def test_resources(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(fields))):
         ResourceSpec(**fields)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any, Dict
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,6 +27,6 @@ TABLE = TableSource(pa.schema([]), lambda: iter(()))
         ({"python": "/only/there"}, {}, "/only/there is not on this machine"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_before_it_starts(job: Dict[str, Any], table: Dict[str, Any], words: str) -> None:
+def test_what_cannot_be_tried_is_refused_before_it_starts(job: dict[str, Any], table: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=rf"^try_rows \(--dry-run=N\): .*{words}.*leave it out"):
         tried(dataclasses.replace(JOB, **job), dataclasses.replace(TABLE, **table), None, 5)

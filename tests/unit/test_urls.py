@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ UNCLEAR = [
 def test_it_is_refused_without_its_password(given: Callable[[str], Any], url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         given(url)
-    one: "BaseException | None" = caught.value
+    one: BaseException | None = caught.value
     while one is not None:
         assert "Geheim" not in str(one) and "Gehe" not in str(one), "of all that a traceback shows"
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)

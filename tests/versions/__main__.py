@@ -16,9 +16,9 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
 
 from packaging.requirements import Requirement
 
@@ -43,7 +43,7 @@ class Row:
     versions: str = ""
 
 
-def requirements(built: Path, python: str) -> List[Requirement]:
+def requirements(built: Path, python: str) -> list[Requirement]:
     """What akrunner needs on this Python, by the wheel's own account; no extras."""
     with zipfile.ZipFile(built) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
@@ -52,12 +52,12 @@ def requirements(built: Path, python: str) -> List[Requirement]:
     return [one for one in map(Requirement, told) if one.marker is None or one.marker.evaluate(on)]
 
 
-def lowest(needed: Sequence[Requirement]) -> List[str]:
+def lowest(needed: Sequence[Requirement]) -> list[str]:
     """The same, each at the lowest version its range has."""
     return [f"{one.name}=={bound.version}" for one in needed for bound in one.specifier if bound.operator == ">="]
 
 
-def find(python: str) -> Optional[str]:
+def find(python: str) -> str | None:
     done = subprocess.run([str(ROOT / "scripts" / "python"), python], capture_output=True, text=True)
     return done.stdout.strip() or None
 
@@ -115,7 +115,7 @@ def installed(venv: Path, names: Sequence[str]) -> str:
         "print(json.dumps({n: m.version(n) for n in sys.argv[1:] if any(True for _ in m.distributions(name=n))}))"
     )
     done = subprocess.run([str(venv / "bin" / "python"), "-c", code, *names], capture_output=True, text=True)
-    found: Dict[str, str] = json.loads(done.stdout) if done.returncode == 0 else {}
+    found: dict[str, str] = json.loads(done.stdout) if done.returncode == 0 else {}
     return " ".join(f"{name} {version}" for name, version in found.items())
 
 
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
         help="how long pip, and then the jobs, may take in one environment",
     )
     given = parser.parse_args(arguments)
-    rows: List[Row] = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="akrunner-versions-") as temp:
         folder = Path(temp)
         model = models.make(sys.executable, models.DOUBLE, folder / "model")

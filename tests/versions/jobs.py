@@ -12,8 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -71,7 +72,7 @@ def check_host() -> None:
     assert crc32c.IN_C, "google-crc32c has no C library here"
 
 
-def check_files(folder: Path, script: Path, tasks: Dict[str, Any]) -> None:
+def check_files(folder: Path, script: Path, tasks: dict[str, Any]) -> None:
     """From each format to the next: every one is written and read."""
     source: Any = table()
     for step, format in enumerate(("csv", "parquet", "arrow", "jsonl", "tfrecord")):
@@ -90,7 +91,7 @@ def check_files(folder: Path, script: Path, tasks: Dict[str, Any]) -> None:
     assert back is not None and same(back, table()), back.to_pylist()[:20]
 
 
-def check_lists(script: Path, tasks: Dict[str, Any]) -> None:
+def check_lists(script: Path, tasks: dict[str, Any]) -> None:
     """Lists, tensors, bytes, times, small numbers."""
     given = {
         "v": pa.array([[1.0, 2.0], None, [], [3.5]], pa.list_(pa.float32())),
@@ -107,7 +108,7 @@ def check_lists(script: Path, tasks: Dict[str, Any]) -> None:
         assert back[name].to_pylist() == pa.chunked_array([given[name]]).to_pylist(), (name, back[name].to_pylist())
 
 
-def check_sources(script: Path, tasks: Dict[str, Any]) -> None:
+def check_sources(script: Path, tasks: dict[str, Any]) -> None:
     """What is a table already: arrays of numpy, rows of Python, relations and SQL of DuckDB."""
     arrays = {"i": np.arange(10), "x": np.arange(10) / 4, "s": np.array(["a"] * 10), "b": np.arange(10) % 2 == 0}
     names = list(arrays)
@@ -118,7 +119,7 @@ def check_sources(script: Path, tasks: Dict[str, Any]) -> None:
         assert back is not None and sorted(back["i"].to_pylist()) == [0, 1, 2, 3, 4], type(source)
 
 
-def check_columns(folder: Path, double: Path, tasks: Dict[str, Any]) -> None:
+def check_columns(folder: Path, double: Path, tasks: dict[str, Any]) -> None:
     """Rows as columns, batch and stream."""
     wanted = SCHEMA + ", y double"
     back = akrunner.run(double, table(), data_format="columns", output_schema=wanted, num_workers=2, **tasks).table
@@ -132,7 +133,7 @@ def check_columns(folder: Path, double: Path, tasks: Dict[str, Any]) -> None:
     assert streamed == ROWS, streamed
 
 
-def check_errors(folder: Path, tasks: Dict[str, Any]) -> None:
+def check_errors(folder: Path, tasks: dict[str, Any]) -> None:
     """A failed job raises, a wrong argument too."""
     try:
         akrunner.run(written(folder, "fails.py", FAILS), {"a": [1]}, **tasks)
@@ -185,7 +186,7 @@ def check_model(folder: Path, model: str, python: str) -> None:
 def same(one: pa.Table, other: pa.Table) -> bool:
     """The same rows in any order; Examples narrow doubles, all of ours fit."""
 
-    def key(row: "Dict[str, Any]") -> List[str]:
+    def key(row: dict[str, Any]) -> list[str]:
         return [repr(value) for value in row.values()]
 
     return sorted(map(key, one.to_pylist())) == sorted(map(key, other.to_pylist()))
@@ -205,7 +206,7 @@ def said(command: Sequence[str], code: int, stdin: str = "") -> str:
 
 
 def main(python: str, model: str = "") -> None:
-    tasks: Dict[str, Any] = {"python_env": python}
+    tasks: dict[str, Any] = {"python_env": python}
     with tempfile.TemporaryDirectory() as temp:
         folder = Path(temp)
         os.chdir(folder)

@@ -6,7 +6,6 @@ import glob
 import os
 import shutil
 import subprocess
-from typing import Dict, List, Optional, Tuple
 
 import pytest
 
@@ -15,12 +14,12 @@ from akrunner.launch.interpreters import Interpreter, probe
 from tests.conftest import ENVS, not_run
 
 #: name -> (Python, TensorFlow) as scripts/matrix prepares it
-MATRIX: Dict[str, Tuple[str, str]] = {"tf1.15": ("3.7", "1.15."), "tf2.3": ("3.8", "2.3."), "newest": ("", "2.")}
+MATRIX: dict[str, tuple[str, str]] = {"tf1.15": ("3.7", "1.15."), "tf2.3": ("3.8", "2.3."), "newest": ("", "2.")}
 #: how to get a Python of a version
 _PYTHON = "no Python {0} below pyenv's versions or on PATH; `pyenv install {0}`, or put a python{0} on PATH"
 
 
-def bare(version: str) -> Optional[str]:
+def bare(version: str) -> str | None:
     """A Python of this version, whatever is installed in it. A shim on PATH may be there and not run, so each is asked."""
     pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     candidates = sorted(glob.glob(f"{pyenv}/versions/{version}*/bin/python"))
@@ -37,7 +36,7 @@ def bare(version: str) -> Optional[str]:
     return None
 
 
-def prepared(name: str) -> Optional[Interpreter]:
+def prepared(name: str) -> Interpreter | None:
     """The interpreter of this name with its TensorFlow: of the matrix, or one that happens to have it; None: neither."""
     python, version = MATRIX[name]
     found = [str(ENVS / name / "bin" / "python"), bare(python) if python else None]
@@ -51,7 +50,7 @@ def prepared(name: str) -> Optional[Interpreter]:
     return None
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name.startswith("test_threads"):
             # each of their jobs wants other threads, which are chosen when TensorFlow is imported

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -363,7 +363,7 @@ def test_modules_on_the_matrix(leaves_nothing: Path, script: Script, matrix_pyth
     akrunner.run(script(MODULES), {"x": [0.5] * 10}, python_env=matrix_python.path)
 
 
-def accuracy(model: akrunner.Model, columns: List[str], python: str, table: pa.Table) -> float:
+def accuracy(model: akrunner.Model, columns: list[str], python: str, table: pa.Table) -> float:
     wrapped = table.select([*columns, "label"])
     probabilities = akrunner.predict(
         model, wrapped, output_schema="p FLOAT_TENSOR", output_signature_defs=["probabilities"], signature_def_key="predict",
@@ -379,7 +379,7 @@ def accuracy(model: akrunner.Model, columns: List[str], python: str, table: pa.T
 def test_dnn_in_every_mode(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     """The same classifier by train, batch (model rows through the writer) and stream; each has learned."""
     table = separable()
-    options: Dict[str, Any] = dict(user_params=PARAMS, python_env=matrix_python.path)
+    options: dict[str, Any] = dict(user_params=PARAMS, python_env=matrix_python.path)
     trained = akrunner.train(script(TRAIN), table, **options)
     assert trained.model is not None
     assert accuracy(trained.model, ["a", "b"], matrix_python.path, table) > 0.8

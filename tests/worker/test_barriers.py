@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -81,16 +81,16 @@ print("SEEN " + json.dumps({form + " " + way: seen(form, way) for form in ways f
 """
 
 
-def seen(python: str) -> Dict[str, List[Any]]:
+def seen(python: str) -> dict[str, list[Any]]:
     environ = {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([python, "-c", PROGRAM], env=environ, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
-    told: Dict[str, List[Any]] = json.loads(line[5:])
+    told: dict[str, list[Any]] = json.loads(line[5:])
     return told
 
 
-def check(told: Dict[str, List[Any]]) -> None:
+def check(told: dict[str, list[Any]]) -> None:
     short = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9], "barrier 1", [10, 11, 12, 13], [14, 15, 16, 17], [18, 19], "barrier 2", [20]]
     whole = [[0, 1, 2, 3], [4, 5, 6, 7], "barrier 1", [8, 9, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19], "barrier 2"]
     for name in ("examples dataset", "examples batches", "columns dataset", "columns batches"):

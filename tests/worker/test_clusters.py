@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 
@@ -138,7 +138,7 @@ def test_threads(leaves_nothing: Path, script: Script) -> None:
     check_threads(script, None)
 
 
-def check_threads(script: Script, python_env: Optional[str]) -> None:
+def check_threads(script: Script, python_env: str | None) -> None:
     """TensorFlow's pool has as many threads as were asked for: the process has three more with three more."""
     body = """
         import os

@@ -9,7 +9,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -47,7 +47,7 @@ def stand_in(tmp_path: Path) -> Path:
     return folder
 
 
-def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return hosts.run([sys.executable, "-m", "akrunner", "env", *arguments], capture_output=True, text=True, timeout=120)
 
 
@@ -87,7 +87,7 @@ def test_alinks_variable_wins_over_what_was_made(stand_in: Path, cache: Path, mo
 def test_probes_are_remembered_until_something_changes(stand_in: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = str(stand_in / "bin" / "python")
     assert interpreters.probe(python).tensorflow == "1.15.5"
-    runs: List[Any] = []
+    runs: list[Any] = []
     real = interpreters.ask
     monkeypatch.setattr(interpreters, "ask", lambda *a, **k: (runs.append(a), real(*a, **k))[1])
     interpreters._probe.cache_clear()

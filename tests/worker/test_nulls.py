@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,7 @@ from akrunner.launch.interpreters import Interpreter
 
 DAY = datetime.datetime
 #: column -> (values, type); a fixed size is a list when it comes back
-COLUMNS: Dict[str, Any] = {
+COLUMNS: dict[str, Any] = {
     "key": ([1, 2, 3, 4], pa.int64()),
     "whole": ([1, None, 3, None], pa.int64()),
     "tiny": ([1, None, -3, None], pa.int8()),
@@ -49,7 +49,7 @@ def main(task_config):
 """
 
 
-def check_copy(script: Path, form: str, nulls: str, python_env: Optional[str] = None) -> None:
+def check_copy(script: Path, form: str, nulls: str, python_env: str | None = None) -> None:
     for size in (1, 3):
         result = akrunner.run(
             script,

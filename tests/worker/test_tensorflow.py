@@ -7,7 +7,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any
 
 import google_crc32c
 import pyarrow as pa
@@ -42,7 +42,7 @@ def table() -> pa.Table:
     )
 
 
-def check_everything(script: Script, python_env: Optional[str]) -> akrunner.Result:
+def check_everything(script: Script, python_env: str | None) -> akrunner.Result:
     result = akrunner.run(
         script(scripts.EVERYTHING),
         table(),
@@ -60,7 +60,7 @@ def check_everything(script: Script, python_env: Optional[str]) -> akrunner.Resu
     return result
 
 
-def check_all_reduce(script: Script, python_env: Optional[str]) -> None:
+def check_all_reduce(script: Script, python_env: str | None) -> None:
     rows: Any = {"x": [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 2.0], "y": [2.0, 4.0, 6.0, 2.0, 4.0, 6.0, 4.0]}
     result = akrunner.run(
         script(scripts.ALL_REDUCE),
@@ -76,7 +76,7 @@ def check_all_reduce(script: Script, python_env: Optional[str]) -> None:
     assert first == second and abs(first - 2.0) < 0.05, "one model, trained on the rows of both"
 
 
-def check_columns(script: Script, python_env: Optional[str]) -> None:
+def check_columns(script: Script, python_env: str | None) -> None:
     options: Any = dict(data_format="columns", python_env=python_env)
     result = akrunner.run(script(scripts.COLUMNS), table(), output_schema="i bigint", **options)
     for noise in ("deprecated", " W tensorflow", "cpu_feature_guard.cc:142"):
@@ -121,7 +121,7 @@ def test_what_a_script_waits_for_without_a_look(leaves_nothing: Path, script: Sc
     check_waits_without_a_look(script(scripts.WAITS), None)
 
 
-def check_waits_without_a_look(path: str, python_env: Optional[str]) -> None:
+def check_waits_without_a_look(path: str, python_env: str | None) -> None:
     """Nobody has asked: TensorFlow's profiler is not started, and what is known all the same is said."""
     result = akrunner.run(path, {"a": [1]}, user_params={"asked": False}, output_schema="total bigint", python_env=python_env)
     told = result.stats.inputs["chief:0"]
@@ -155,11 +155,11 @@ def a_jpeg(value: int, kind: int) -> bytes:
     return written.getvalue()
 
 
-def check_reading(script: Script, folder: Path, form: str, python_env: Optional[str]) -> None:
+def check_reading(script: Script, folder: Path, form: str, python_env: str | None) -> None:
     for i in range(10):
         texts = pa.array([b"%d" % (10 * i + j) for j in range(3)], pa.binary())
         (folder / f"{i}.tfrecord").write_bytes(b"".join(map(framed, texts.to_pylist())))
-    colours: Dict[str, Any] = {
+    colours: dict[str, Any] = {
         "1": 1, "L": 77, "RGB": (9, 20, 30), "RGBA": (9, 20, 30, 40), "CMYK": (246, 235, 225, 0)
     }  # fmt: skip
     for kind, modes in (("PNG", "1 L RGB RGBA"), ("JPEG", "L RGB CMYK"), ("GIF", "L"), ("BMP", "L RGB RGBA")):
@@ -175,14 +175,14 @@ def check_reading(script: Script, folder: Path, form: str, python_env: Optional[
     assert not result.stats.warnings
 
 
-def check_weights(script: Script, form: str, python_env: Optional[str]) -> None:
+def check_weights(script: Script, form: str, python_env: str | None) -> None:
     rows: Any = {"x": range(5), "y": [3 * i for i in range(5)], "sample_weight": [0.5 * i for i in range(5)]}
     table = pa.table({**rows, "whole": [10 * i for i in range(5)]})
     options: Any = dict(num_workers=2, chief=False, data_format=form, python_env=python_env)
     assert akrunner.run(script(scripts.WEIGHTS), table, **options).stats.shares == (3, 2)
 
 
-def check_splits(script: Script, form: str, python_env: Optional[str]) -> None:
+def check_splits(script: Script, form: str, python_env: str | None) -> None:
     split = SplitSpec(("train", "test", "spare"), (0.75, 0.2, 0.05), "user")
     table = pa.table({"id": range(301), "x": [float(i) for i in range(301)], "user": [f"u{i // 3}" for i in range(301)]})
     numbers = Splitter(split).marks(table.to_batches()[0], 0, 1).tolist()
@@ -253,7 +253,7 @@ def check_learns_from_a_stream(script: Script, code: str, **options: Any) -> Non
 
 
 @pytest.mark.parametrize("keras", [None, "legacy"])
-def test_fit_on_a_stream(leaves_nothing: Path, script: Script, keras: Optional[str]) -> None:
+def test_fit_on_a_stream(leaves_nothing: Path, script: Script, keras: str | None) -> None:
     check_learns_from_a_stream(script, scripts.FIT_STREAM, keras=keras)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -139,8 +139,8 @@ def test_a_script_sees_what_it_sees_cold(
     matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, program = script(SNAPSHOT), script(PROGRAM, "program.py")
-    options: Dict[str, Any] = dict(python_env=matrix_python.path, env={"OMP_NUM_THREADS": "2"})
-    line: Dict[str, Any] = dict(options, script_args=["--epochs", "3"])
+    options: dict[str, Any] = dict(python_env=matrix_python.path, env={"OMP_NUM_THREADS": "2"})
+    line: dict[str, Any] = dict(options, script_args=["--epochs", "3"])
     # the host is a task itself: nothing of it is this one's
     monkeypatch.setenv("TF_CONFIG", "{}")
     monkeypatch.setenv("AKRUNNER_DATASET_LENGTH", "7")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from typing import Any, Callable, Dict, Iterable, Tuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.errors import DataError
@@ -15,7 +16,7 @@ def packed(row: Iterable[Any]) -> bytes:
     return bytes(pb.Values(values=map(_value, row)).SerializeToString())
 
 
-def unpacked(data: bytes) -> Tuple[Any, ...]:
+def unpacked(data: bytes) -> tuple[Any, ...]:
     """Of `packed`."""
     return tuple(map(_cell, pb.Values.FromString(data).values))
 
@@ -57,7 +58,7 @@ def _cell(value: Any) -> Any:
     return _READ[kind](given) if kind in _READ else given
 
 
-_READ: Dict[str, Callable[[str], Any]] = {
+_READ: dict[str, Callable[[str], Any]] = {
     "decimal": decimal.Decimal,
     "moment": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,

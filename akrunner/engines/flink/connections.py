@@ -9,7 +9,8 @@ import os
 import socket
 import ssl
 import struct
-from typing import Any, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.engines.flink.keys import HOST, Door, nonce
 from akrunner.wire import frames
@@ -109,7 +110,7 @@ class SocketWriter(frames.FrameWriter):
         self._connection = connection
         self._in_records = isinstance(connection, ssl.SSLSocket)
 
-    def _put(self, pending: List[memoryview]) -> int:
+    def _put(self, pending: list[memoryview]) -> int:
         try:
             if not self._in_records:
                 return self._connection.sendmsg(pending[:64])
@@ -133,7 +134,7 @@ class SocketReader(frames.FrameReader):
     """Frames from such a connection."""
 
     def __init__(
-        self, connection: socket.socket, kinds: Mapping[int, int] = frames.EITHER_WAY, most: Optional[frames.Most] = None
+        self, connection: socket.socket, kinds: Mapping[int, int] = frames.EITHER_WAY, most: frames.Most | None = None
     ) -> None:
         super().__init__(connection.fileno(), kinds, most)
         self._connection = connection

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Iterator, List, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 
@@ -38,7 +39,7 @@ def library() -> Any:
     return grpc
 
 
-def keepalive() -> List[Tuple[str, Any]]:
+def keepalive() -> list[tuple[str, Any]]:
     """gRPC's options by which an end that has gone is noticed within `SILENCE_SECONDS`."""
     return [
         ("grpc.keepalive_time_ms", 1000 * _PING_SECONDS),

@@ -19,8 +19,9 @@ import secrets
 import shutil
 import ssl
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping
+from typing import Any
 
 from akrunner.leftovers.private import private_file
 
@@ -104,12 +105,12 @@ class Door:
     rows: int
     keys: Keys
 
-    def carried(self) -> Dict[str, Any]:
+    def carried(self) -> dict[str, Any]:
         """As plain values, for what carries it to the agents."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def of(cls, carried: Mapping[str, Any]) -> "Door":
+    def of(cls, carried: Mapping[str, Any]) -> Door:
         """Of `carried`."""
         return cls(carried["host"], int(carried["port"]), int(carried["rows"]), Keys(**carried["keys"]))
 

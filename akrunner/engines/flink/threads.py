@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 #: (the thread's name, what it raised)
 Failed = Callable[[str, BaseException], None]

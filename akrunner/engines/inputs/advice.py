@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, List, Mapping
+from typing import Any
 
 from akrunner.engines.inputs import likely, several
 from akrunner.engines.inputs.measures import Advice
@@ -15,9 +16,9 @@ from akrunner.engines.inputs.steps import of_lock, of_python, of_saving, of_stan
 _BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
 
 
-def advised(record: Mapping[str, Any]) -> List[Advice]:
+def advised(record: Mapping[str, Any]) -> list[Advice]:
     """What to change, what wins most first."""
-    found: List[Advice] = []
+    found: list[Advice] = []
     record = several.narrowed(record)
     rules = (
         of_nodes,

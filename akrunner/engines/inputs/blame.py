@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 #: nodes that only hand on what others have made
 _PASSIVE = {
@@ -48,7 +49,7 @@ class Blamed:
     facts: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     ours: bool = False
-    above: Tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -67,7 +68,7 @@ def place(at: str) -> str:
     return f"{os.path.basename(path)}:{line}"
 
 
-def kinds(path: str) -> List[Tuple[str, bool]]:
+def kinds(path: str) -> list[tuple[str, bool]]:
     """The nodes of a path: (kind, whether it is a parallel one)."""
     found = []
     for part in path.split("::"):
@@ -87,7 +88,7 @@ def hands_on(name: str) -> bool:
     return plain(name) in _PASSIVE | {"Batch", "PaddedBatch", "Shuffle", "Cache", "TensorSlice", "Tensor", "Range"}
 
 
-def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def chain_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The datasets of the pipeline that the script waits for; of several, `several.narrowed` says which one that is. None: nobody knows."""
     pipelines = record["pipelines"]
     return list(pipelines[0]["nodes"]) if len(pipelines) == 1 else []
@@ -122,7 +123,7 @@ def times(record: Mapping[str, Any]) -> int:
     return int(found)
 
 
-def cache_of(record: Mapping[str, Any]) -> Optional[int]:
+def cache_of(record: Mapping[str, Any]) -> int | None:
     """The place in the chain of the cache that later passes are read from, None: there is none. What stands behind it works in the first pass only."""
     nodes = chain_of(record)
     if not passes(record):
@@ -150,7 +151,7 @@ def plain(name: str) -> str:
     return kinds(name)[0][0]
 
 
-def blamed(record: Mapping[str, Any]) -> List[Blamed]:
+def blamed(record: Mapping[str, Any]) -> list[Blamed]:
     """The nodes that are waited for, most first; none: nobody has looked."""
     calls, own = _summed(record["nodes"], "calls"), active(record["nodes"])
     total = sum(own.values())
@@ -177,16 +178,16 @@ def blamed(record: Mapping[str, Any]) -> List[Blamed]:
     return found
 
 
-def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> Dict[str, float]:
+def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> dict[str, float]:
     """By path; the datasets of a flat_map, [0], [1]..., are one: [0]."""
-    found: Dict[str, float] = {}
+    found: dict[str, float] = {}
     for node in nodes:
         path = re.sub(r"\[\d+\]", "[0]", node["path"])
         found[path] = found.get(path, 0) + node[what]
     return found
 
 
-def active(nodes: Sequence[Mapping[str, Any]]) -> Dict[str, float]:
+def active(nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Seconds in which each node itself worked: who hands on does not, and who works in threads of its own waits while what it draws from works."""
     own, found = _summed(nodes, "own"), {}
     for path, seconds in own.items():
@@ -198,7 +199,7 @@ def active(nodes: Sequence[Mapping[str, Any]]) -> Dict[str, float]:
     return found
 
 
-def depths(path: str) -> List[int]:
+def depths(path: str) -> list[int]:
     """For each node of a path: how many functions of interleaves and flat_maps have given the dataset it belongs to."""
     found, depth = [], 0
     for part in path.split("::"):
@@ -207,10 +208,10 @@ def depths(path: str) -> List[int]:
     return found
 
 
-def _facts(of_path: Sequence[Tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+def _facts(of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What is known of the last node of a path: the script's dataset of that kind that comes next after those of the nodes above."""
     position = 0
-    last: Dict[str, Any] = {}
+    last: dict[str, Any] = {}
     # newer ones of TensorFlow prefetch at the end by themselves: that node is none of the script's
     added = outermost([kind for kind, _ in of_path]) == "Prefetch" != outermost([plain(one["node"]) for one in chain])
     for (kind, _), depth in zip(of_path, depths):

@@ -5,8 +5,9 @@ TensorFlow's profiler runs on request only (`profile_input`): it can end a proce
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from akrunner.engines.inputs import blame
 from akrunner.engines.inputs.blame import Blamed
@@ -38,7 +39,7 @@ class Suspect(NamedTuple):
     timed: bool
 
 
-def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
+def suspect(record: Mapping[str, Any]) -> Suspect | None:
     """What is waited for, None: only a look can tell."""
     chain = blame.chain_of(record)
     works = [one for one in chain if not blame.hands_on(one["node"])]
@@ -72,14 +73,14 @@ def repeats(facts: Mapping[str, Any]) -> bool:
     return any(facts.get(what) for what in _REPEATED)
 
 
-def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
+def repeated(record: Mapping[str, Any]) -> Blamed | None:
     """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
     chain = blame.chain_of(record)
     works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
     return as_blamed(works[0], record) if works else None
 
 
-def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
+def python_at_work(record: Mapping[str, Any]) -> Suspect | None:
     """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
     for it."""
     chain = blame.chain_of(record)
@@ -99,7 +100,7 @@ def _kind(node: Mapping[str, Any]) -> str:
     return blame.plain(node["node"])
 
 
-def _drawn_from(works: List[Dict[str, Any]], chain: List[Dict[str, Any]], record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def _drawn_from(works: list[dict[str, Any]], chain: list[dict[str, Any]], record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Those that are at work in each pass: what lies behind a cache is in the first only."""
     return [one for one in works if any(one is other for other in chain[: blame.cache_of(record)])]
 
@@ -161,22 +162,22 @@ def _weight(node: Mapping[str, Any]) -> Any:
     return bool(node.get("decodes")), bool(node.get("parses") or node.get("splits")), node.get("ops", 0)
 
 
-def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:
+def _source(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> str:
     """The line of the flat_map or interleave a node is in, "": it is in none."""
     reader = _reader(node, chain)
     return str(reader["at"]) if reader is not None else ""
 
 
-def _within_parallel(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> bool:
+def _within_parallel(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> bool:
     """Whether several of what it is in are read at once, however many functions lie between: a generator is in a flat_map of its own."""
     return any(_parallel(reader) for reader in readers(node, chain))
 
 
-def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Mapping[str, Any]]:
+def _reader(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> Mapping[str, Any] | None:
     return next(iter(readers(node, chain)), None)
 
 
-def readers(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> List[Mapping[str, Any]]:
+def readers(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
     """The interleaves and flat_maps that a node is in, the innermost first."""
     before = chain[: next((place for place, one in enumerate(chain) if one is node or one == node), 0)]
     depth, found = node.get("depth", 0), []

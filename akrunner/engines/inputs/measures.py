@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional
+from typing import Any
 
 from akrunner.engines.inputs import blame
 from akrunner.engines.inputs.blame import Blamed
@@ -63,7 +64,7 @@ def of_passes(node: Blamed, record: Mapping[str, Any]) -> float:
     return first_pass(record) if behind(node, blame.cache_of(record), record) else 1.0
 
 
-def behind(node: Blamed, cache: Optional[int], record: Mapping[str, Any]) -> bool:
+def behind(node: Blamed, cache: int | None, record: Mapping[str, Any]) -> bool:
     return cache is not None and any(one == node.facts for one in blame.chain_of(record)[cache + 1 :])
 
 
@@ -90,7 +91,7 @@ def line_of_python(record: Mapping[str, Any]) -> str:
     return f" (Python at {blame.place(seen[0]['at'])})" if seen else ""
 
 
-def outermost(record: Mapping[str, Any]) -> List[str]:
+def outermost(record: Mapping[str, Any]) -> list[str]:
     """The kinds of the outermost nodes that somebody has looked at."""
     return [blame.outermost([kind for kind, _ in blame.kinds(node["path"])]) for node in record["nodes"]]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from typing import Any
 
 from akrunner.engines.inputs import blame, likely, unseen
 from akrunner.engines.inputs.blame import Blamed
@@ -41,7 +42,7 @@ _DISK = 1e6
 _LARGE, _MANY_SOURCES = 1024, 8
 
 
-def of_nodes(record: Mapping[str, Any]) -> List[Advice]:
+def of_nodes(record: Mapping[str, Any]) -> list[Advice]:
     waiting = for_it(record)
     if waiting < WORTH_SAYING or record["by"] == "feed_dict":
         return []
@@ -67,7 +68,7 @@ def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
     )
 
 
-def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
+def _of_suspect(suspect: likely.Suspect | None, waiting: float, record: Mapping[str, Any]) -> list[Advice]:
     """Nobody has looked."""
     if suspect is None:
         return []
@@ -80,7 +81,7 @@ def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mappi
     return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
 
 
-def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[Advice]:
+def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | None:
     won = share * PROMISED
     if node.ours:
         return _of_ours(node, share, record)
@@ -166,7 +167,7 @@ def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str,
     return Advice("python", share, share * PROMISED, what, f"{change}; rows come fastest by task_config.dataset()")
 
 
-def _above(node: Blamed, record: Mapping[str, Any]) -> List[str]:
+def _above(node: Blamed, record: Mapping[str, Any]) -> list[str]:
     """Kinds of the nodes that draw from one."""
     if node.above:
         fused = blame.kinds(node.path)[-1][0]
@@ -193,7 +194,7 @@ def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice
     )  # fmt: skip
 
 
-def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
+def of_busy_python(record: Mapping[str, Any]) -> list[Advice]:
     """Of steps that draw their batches themselves, and that nobody has looked at: Python of their pipeline that is at work all the time."""
     if record["known"] or record["by"] not in unseen.INSIDE:
         return []
@@ -204,7 +205,7 @@ def of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
     return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the steps' time", saves=0.0)]
 
 
-def of_python_beside(record: Mapping[str, Any]) -> List[Advice]:
+def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
     """Python that the pipeline calls and that is ready in time: it computes while the steps do, and each of them that needs Python has to wait for its turn. Those that are
     waited for have a rule of their own."""
     share = unseen.python_beside(record)

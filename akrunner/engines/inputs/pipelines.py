@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from typing import Any
 
 from akrunner.engines.inputs import blame, likely, unseen
 from akrunner.engines.inputs.blame import Blamed
@@ -18,7 +19,7 @@ _ITERATORS, _EACH = 8, 0.5
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 
 
-def of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
+def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
     """The script could wait for less if batches were made while it computes."""
     waiting = for_it(record)
     seen, chain, ahead = outermost(record), blame.chain_of(record), is_ahead(record)
@@ -38,7 +39,7 @@ def of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     ]  # fmt: skip
 
 
-def of_iterators(record: Mapping[str, Any]) -> List[Advice]:
+def of_iterators(record: Mapping[str, Any]) -> list[Advice]:
     """An iterator for each batch: `next(iter(dataset))`. Each of them begins the dataset anew."""
     waiting, chain = for_it(record), blame.chain_of(record)
     if waiting < WORTH_SAYING or not chain or not begins_anew(record):
@@ -62,7 +63,7 @@ def begins_anew(record: Mapping[str, Any]) -> bool:
     return record["by"] == "dataset" and bool(made >= max(_ITERATORS, _EACH * record["batches"]))
 
 
-def of_cache(record: Mapping[str, Any]) -> List[Advice]:
+def of_cache(record: Mapping[str, Any]) -> list[Advice]:
     waiting = for_it(record)
     if begins_anew(record):
         return []
@@ -98,7 +99,7 @@ def of_cache(record: Mapping[str, Any]) -> List[Advice]:
     return [Advice("cache", share, share * (1 - 1 / times) * PROMISED, what, change, "" if looked else unseen.look(record))]
 
 
-def _worth_keeping(slow: List[Blamed], record: Mapping[str, Any]) -> Optional[Blamed]:
+def _worth_keeping(slow: list[Blamed], record: Mapping[str, Any]) -> Blamed | None:
     """What a cache would spare in later passes: of the nodes that are waited for, one that is known to do much; else what decodes, which may have worked in
     threads of its own while the look was at those that draw from it."""
     known = next((node for node in slow if likely.repeats(node.facts)), None)
@@ -113,7 +114,7 @@ def _at(node: Mapping[str, Any]) -> str:
     return f" at {blame.place(node['at'])}" if node["at"] else ""
 
 
-def of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
+def of_shuffle(record: Mapping[str, Any]) -> list[Advice]:
     nodes = [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
     first, main = record["first"], record["main"]
     late = first >= _LATE and first >= _LATE_SHARE * main
@@ -132,7 +133,7 @@ def of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
     ]  # fmt: skip
 
 
-def of_decoding(record: Mapping[str, Any]) -> List[Advice]:
+def of_decoding(record: Mapping[str, Any]) -> list[Advice]:
     nodes = blame.chain_of(record)
     for index, node in enumerate(nodes):
         if blame.plain(node["node"]) != "Shuffle":

@@ -6,7 +6,8 @@ guessed: a line of the other one would be wrong, and what it promises, too.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner.engines.inputs import blame, likely
 
@@ -18,7 +19,7 @@ _LEFT_OUT = {"Repeat": 1, "Take": -1, "Skip": 0, "Shard": 1, "Prefetch": 0}
 _BRANCHES = (*blame.SEVERAL, "Zip", "Concatenate", "DirectedInterleave", "SampleFromDatasets")
 
 
-def narrowed(record: Mapping[str, Any]) -> Dict[str, Any]:
+def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record as if its script had the pipeline only that it waits for. `part`: how much of what is waited for that is; of which nobody knows which it is, there is
     none left. What was narrowed before stays."""
     pipelines = record["pipelines"]
@@ -35,12 +36,12 @@ def narrowed(record: Mapping[str, Any]) -> Dict[str, Any]:
     return _only(record, place if some[place] > 0 else None, whose, some[place] / whole)
 
 
-def each(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def each(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A record for each of its pipelines, as if there were no other, and nobody had looked."""
     return [_only(record, place, [], 1.0) for place in range(len(record["pipelines"]))]
 
 
-def _only(record: Mapping[str, Any], place: Optional[int], whose: Sequence[Optional[int]], part: float) -> Dict[str, Any]:
+def _only(record: Mapping[str, Any], place: int | None, whose: Sequence[int | None], part: float) -> dict[str, Any]:
     if place is None:
         return {**record, "pipelines": [], "nodes": [], "part": part, "place": -1}
     nodes = [node for node, of in zip(record["nodes"], whose) if of == place and "::" in node["path"]]
@@ -55,12 +56,12 @@ def _only(record: Mapping[str, Any], place: Optional[int], whose: Sequence[Optio
     return {**record, "pipelines": [record["pipelines"][place]], "nodes": nodes, "lines": lines, "part": part, "place": place}
 
 
-def _spent(nodes: Sequence[Mapping[str, Any]], whose: Sequence[Optional[int]], place: Optional[int]) -> float:
+def _spent(nodes: Sequence[Mapping[str, Any]], whose: Sequence[int | None], place: int | None) -> float:
     """Seconds in which the nodes of a pipeline worked themselves. Args: place: of the pipeline, None: all."""
     return sum(blame.active([node for node, of in zip(nodes, whose) if place is None or of == place]).values())
 
 
-def _with_python(record: Mapping[str, Any]) -> Optional[int]:
+def _with_python(record: Mapping[str, Any]) -> int | None:
     """The pipeline that the Python is of which was timed, if that takes most of the time: the only one that calls any. Nobody knows which the others are
     that the script waits for."""
     called = [place for place, one in enumerate(record["pipelines"]) if any(map(blame.calls_python, one["nodes"]))]
@@ -69,7 +70,7 @@ def _with_python(record: Mapping[str, Any]) -> Optional[int]:
     return called[0] if len(called) == 1 and took >= _MOSTLY * whole > 0 else None
 
 
-def _whose(node: Mapping[str, Any], record: Mapping[str, Any]) -> Optional[int]:
+def _whose(node: Mapping[str, Any], record: Mapping[str, Any]) -> int | None:
     """The place of the pipeline that a node of a look is one of, None: nobody knows. What was looked at is the pipeline that the steps drew from, and what
     others do meanwhile in threads of their own."""
     fitting = [place for place, one in enumerate(record["pipelines"]) if fits(node["path"], one["nodes"], record)]
@@ -101,7 +102,7 @@ def fits(path: str, chain: Sequence[Mapping[str, Any]], record: Mapping[str, Any
     return True
 
 
-def _next(kind: str, depth: int, own: Sequence[Mapping[str, Any]], position: int, branched: bool) -> Optional[int]:
+def _next(kind: str, depth: int, own: Sequence[Mapping[str, Any]], position: int, branched: bool) -> int | None:
     for place in range(position, len(own)):
         one = own[place]
         here, deep = blame.plain(one["node"]), one.get("depth", 0)
@@ -121,7 +122,7 @@ def _may_be_missing(kind: str, one: Mapping[str, Any]) -> bool:
     return kind in _LEFT_OUT and one.get("count", one.get("buffer")) in (_LEFT_OUT[kind], None)
 
 
-def _wanted(path: str) -> List[Tuple[str, int]]:
+def _wanted(path: str) -> list[tuple[str, int]]:
     """The datasets of a path, with the depths they have in functions; those that TensorFlow has made one are two."""
     found = []
     for (kind, _), depth in zip(blame.kinds(path), blame.depths(path)):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.engines.inputs import blame, unseen
 from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, whole
@@ -15,7 +16,7 @@ _BESIDE = 0.25
 _SELDOM, _LITTLE = 0.2, 0.02
 
 
-def of_saving(record: Mapping[str, Any]) -> List[Advice]:
+def of_saving(record: Mapping[str, Any]) -> list[Advice]:
     if record["by"] == "batches" and (pipe := record["spent"].get("pipe", 0.0) / max(whole(record), 1e-9)) >= WORTH_SAYING:
         slow = "the source, or the host, is slower than the script"
         return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
@@ -36,7 +37,7 @@ def of_saving(record: Mapping[str, Any]) -> List[Advice]:
     return found
 
 
-def of_lock(record: Mapping[str, Any]) -> List[Advice]:
+def of_lock(record: Mapping[str, Any]) -> list[Advice]:
     """Python that computes beside the steps, whose own Python has to wait for its turn: in a thread that the script has started. What a thread does in C without the lock
     nobody sees, so nothing is promised."""
     line = unseen.own_thread(record)
@@ -93,7 +94,7 @@ def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]
     )
 
 
-def of_python(record: Mapping[str, Any]) -> List[Advice]:
+def of_python(record: Mapping[str, Any]) -> list[Advice]:
     """What the script does itself between steps: pandas, the making of what it feeds, or hands over."""
     found = []
     if record["looks"] < unseen.ENOUGH:
@@ -152,7 +153,7 @@ _BETWEEN = {
 _OTHERWISE = ("", "what is no training every hundredth step, on whole batches, or in the dataset's map")
 
 
-def _of_between(record: Mapping[str, Any]) -> List[Advice]:
+def _of_between(record: Mapping[str, Any]) -> list[Advice]:
     """Python between the steps of a loop over batches: how much of it there is, is timed if the steps call functions; else it is known of lines that say
     what they do."""
     line = unseen.slow_line(record)
@@ -189,7 +190,7 @@ def _of_between(record: Mapping[str, Any]) -> List[Advice]:
     return []
 
 
-def of_standing(record: Mapping[str, Any]) -> List[Advice]:
+def of_standing(record: Mapping[str, Any]) -> list[Advice]:
     """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
     one by one has no clock that tells it from those, but the processor's."""
     if record["by"] not in ("dataset", "batches") or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
@@ -210,7 +211,7 @@ def of_standing(record: Mapping[str, Any]) -> List[Advice]:
     return [Advice("beside", share, 0.0, f"{share:.0%} {LOOKS}, Python {waits.format(at=at)}", _OTHERWISE[1])]
 
 
-def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
+def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
     """The script hands TensorFlow's functions what it has read itself."""
     seconds = max(float(record["wait"] + record["between"]), 1e-9)
     share = float(record["outside"]) / seconds

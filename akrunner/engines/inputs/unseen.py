@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.engines.inputs import blame
 
@@ -111,7 +112,7 @@ def in_pandas(record: Mapping[str, Any]) -> float:
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] == "pandas"))
 
 
-def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
+def beside(record: Mapping[str, Any]) -> tuple[str, float]:
     """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
     lines = [
         line
@@ -124,7 +125,7 @@ def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
     return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
 
 
-def standing(record: Mapping[str, Any], asleep: bool = False) -> Tuple[str, float]:
+def standing(record: Mapping[str, Any], asleep: bool = False) -> tuple[str, float]:
     """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
     in which it stands at such lines; "": there is none. Args: asleep: of lines that say by their text that they sleep, and no others."""
     lines = [
@@ -209,7 +210,7 @@ def _functions(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+def slow_line(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
     looks at it; alike: of all lines that by their text do what is done row by row. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
     lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
@@ -225,7 +226,7 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     inside = float(_functions(record).get("inside", 0.0)) / max(seconds, 1e-9)
     steps = [line for line in lines if line["in"] in _TENSORFLOW and line not in own and line.get("does") != "loops"]
     inside = max(0.0, inside - sum(float(line["share"]) for line in steps))
-    shares: Dict[str, float] = {}
+    shares: dict[str, float] = {}
     for line in own:
         share = float(line["share"]) - (inside if line["in"] in _TENSORFLOW else 0.0)
         shares[line["at"]] = shares.get(line["at"], 0.0) + max(0.0, share)
@@ -234,7 +235,7 @@ def slow_line(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     return {**most, "share": shares[most["at"]], "alike": sum(shares[at] for at in rows)}
 
 
-def _timed(record: Mapping[str, Any]) -> Tuple[str, ...]:
+def _timed(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Packages whose time is known otherwise."""
     return ("tensorboard",) if record["spent"].get("summary") else ()
 
@@ -255,9 +256,9 @@ def waits_for_threads(record: Mapping[str, Any]) -> float:
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _WAITING))
 
 
-def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
+def busiest(record: Mapping[str, Any]) -> tuple[str, float]:
     """The line of the script where the main thread was most often outside of TensorFlow, in words, and its share; "": there is none."""
-    lines: List[Mapping[str, Any]] = [
+    lines: list[Mapping[str, Any]] = [
         line for line in record["lines"] if line["main"] and (line["in"] not in _TENSORFLOW or _by_rows(line))
     ]
     shares = {line["at"]: sum(other["share"] for other in lines if other["at"] == line["at"]) for line in lines}
@@ -268,11 +269,11 @@ def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
     return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
 
 
-def own_thread(record: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+def own_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The line at which a thread computes that the script has started itself, nearly all the time, None: there is none that is known. What it does in Python keeps the
     steps from Python's lock."""
-    lines: List[Mapping[str, Any]] = [line for line in record["lines"] if not line["main"] and line.get("computes", 0.0) >= 0.5]
-    shares: Dict[str, float] = {}
+    lines: list[Mapping[str, Any]] = [line for line in record["lines"] if not line["main"] and line.get("computes", 0.0) >= 0.5]
+    shares: dict[str, float] = {}
     for line in lines:
         shares[line["at"]] = shares.get(line["at"], 0.0) + float(line["share"])
     if record["by"] not in ("dataset", "batches") or record["looks"] < ENOUGH or sum(shares.values()) < _ALL_THE_TIME:
@@ -300,7 +301,7 @@ def reads(record: Mapping[str, Any]) -> bool:
     return bool(record["by"] or record["pipelines"] or {"table", "pipe"} & set(record["spent"]))
 
 
-def told(record: Mapping[str, Any]) -> List[str]:
+def told(record: Mapping[str, Any]) -> list[str]:
     """Where the time went, if nobody knows what is reading and what is not: no sentence, or one."""
     if record.get("elsewhere"):
         return [

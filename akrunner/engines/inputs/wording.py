@@ -39,7 +39,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Mapping, Optional, Union
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from akrunner.engines.base import Stats
 from akrunner.engines.inputs import blame, several, unseen
@@ -90,7 +91,7 @@ _ASKED = (
 _MOST_SAVED = 0.9
 
 
-def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
+def verdict(stats: Stats | Mapping[str, Any]) -> list[str]:
     """What there is to say about a job's input, most important first; nothing: it does not hold the job up, or nobody knows.
 
     Args: stats: of the job, or what `dataclasses.asdict` made of them and JSON kept.
@@ -120,7 +121,7 @@ def calls_for_change(sentence: str) -> bool:
     return not any(words in sentence for words in (_FINE, _TOO_LITTLE, _CARDS, _LITTLE, unseen.UNSURE))
 
 
-def _idle(record: Mapping[str, Any], all_of_them: Iterable[Mapping[str, Any]]) -> List[str]:
+def _idle(record: Mapping[str, Any], all_of_them: Iterable[Mapping[str, Any]]) -> list[str]:
     """That a task was given no rows while others were, and so had nothing to do, or waited for the others."""
     rows = [one["given"] for one in all_of_them if isinstance(one, Mapping) and one.get("given") is not None]
     if record.get("given") != 0 or record["batches"] or not any(rows):
@@ -136,7 +137,7 @@ def _weight(record: Mapping[str, Any]) -> float:
     return max([wait_share(record), *(one.share for one in advised(record))])
 
 
-def _sentences(record: Mapping[str, Any]) -> List[str]:
+def _sentences(record: Mapping[str, Any]) -> list[str]:
     if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
     share, told = wait_share(record), [one for one in advised(record) if one.saves >= 0.02 or one.share >= WORTH_SAYING]
@@ -176,7 +177,7 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     return found
 
 
-def _one_of(changes: List[Advice]) -> List[Advice]:
+def _one_of(changes: list[Advice]) -> list[Advice]:
     """Of what is no saving, what wins most, if nobody asked. If that is only likely, what has been seen outside of the pipeline comes before it, where it takes longer."""
     first = changes[:1]
     seen = [
@@ -192,7 +193,7 @@ def _wins(one: Advice) -> float:
     return one.saves or (one.share * PROMISED if one.rule in ("beside", "between") else 0.0)
 
 
-def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:
+def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> str:
     """How much of the time is waiting for input, and what to change."""
     words = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
     record = several.narrowed(record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple, Union
 
 from akrunner.engines.supervision.events import Purpose
 from akrunner.spec import TaskSpec
@@ -40,7 +39,7 @@ class AskStacks:
     """Ask those of the tasks that run for the stacks of their threads, and answer `Stacks`. Attributes: quietly: nobody who looks on is shown them."""
 
     purpose: Purpose
-    tasks: Tuple[TaskSpec, ...]
+    tasks: tuple[TaskSpec, ...]
     quietly: bool = False
 
 
@@ -59,7 +58,7 @@ class TellStall:
     fatal: bool
 
 
-Action = Union[Start, Stop, Warn, AwaitExit, AskStacks, LookClosely, TellStall]
+Action = Start | Stop | Warn | AwaitExit | AskStacks | LookClosely | TellStall
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Closing:
         end: those that get SIGTERM, and after `grace` seconds SIGKILL, if they are there then.
     """
 
-    let_go: Tuple[TaskSpec, ...]
-    wait_for: Tuple[TaskSpec, ...]
-    end: Tuple[TaskSpec, ...]
+    let_go: tuple[TaskSpec, ...]
+    wait_for: tuple[TaskSpec, ...]
+    end: tuple[TaskSpec, ...]
     grace: float

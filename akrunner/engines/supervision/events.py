@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Mapping, Optional, Union
 
 from akrunner.engines.supervision.stall import Facts
 from akrunner.engines.supervision.states import Failed, LastWord
@@ -67,7 +67,7 @@ class Closed:
     word: LastWord
     rows: int = 0
     read: int = 0
-    failed: Optional[Failed] = None
+    failed: Failed | None = None
     unfinished: str = ""
 
 
@@ -185,24 +185,24 @@ class StallTold:
     fatal: bool
 
 
-Event = Union[
-    Opened,
-    Ready,
-    Entered,
-    Serving,
-    Wrote,
-    Closed,
-    TaskFailed,
-    PipeEnded,
-    Exited,
-    Refused,
-    Spawning,
-    Fed,
-    Tick,
-    Cancelled,
-    HostFault,
-    PlacesFailed,
-    Stacks,
-    LookedClosely,
-    StallTold,
-]
+Event = (
+    Opened
+    | Ready
+    | Entered
+    | Serving
+    | Wrote
+    | Closed
+    | TaskFailed
+    | PipeEnded
+    | Exited
+    | Refused
+    | Spawning
+    | Fed
+    | Tick
+    | Cancelled
+    | HostFault
+    | PlacesFailed
+    | Stacks
+    | LookedClosely
+    | StallTold
+)

@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 from akrunner.cluster.failure import FailureKind, root_cause_first
 from akrunner.engines.supervision import events as on
@@ -28,7 +29,7 @@ ROWS_GRACE = 0.5
 #: how long the end of a process may stay unknown that no longer takes its rows
 GONE_WAIT = 5.0
 
-Step = Tuple[State, Tuple[Action, ...]]
+Step = tuple[State, tuple[Action, ...]]
 
 _DONE = (TaskState.FINISHED, TaskState.ENDED)
 
@@ -212,7 +213,7 @@ def _late(state: State, at: Moment) -> Step:
     if at.now - state.spawned <= seconds:
         return state, ()
     failed = Failed(FailureKind.START, f"said nothing for {seconds:g} s after it was started (start_timeout=)", at.time_ns)
-    actions: Tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = ()
     for task in state.among(state.rules.cluster.tasks, TaskState.STARTING):
         state, more = _fail(state, task, failed, at)
         actions = (*actions, *more)
@@ -232,7 +233,7 @@ def _not_taking(state: State, at: Moment) -> Step:
 
 def _advanced(state: State, at: Moment) -> Step:
     """As far as it goes by now. After a failure it goes nowhere."""
-    actions: Tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = ()
     if not state.started and state.fed and all(record.ready for record in state.tasks.values()) and not state.failures:
         state, actions = replace(state, started=True), (Start(),)
     while state.verdict is None and state.fail_at is None:
@@ -244,7 +245,7 @@ def _advanced(state: State, at: Moment) -> Step:
     return state, actions
 
 
-def _leave_working(state: State, at: Moment) -> Optional[Step]:
+def _leave_working(state: State, at: Moment) -> Step | None:
     """Chief and workers have said that they are done, but for those that only serve."""
     awaited = state.rules.cluster.awaited
     if state.tasks[awaited[0]].state is not TaskState.FINISHED:
@@ -256,9 +257,9 @@ def _leave_working(state: State, at: Moment) -> Optional[Step]:
     return replace(state, phase=Phase.EVALUATING, phase_ends=ends, staying=False), go
 
 
-def _leave_evaluating(state: State, at: Moment) -> Optional[Step]:
+def _leave_evaluating(state: State, at: Moment) -> Step | None:
     evaluators = [task for task in state.rules.cluster.tasks if task.role == EVALUATOR]
-    late: Tuple[Action, ...] = ()
+    late: tuple[Action, ...] = ()
     if not _have_ended(state, evaluators):
         if not _over(state, at):
             return None
@@ -272,7 +273,7 @@ def _leave_evaluating(state: State, at: Moment) -> Optional[Step]:
     return replace(state, phase=Phase.WRITING, phase_ends=at.now + ROWS_GRACE), late
 
 
-def _leave_writing(state: State, at: Moment) -> Optional[Step]:
+def _leave_writing(state: State, at: Moment) -> Step | None:
     servers = _about_to_write(state)
     if not servers:
         return _stopping(state, at)
@@ -282,7 +283,7 @@ def _leave_writing(state: State, at: Moment) -> Optional[Step]:
     return replace(state, phase_ends=None), (AskStacks(on.Purpose.ROWS, servers),)
 
 
-def _about_to_write(state: State) -> Tuple[TaskSpec, ...]:
+def _about_to_write(state: State) -> tuple[TaskSpec, ...]:
     writes = state.rules.schema_given or any(record.rows_out for record in state.tasks.values())
     servers = [task for task in state.rules.cluster.tasks if task.role == PS] if writes else []
     return state.among(servers, TaskState.RUNNING)
@@ -294,7 +295,7 @@ def _stopping(state: State, at: Moment) -> Step:
     return replace(state, phase=Phase.STOPPING, phase_ends=ends), tuple(Stop(task) for task in others)
 
 
-def _leave_stopping(state: State, at: Moment) -> Optional[Step]:
+def _leave_stopping(state: State, at: Moment) -> Step | None:
     late = [task.name for task, record in state.tasks.items() if record.state not in _DONE]
     if late and not _over(state, at):
         return None
@@ -326,14 +327,14 @@ def _stacks(state: State, event: on.Stacks, at: Moment) -> Step:
     return quiet.waited_for(state, event.stacks, at)
 
 
-_LEAVE: Mapping[Phase, Callable[[State, Moment], Optional[Step]]] = {
+_LEAVE: Mapping[Phase, Callable[[State, Moment], Step | None]] = {
     Phase.WORKING: _leave_working,
     Phase.EVALUATING: _leave_evaluating,
     Phase.WRITING: _leave_writing,
     Phase.STOPPING: _leave_stopping,
 }
 
-_ON: Dict[type, Callable[[State, Any, Moment], Step]] = {
+_ON: dict[type, Callable[[State, Any, Moment], Step]] = {
     on.Opened: _opened,
     on.Ready: _ready,
     on.Entered: _entered,

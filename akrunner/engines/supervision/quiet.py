@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Mapping, Tuple
 
 from akrunner.engines import doctor
 from akrunner.engines.supervision.actions import Action, AskStacks, LookClosely, TellStall, Warn
@@ -23,7 +23,7 @@ from akrunner.spec import TaskSpec
 #: the most seconds between two looks at workers that may serve a chief who is done; each comes after twice as long as the one before
 LAST_LOOK = 10.0
 
-Step = Tuple[State, Tuple[Action, ...]]
+Step = tuple[State, tuple[Action, ...]]
 
 
 def tick(state: State, event: Tick, at: Moment) -> Step:
@@ -88,7 +88,7 @@ def found_serving(state: State, stacks: Mapping[TaskSpec, str]) -> State:
     return state
 
 
-def ended_in_main(state: State, servers: Tuple[TaskSpec, ...], stacks: Mapping[TaskSpec, str]) -> Tuple[Action, ...]:
+def ended_in_main(state: State, servers: tuple[TaskSpec, ...], stacks: Mapping[TaskSpec, str]) -> tuple[Action, ...]:
     """Warnings: parameter servers that are ended, and may have been about to write rows."""
     return tuple(
         Warn(

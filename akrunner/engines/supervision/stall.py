@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Tuple
 
 #: of one core, over all tasks: above it somebody computes
 _BUSY = 0.05
@@ -51,11 +50,11 @@ class Stall:
     facts: Facts = Facts()
     soon: float = field(default_factory=lambda: SOON_SECONDS)
 
-    def moved(self, now: float) -> "Stall":
+    def moved(self, now: float) -> Stall:
         """Something has moved, or the stall was told: the time starts anew."""
         return replace(self, since=now, cpu=self.facts.cpu)
 
-    def seen(self, facts: Facts, now: float, soon: bool) -> Tuple["Stall", bool]:
+    def seen(self, facts: Facts, now: float, soon: bool) -> tuple[Stall, bool]:
         """Take in what the host sees.
 
         Args:
@@ -73,7 +72,7 @@ class Stall:
             return stall.moved(now), False
         return stall, True
 
-    def later(self) -> "Stall":
+    def later(self) -> Stall:
         """The same; somebody looks again after twice as long."""
         return replace(self, soon=2 * self.soon)
 

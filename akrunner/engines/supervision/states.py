@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines.supervision.stall import Stall
@@ -107,12 +108,12 @@ class LastWord:
     rows_dropped: int = 0
     rows_padded: int = 0
     notes: Sequence[str] = ()
-    input: Optional[Mapping[str, Any]] = None
-    unasked: Optional[Sequence[str]] = None
+    input: Mapping[str, Any] | None = None
+    unasked: Sequence[str] | None = None
     asked: bool = False
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> "LastWord":
+    def of(cls, body: Mapping[str, Any]) -> LastWord:
         """Args: body: of a `closed` message, checked (`akrunner.wire.messages`)."""
         return cls(
             body["main_ns"],
@@ -165,10 +166,10 @@ class Rules:
     counted: bool = True
     schema_given: bool = True
     program: bool = False
-    staying: Tuple[TaskSpec, ...] = ()
+    staying: tuple[TaskSpec, ...] = ()
 
     @classmethod
-    def of(cls, job: JobSpec) -> "Rules":
+    def of(cls, job: JobSpec) -> Rules:
         given = job.output_schema is not None
         return cls(
             job.cluster,
@@ -193,10 +194,10 @@ class Verdict:
     """
 
     ending: Ending
-    failures: Tuple[Tuple[TaskSpec, Failed], ...] = ()
+    failures: tuple[tuple[TaskSpec, Failed], ...] = ()
     stacks: Mapping[TaskSpec, str] = field(default_factory=dict)
     told: str = ""
-    error: Optional[BaseException] = None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True)
@@ -223,20 +224,20 @@ class State:
     job_began: float
     spawned: float
     phase: Phase = Phase.WORKING
-    phase_ends: Optional[float] = None
+    phase_ends: float | None = None
     fed: bool = False
     started: bool = False
-    entered_at: Optional[float] = None
+    entered_at: float | None = None
     failures: Mapping[TaskSpec, Failed] = field(default_factory=dict)
-    fail_at: Optional[float] = None
-    refused: Optional[Tuple[TaskSpec, float]] = None
+    fail_at: float | None = None
+    refused: tuple[TaskSpec, float] | None = None
     staying: bool = False
-    chief_done: Optional[float] = None
+    chief_done: float | None = None
     next_look: float = 0.2
-    verdict: Optional[Verdict] = None
+    verdict: Verdict | None = None
 
     @classmethod
-    def first(cls, rules: Rules, job_began: float, now: float) -> "State":
+    def first(cls, rules: Rules, job_began: float, now: float) -> State:
         """Nothing was started yet."""
         return cls(
             rules,
@@ -248,15 +249,15 @@ class State:
             staying=bool(rules.staying),
         )
 
-    def having(self, task: TaskSpec, record: TaskRecord) -> "State":
+    def having(self, task: TaskSpec, record: TaskRecord) -> State:
         """The same, with another record of a task."""
         return changed(self, {"tasks": {**self.tasks, task: record}})
 
-    def with_rows(self, task: TaskSpec, rows: int, size: int) -> "State":
+    def with_rows(self, task: TaskSpec, rows: int, size: int) -> State:
         """The same, with so many rows and bytes more that a task has written."""
         record = self.tasks[task]
         return self.having(task, changed(record, {"rows_out": record.rows_out + rows, "bytes_out": record.bytes_out + size}))
 
-    def among(self, tasks: Sequence[TaskSpec], *states: TaskState) -> Tuple[TaskSpec, ...]:
+    def among(self, tasks: Sequence[TaskSpec], *states: TaskState) -> tuple[TaskSpec, ...]:
         """Those of the tasks that are in one of the states."""
         return tuple(task for task in tasks if self.tasks[task].state in states)

@@ -11,7 +11,7 @@ A package cannot take a built-in format's name or endings: built-in ones are loo
 from __future__ import annotations
 
 import posixpath
-from typing import IO, Any, List, Optional, Tuple
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -25,16 +25,16 @@ from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.schema import nearest
 
 #: a new format of akrunner's own: its module, and its row here
-BUILT_IN: Tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)
+BUILT_IN: tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)
 #: of lines; what says nothing else is of the first
-LINES: Tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
+LINES: tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
 #: how much of a file `Format.begins` is shown
 HEAD_BYTES = 16
 #: how much of a misspelt ending is the same as one that is known, of 1
 _ALIKE = 0.75
 
 
-def _wrong(name: str, found: Any) -> Optional[str]:
+def _wrong(name: str, found: Any) -> str | None:
     """Why what a package has under a name is no format, half a sentence; None: it is one."""
     if not isinstance(found, Format):
         return f"it is {type(found).__name__}, and no value of a class derived from akrunner.io.formats.Format"
@@ -50,7 +50,7 @@ def _wrong(name: str, found: Any) -> Optional[str]:
 INSTALLED: Installed[Format] = Installed("akrunner.formats", "format", _wrong, SourceError)
 
 
-def names() -> List[str]:
+def names() -> list[str]:
     """All that can be asked for; nothing is imported."""
     built_in = [form.name for form in BUILT_IN]
     return built_in + [name for name in INSTALLED.names() if name not in built_in]
@@ -69,7 +69,7 @@ def named(name: str) -> Format:
     raise SourceError(f"format {name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
 
 
-def check_format(given: Any, parameter: str) -> Optional[str]:
+def check_format(given: Any, parameter: str) -> str | None:
     """Raises: ConfigError: it is no text; SourceError: no format is called so, or the package that adds it is broken."""
     name = check_text(parameter, given) if given is not None else None
     if name is None or any(form.name == name for form in BUILT_IN):
@@ -79,7 +79,7 @@ def check_format(given: Any, parameter: str) -> Optional[str]:
     return INSTALLED.get(name).name
 
 
-def format_of(path: str) -> Optional[str]:
+def format_of(path: str) -> str | None:
     """By the name's ending; None when it tells nothing.
 
     Raises: SourceError: two packages add a format of that ending.
@@ -96,7 +96,7 @@ def format_of(path: str) -> Optional[str]:
     return others[0] if others else None
 
 
-def beginning(head: bytes) -> Optional[str]:
+def beginning(head: bytes) -> str | None:
     """The format of a file that begins so, of those that packages add, too; None: it tells nothing."""
     return next((form.name for form in (*BUILT_IN, *INSTALLED.whole()) if form.begins(head)), None)
 
@@ -109,12 +109,12 @@ def known_endings(path: str) -> str:
     return "; ".join([f"known: {' '.join(known)}{meant}", *INSTALLED.broken()])
 
 
-def lines_of(path: str) -> Optional[Lines]:
+def lines_of(path: str) -> Lines | None:
     """The format of lines that a name tells."""
     return next((form for form in LINES if path.lower().endswith(form.endings[0])), None)
 
 
-def lines_named(name: Any) -> Optional[Lines]:
+def lines_named(name: Any) -> Lines | None:
     """The format of lines that is called so."""
     return next((form for form in LINES if isinstance(name, str) and form.name == name), None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ class Arrow(Format):
     def begins(self, head: bytes) -> bool:
         return head.startswith(_MAGIC)
 
-    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         source = table.seekable(path)
         with closed_on_failure(source.close):
             if source.read(len(_MAGIC)) == _MAGIC:
@@ -41,7 +42,7 @@ class Arrow(Format):
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         return Gathered(pa.ipc.new_file(stream, schema))
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
             if not file.schema.equals(schema):
                 return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from akrunner.io.paths import Files
 
 #: (schema, batches) of one opened file
-Opened = Tuple[pa.Schema, Iterator[pa.RecordBatch]]
+Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 #: opens a file of a table: (path, the schema of the table's first file, or None: this is it)
-Opener = Callable[[str, Optional[pa.Schema]], Opened]
+Opener = Callable[[str, pa.Schema | None], Opened]
 #: (block, rows)
-Counted = Tuple[Any, int]
+Counted = tuple[Any, int]
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class Reading:
             file leaves the others out of its batches, and never out of the schema.
     """
 
-    files: "Files"
-    asked: Optional[pa.Schema]
-    only: Optional[List[str]] = None
+    files: Files
+    asked: pa.Schema | None
+    only: list[str] | None = None
 
-    def within(self, schema: pa.Schema) -> Optional[List[str]]:
+    def within(self, schema: pa.Schema) -> list[str] | None:
         """Which columns of a file of this schema are read; None: all."""
         return [name for name in self.only or () if name in schema.names] or None
 
@@ -67,7 +68,7 @@ class Format:
     """
 
     name = ""
-    endings: Tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
     title = ""
     reads = True
     writes = True
@@ -83,7 +84,7 @@ class Format:
         """What opens the files of a table, one after another; for a format that remembers something from file to file."""
         return lambda path, like: self.open(table, path, like)
 
-    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         """(schema, batches) of a file; the batches are read as they are drawn, and close it.
 
         Args: path: one of the table's files; like: the schema of the first, None: this is it.
@@ -109,7 +110,7 @@ class Format:
                 f"output: {self.title or self.name} cannot hold column {odd.name!r} ({odd.type}); write parquet or arrow"
             )
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         """The blocks of a local file, which can be read one without the other, with their rows.
 
         Args: schema: of the table; first: path of the table's first file.
@@ -122,18 +123,18 @@ class Format:
         """The rows of a block. Raises: pa.ArrowException, OSError: it cannot be read."""
         raise pa.ArrowInvalid(f"files of {self.name} have no blocks")
 
-    def row_count(self, path: str) -> Optional[int]:
+    def row_count(self, path: str) -> int | None:
         """How many rows a local file has; None: nobody knows without reading it."""
         return None
 
-    def null_counts(self, path: str) -> Dict[str, Optional[int]]:
+    def null_counts(self, path: str) -> dict[str, int | None]:
         """Column -> how many nulls a local file has in it, None: it does not say; without those of which nobody knows."""
         return {}
 
 
 def pieces_of(
-    files: "Files", path: str, quoted: bool, there: Optional[bytes] = None, back: Optional[bytes] = None
-) -> Tuple[Pieces, Callable[[], Any]]:
+    files: Files, path: str, quoted: bool, there: bytes | None = None, back: bytes | None = None
+) -> tuple[Pieces, Callable[[], Any]]:
     """The text of a file, unpacked on the way, and what closes it. Args: there: table for `bytes.translate` of it; back: from that."""
     if files.is_local:
         file: Any = pa.input_stream(path, compression="detect", buffer_size=0)

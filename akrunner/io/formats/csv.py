@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, List, Optional
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -22,13 +22,13 @@ class Csv(Lines):
     quoted = True
     headed = True
 
-    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> parse.CsvParser:
+    def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.CsvParser:
         return parse.CsvParser(pieces, asked, like, asked.names if asked is not None else None)
 
     def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.CsvParser:
         return parse.CsvParser(pieces, like=schema, names=schema.names)
 
-    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         pieces, close = pieces_of(table.files, path, self.quoted)
         asked = table.asked
         if asked is not None:
@@ -38,7 +38,7 @@ class Csv(Lines):
             schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, table.only))
         return schema, ahead(closing(batches, close))
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         # an empty line of a table of one column is an empty cell
         return super().blocks(path, schema, first) if len(schema) > 1 else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import IO, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import IO
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ class Jsonl(Lines):
     endings = (".jsonl", ".ndjson", ".json", ".jsonl.gz")
     title = "JSON"
 
-    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> parse.JsonParser:
+    def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
         # columns the schema does not name are passed over
         return parse.JsonParser(pieces, asked, like if asked is None else None)
 
@@ -47,10 +48,10 @@ class _Files:
     def __init__(self, form: Jsonl, table: Reading) -> None:
         self._form = form
         self._table = table
-        self._unseen: List[str] = []
+        self._unseen: list[str] = []
         self._rows = 0
 
-    def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, path: str, like: pa.Schema | None) -> Opened:
         pieces, close = pieces_of(self._table.files, path, self._form.quoted)
         asked = self._table.asked
         # columns the schema does not name are passed over

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ class Lines(Format):
     quoted = False
     headed = False
 
-    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> Parser:
+    def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> Parser:
         """What parses a text from its beginning. Args: asked: as of `Reading`; like: as of `Format.open`."""
         raise NotImplementedError
 
@@ -43,11 +44,11 @@ class Lines(Format):
         """As `lines`; refuses times that no calendar has."""
         return Dated(self.lines(stream, schema), self.name)
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         """As `Format.blocks`. Text that is unpacked on the way has none, nor has one with lists."""
         if not path.endswith(self.endings[0]) or any(map(pa.types.is_nested, schema.types)):
             return None
-        found: List[Counted] = []
+        found: list[Counted] = []
         with open(path, "rb") as file:
             if self.headed and file.readline().rstrip(b"\r\n") != _first_line(first):
                 return None

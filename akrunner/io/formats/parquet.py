@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, Counter, Dict, Iterator, List, Optional
+from collections import Counter
+from collections.abc import Iterator
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -23,7 +25,7 @@ class Parquet(Format):
     def begins(self, head: bytes) -> bool:
         return head.startswith(b"PAR1")
 
-    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+    def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         source = table.seekable(path)
         with closed_on_failure(source.close):
             file = _file(source)
@@ -35,7 +37,7 @@ class Parquet(Format):
 
         return Gathered(pq.ParquetWriter(stream, schema))
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         with _file(path) as file:
             if not file.schema_arrow.remove_metadata().equals(schema):
                 return None
@@ -45,12 +47,12 @@ class Parquet(Format):
         with _file(path) as file:
             yield from file.iter_batches(BATCH_ROWS, row_groups=[block])
 
-    def row_count(self, path: str) -> Optional[int]:
+    def row_count(self, path: str) -> int | None:
         import pyarrow.parquet as pq
 
         return int(pq.read_metadata(path).num_rows)
 
-    def null_counts(self, path: str) -> Dict[str, Optional[int]]:
+    def null_counts(self, path: str) -> dict[str, int | None]:
         import pyarrow.parquet as pq
 
         metadata = pq.read_metadata(path)
@@ -74,7 +76,7 @@ def _file(source: Any) -> Any:
     return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
 
 
-def _counted(file: Any, path: str, only: Optional[List[str]]) -> Iterator[pa.RecordBatch]:
+def _counted(file: Any, path: str, only: list[str] | None) -> Iterator[pa.RecordBatch]:
     rows, said = 0, file.metadata.num_rows
     with file:
         for batch in file.iter_batches(BATCH_ROWS, columns=only):

@@ -14,7 +14,8 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from typing import Any, Mapping, Optional, Sequence, Type
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import redacted
@@ -55,7 +56,7 @@ def names_table(url: str) -> bool:
     return "table" in Url.parse(url).options
 
 
-def one_system(given: Any, form: Optional[str]) -> Optional[str]:
+def one_system(given: Any, form: str | None) -> str | None:
     """The URL of the one table in a system that a source is; None: it is something else.
 
     Args: given: a path, a URL, a list of them, or anything else; form: `input_format=`.
@@ -93,7 +94,7 @@ def check_output(path: str) -> None:
     _check_ours(path, SinkError, "output", "write Parquet and load that, or write what akrunner.run() returns, result.table")
 
 
-def _check_ours(given: Any, kind: Type[AkrunnerError], parameter: str, instead: str) -> None:
+def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: str) -> None:
     """Raises: kind: a URL names a database, or a driver, that is none of these."""
     if not isinstance(given, (str, os.PathLike)):
         return
@@ -115,7 +116,7 @@ def _check_ours(given: Any, kind: Type[AkrunnerError], parameter: str, instead: 
         raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")
 
 
-def check_no_format(path: str, form: Optional[str]) -> None:
+def check_no_format(path: str, form: str | None) -> None:
     """Raises: SinkError: an output in a system is given a format of files."""
     if form is not None:
         raise SinkError(f"output_format= (--output-format) is for files; {redacted(path)} is a table in a database")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from typing import Any, Callable, Iterator, Type
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ class Drawn:
     """A query's batches, and the connection they come over, which goes when they end or are ended. Args: connect: opens it; kind, what: as of `ours`."""
 
     def __init__(
-        self, connect: Callable[[], Any], start: Callable[[Any], pa.RecordBatchReader], kind: Type[AkrunnerError], what: str
+        self, connect: Callable[[], Any], start: Callable[[Any], pa.RecordBatchReader], kind: type[AkrunnerError], what: str
     ) -> None:
         self._connect, self._start = connect, start
         self._kind, self._what = kind, what

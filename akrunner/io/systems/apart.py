@@ -23,7 +23,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -57,13 +58,13 @@ class Apart:
     def __init__(self, module: str) -> None:
         self._module = module
 
-    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         """As `System.open`."""
         asked = {"url": url, "query": query, "columns": None if columns is None else list(columns)}
         with self._server({**asked, "do": "look"}) as server:
             schema = server.hear().schema
         shown = Url.parse(url).shown
-        reading: List[_Server] = []
+        reading: list[_Server] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._server({**asked, "do": "read"}) as server:
@@ -91,7 +92,7 @@ class Apart:
             Url.parse(url).shown, schema, lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()))
         )
 
-    def _server(self, asked: Dict[str, Any], rows: Optional[pa.Table] = None) -> "_Server":
+    def _server(self, asked: dict[str, Any], rows: pa.Table | None = None) -> _Server:
         server = _Server()
         try:
             server.say({**asked, "module": self._module}, rows)
@@ -104,7 +105,7 @@ class Apart:
 class _Writing(Transaction):
     """A transaction of the other process."""
 
-    def __init__(self, server: "_Server") -> None:
+    def __init__(self, server: _Server) -> None:
         self._server = server
         try:
             server.hear()
@@ -147,14 +148,14 @@ class _Server:
         with contextlib.suppress(BrokenPipeError):
             self._to.write(json.dumps(sys.path).encode() + b"\n")
 
-    def __enter__(self) -> "_Server":
+    def __enter__(self) -> _Server:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
         self.close()
 
-    def say(self, told: Dict[str, Any], rows: Optional[pa.Table] = None) -> None:
+    def say(self, told: dict[str, Any], rows: pa.Table | None = None) -> None:
         """Args: rows: that go with it."""
         with contextlib.suppress(BrokenPipeError):
             heard(lambda: _put(self._to, told, rows), self.kill)
@@ -186,7 +187,7 @@ class _Server:
         leftovers.unwatch(self._process.pid)
 
 
-def _put(stream: IO[bytes], told: Dict[str, Any], rows: Optional[pa.Table] = None) -> None:
+def _put(stream: IO[bytes], told: dict[str, Any], rows: pa.Table | None = None) -> None:
     sink = pa.BufferOutputStream()
     if rows is not None:
         with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -197,13 +198,13 @@ def _put(stream: IO[bytes], told: Dict[str, Any], rows: Optional[pa.Table] = Non
     stream.flush()
 
 
-def _got(stream: IO[bytes]) -> "Tuple[Optional[Dict[str, Any]], pa.Table]":
+def _got(stream: IO[bytes]) -> tuple[dict[str, Any] | None, pa.Table]:
     """(None, no rows): whoever spoke is gone."""
     nothing = pa.table({})
     line = stream.readline()
     if not line.endswith(b"\n"):
         return None, nothing
-    told: Dict[str, Any] = json.loads(line)
+    told: dict[str, Any] = json.loads(line)
     data = stream.read(told["bytes"])
     if len(data) < told["bytes"]:
         return None, nothing
@@ -231,7 +232,7 @@ def serve(asks: IO[bytes], answers: IO[bytes]) -> None:
     os._exit(0)
 
 
-def _serve(told: Dict[str, Any], rows: pa.Table, asks: IO[bytes], answer: Callable[[Optional[pa.Table]], None]) -> None:
+def _serve(told: dict[str, Any], rows: pa.Table, asks: IO[bytes], answer: Callable[[pa.Table | None], None]) -> None:
     system = importlib.import_module(f"akrunner.io.systems.{told['module']}").SYSTEM
     if told["do"] in ("look", "read"):
         table = system.open(told["url"], told["query"], told["columns"])

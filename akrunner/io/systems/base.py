@@ -5,8 +5,9 @@ from __future__ import annotations
 import abc
 import contextlib
 import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ class System(Protocol):
 
     in_files: bool
 
-    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         """A table, or a query's result, as it is when it is read.
 
         Args:
@@ -43,7 +44,7 @@ class System(Protocol):
         """
         ...
 
-    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> "TableSink":
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
         """Where rows go: the URL's table, which is made if it is not there.
 
         Args:
@@ -68,10 +69,10 @@ class Url:
     options: Mapping[str, str]
 
     @classmethod
-    def parse(cls, text: str) -> "Url":
+    def parse(cls, text: str) -> Url:
         """Raises: ConfigError: an option stands there twice."""
         base, _, query = text.partition("?")
-        options: Dict[str, str] = {}
+        options: dict[str, str] = {}
         for name, value in urllib.parse.parse_qsl(query, keep_blank_values=True):
             if name in options:
                 raise ConfigError(f"{redacted(text)}: {name}= stands there twice")
@@ -88,7 +89,7 @@ class Url:
                 )
 
     @property
-    def table(self) -> Optional[str]:
+    def table(self) -> str | None:
         """What `table=` names, None for nothing. Raises: ConfigError: it is empty."""
         table = self.options.get("table")
         if table == "":
@@ -151,9 +152,9 @@ class TableSink:
         self.path = shown
         self._schema = schema
         self.begin = begin
-        self._transaction: Optional[Transaction] = None
-        self._waiting: List[pa.RecordBatch] = []
-        self._size: Tuple[int, int] = (0, 0)
+        self._transaction: Transaction | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._size: tuple[int, int] = (0, 0)
         self._over = False
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:

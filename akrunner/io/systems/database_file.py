@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Sequence
+from collections.abc import Sequence
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, SinkError, SourceError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, List, Optional, Sequence, Type
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ class _DuckDB:
 
     in_files = True
 
-    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = Url.parse(url)
         place.check(("table",))
         path = path_of(place, "duckdb")
@@ -35,7 +36,7 @@ class _DuckDB:
             if columns is not None and set(columns) <= set(schema.names):
                 text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text})"
                 schema = pa.schema([schema.field(name) for name in columns])
-        running: List[Any] = []
+        running: list[Any] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
             with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
@@ -82,7 +83,7 @@ def _check_kind(path: str, place: Url) -> None:
         raise SourceError(f"source: {place.shown}: {path} is no file of DuckDB; a file of rows is an input by its path alone")
 
 
-def _connected(path: str, what: str, kind: Type[AkrunnerError], writes: bool = False) -> Any:
+def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = False) -> Any:
     """Raises: `kind`, which begins with `what`: this process has the file open already, in another way."""
     import duckdb
 
@@ -110,7 +111,7 @@ def _table(connection: Any, place: Url) -> str:
     return ".".join(map(quoted, found))
 
 
-def _columns_of(connection: Any, table: str) -> Optional[pa.Schema]:
+def _columns_of(connection: Any, table: str) -> pa.Schema | None:
     """None: there is no such table."""
     import duckdb
 

@@ -7,7 +7,8 @@ finite ones): these are asked for in another way here, or refused.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,7 +70,7 @@ class Column(NamedTuple):
     name: str
     type: pa.DataType
     expression: str
-    looks: Tuple[str, str] = ("", "")
+    looks: tuple[str, str] = ("", "")
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -80,9 +81,9 @@ def _said(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
-def described(cursor: Any, schema: pa.Schema, decimals: Optional[str], shown: str) -> List[Column]:
+def described(cursor: Any, schema: pa.Schema, decimals: str | None, shown: str) -> list[Column]:
     """The columns of a query. Args: schema: as the driver describes it; decimals: of `DECIMALS`, None: no. Raises: SourceError: a type is refused."""
-    found: List[Column] = []
+    found: list[Column] = []
     for field in schema:
         if field.name in [one.name for one in found]:
             raise SourceError(
@@ -92,13 +93,13 @@ def described(cursor: Any, schema: pa.Schema, decimals: Optional[str], shown: st
     return found
 
 
-def _described(cursor: Any, field: pa.Field, decimals: Optional[str], shown: str) -> Column:
+def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -> Column:
     name, word = quoted(field.name), _word(cursor, field)
     array = word.startswith("_")
     of = word[1:] if array else word
     text = f"{name}::text[]" if array else f"{name}::text"
     looks = (f"array_ndims({name})", "has arrays of arrays, which would be flat: turn them into text") if array else ("", "")
-    asked: Dict[str, Tuple[pa.DataType, str]] = {
+    asked: dict[str, tuple[pa.DataType, str]] = {
         "oid": (pa.int64(), f"{name}::bigint{'[]' if array else ''}"),
         **{one: (pa.string(), text) for one in (*_AS_TEXT, "enum")},
     }
@@ -135,7 +136,7 @@ def _word(cursor: Any, field: pa.Field) -> str:
     return str(row[0]) if row is not None else word
 
 
-def _numeric(field: pa.Field, array: bool, decimals: Optional[str], name: str, shown: str) -> Tuple[pa.DataType, str]:
+def _numeric(field: pa.Field, array: bool, decimals: str | None, name: str, shown: str) -> tuple[pa.DataType, str]:
     more = "[]" if array else ""
     if decimals == "float64":
         return pa.float64(), f"{name}::float8{more}"
@@ -209,7 +210,7 @@ class Written(NamedTuple):
     sent: pa.DataType
 
 
-def written(schema: pa.Schema, shown: str) -> List[Written]:
+def written(schema: pa.Schema, shown: str) -> list[Written]:
     """Raises: SinkError: a column has no type there."""
     return [_written(field.name, field.type, shown) for field in schema]
 

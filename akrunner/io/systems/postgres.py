@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import queue
 import threading
 import urllib.parse
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -50,7 +52,7 @@ class _Postgres:
 
     in_files = False
 
-    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = _Place(url)
         table = place.url.table
         if table is None and query is None:
@@ -118,7 +120,7 @@ class _Place:
         return postgres.connect(self._uri)
 
     @contextlib.contextmanager
-    def reading(self, snapshot: Optional[str] = None) -> Iterator[Any]:
+    def reading(self, snapshot: str | None = None) -> Iterator[Any]:
         """A cursor that sees one state of the database. Args: snapshot: another transaction's, to see the same."""
         with contextlib.closing(self.connect()) as connection, contextlib.closing(connection.cursor()) as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -141,7 +143,7 @@ class _Place:
         return found
 
 
-def _nearby(name: str, there: List[str]) -> str:
+def _nearby(name: str, there: list[str]) -> str:
     few = (
         f" (there are {', '.join(there[:10])}{' and others' if len(there) > 10 else ''})"
         if there
@@ -150,7 +152,7 @@ def _nearby(name: str, there: List[str]) -> str:
     return few + nearest(name, there)
 
 
-def _found(cursor: Any, table: str) -> Optional[str]:
+def _found(cursor: Any, table: str) -> str | None:
     """A table's name in quotes with its schema, None: there is none. Args: table: as it is, or as SQL has it: NAME, SCHEMA.NAME, "a.b"."""
     for name in (quoted(table), dotted(table)):
         cursor.execute(
@@ -171,9 +173,9 @@ def _inner(query: str) -> str:
 class _Reading:
     """Rows, as often as they are wanted. Args: rows: what stands behind FROM; table: its name; None: it is a query."""
 
-    def __init__(self, place: _Place, rows: str, columns: Sequence[pg_types.Column], table: Optional[str]) -> None:
+    def __init__(self, place: _Place, rows: str, columns: Sequence[pg_types.Column], table: str | None) -> None:
         self._place, self._rows, self._columns, self._table = place, rows, columns, table
-        self._cursors: List[Any] = []
+        self._cursors: list[Any] = []
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -194,7 +196,7 @@ class _Reading:
                 snapshot = str(cursor.fetchone()[0])
                 yield from slices(pg_types.plain(self._beside(snapshot, parts), self._columns, self._place.shown))
 
-    def _parts(self, cursor: Any) -> Optional[List[str]]:
+    def _parts(self, cursor: Any) -> list[str] | None:
         """Conditions that divide the table; None: one reader reads it."""
         many = self._place.connections
         if self._table is None or many < 2:
@@ -212,7 +214,7 @@ class _Reading:
         # the last takes what has come behind its end, which a snapshot does not show
         return [
             f"WHERE ctid >= '({start},0)'::tid" + (f" AND ctid < '({end},0)'::tid" if end < pages else "")
-            for start, end in zip(ends, ends[1:])
+            for start, end in itertools.pairwise(ends)
         ]
 
     def _drawn(self, cursor: Any, condition: str) -> Iterator[pa.RecordBatch]:
@@ -230,7 +232,7 @@ class _Reading:
     def _beside(self, snapshot: str, parts: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """What several connections read at the same time: a batch of each in turn, so that the order is the same each time."""
         over = threading.Event()
-        waiting: "List[queue.Queue[Any]]" = [queue.Queue(_AHEAD) for _ in parts]
+        waiting: list[queue.Queue[Any]] = [queue.Queue(_AHEAD) for _ in parts]
 
         def read(number: int) -> None:
             try:
@@ -268,7 +270,7 @@ class _Reading:
                 thread.join(5.0)
 
 
-def _put(to: "queue.Queue[Any]", what: Any, over: threading.Event) -> bool:
+def _put(to: queue.Queue[Any], what: Any, over: threading.Event) -> bool:
     while not over.is_set():
         with contextlib.suppress(queue.Full):
             to.put(what, timeout=_WAIT)
@@ -276,7 +278,7 @@ def _put(to: "queue.Queue[Any]", what: Any, over: threading.Event) -> bool:
     return False
 
 
-def _get(source: "queue.Queue[Any]", stopped: threading.Event) -> Any:
+def _get(source: queue.Queue[Any], stopped: threading.Event) -> Any:
     while True:
         try:
             return source.get(timeout=_WAIT)
@@ -289,8 +291,8 @@ class _Target(NamedTuple):
     """A table that is there. Attributes: name: in quotes; place: its schema and name; types: column -> PostgreSQL's words for its type."""
 
     name: str
-    place: Tuple[str, str]
-    types: Dict[str, str]
+    place: tuple[str, str]
+    types: dict[str, str]
 
 
 class _Writing(Transaction):
@@ -304,7 +306,7 @@ class _Writing(Transaction):
         self._cursor = self._connection.cursor()
         self._begun = False
         #: where rows are sent, and the statement that brings them from there to the table, "" if that is it
-        self._sent_to: Tuple[str, str, bool] = ("", "", False)
+        self._sent_to: tuple[str, str, bool] = ("", "", False)
         self._brings = ""
 
     def rehearse(self) -> None:
@@ -347,7 +349,7 @@ class _Writing(Transaction):
         cursor.execute(self._brings)
         self._sent_to = ("akrunner_rows", "", True)
 
-    def _target(self) -> Optional[_Target]:
+    def _target(self) -> _Target | None:
         name = _found(self._cursor, self._table)
         if name is None:
             return None
@@ -368,7 +370,7 @@ class _Writing(Transaction):
         if not self._begun:
             self._begin()
         table, schema, temporary = self._sent_to
-        where: Dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}
+        where: dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}
         self._cursor.adbc_ingest(table, pg_types.sendable(rows, self._columns), mode="append", **where)
 
     def commit(self) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import urllib.parse
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -40,7 +41,7 @@ class _Sqlite:
 
     in_files = True
 
-    def open(self, url: str, query: Optional[str], columns: Optional[Sequence[str]]) -> TableSource:
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = Url.parse(url)
         place.check(("table",))
         path = path_of(place, "sqlite")
@@ -133,20 +134,20 @@ def _table(cursor: Any, place: Url) -> str:
     return quoted(which_table(place, [str(row[0]) for row in cursor.fetchall()]))
 
 
-def _described(cursor: Any, rows: str, columns: Optional[Sequence[str]], shown: str) -> List[_Column]:
+def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str) -> list[_Column]:
     """Every column with the type that holds all its values. Reads all of them. Raises: SourceError: there is none."""
     asked(cursor, lambda: cursor.execute(f"SELECT * FROM {rows} LIMIT 0"))
-    names: List[str] = cursor.fetch_record_batch().schema.names
+    names: list[str] = cursor.fetch_record_batch().schema.names
     if columns is not None and set(columns) <= set(names):
         names = list(columns)
-    wanted: List[str] = []
+    wanted: list[str] = []
     for name in names:
         column = quoted(name)
         wanted += [f"SUM(typeof({column}) = '{kind}')" for kind in _TYPES]
         wanted.append(f"MAX(CASE WHEN typeof({column}) = 'integer' THEN max({column}, -({column} + 1)) END)")
     asked(cursor, lambda: cursor.execute(f"SELECT {', '.join(wanted) or '1'} FROM {rows}"))
     told = cursor.fetchone()
-    found: List[_Column] = []
+    found: list[_Column] = []
     for number, name in enumerate(names):
         *counts, largest = told[number * (len(_TYPES) + 1) : (number + 1) * (len(_TYPES) + 1)]
         there = {kind for kind, count in zip(_TYPES, counts) if count}
@@ -172,12 +173,12 @@ def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
         check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
 
 
-def _columns_of(cursor: Any, table: str) -> List[str]:
+def _columns_of(cursor: Any, table: str) -> list[str]:
     cursor.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return [str(row[0]) for row in cursor.fetchall()]
 
 
-def _sent(name: str, kind: pa.DataType, shown: str) -> "tuple[str, pa.DataType]":
+def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
     """(SQLite's type, Arrow's as the driver gets it). Raises: SinkError: there is none."""
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return "INTEGER", pa.int64()
@@ -200,9 +201,7 @@ class _Writing(Transaction):
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
         self._target, self._table, self._shown = target, table, shown
-        self._types: Dict[str, "tuple[str, pa.DataType]"] = {
-            field.name: _sent(field.name, field.type, shown) for field in schema
-        }
+        self._types: dict[str, tuple[str, pa.DataType]] = {field.name: _sent(field.name, field.type, shown) for field in schema}
         target.begin()
         self._connection = _connected(target.at, "rwc")
         self._cursor = self._connection.cursor()

@@ -168,7 +168,7 @@ class TableReader(object):
         if self._closed:
             raise ValueError("table %s: its reader is closed" % self._table.name)
 
-    def __enter__(self) -> "TableReader":
+    def __enter__(self) -> TableReader:
         return self
 
     def __exit__(self, *error: Any) -> None:

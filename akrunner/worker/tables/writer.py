@@ -177,7 +177,7 @@ class TableWriter(object):
             if self._opener == os.getpid():
                 asking.asker().close(self._writing)
 
-    def __enter__(self) -> "TableWriter":
+    def __enter__(self) -> TableWriter:
         return self
 
     def __exit__(self, kind: Any, *error: Any) -> None:

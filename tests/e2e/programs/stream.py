@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from pyflink.common import Configuration
 from pyflink.table import StreamTableEnvironment
@@ -44,7 +45,7 @@ def tables(savepoint: str) -> StreamTableEnvironment:
     return t_env
 
 
-def run(t_env: StreamTableEnvironment, fails: Optional[int], restarts: int, told: Callable[[str, Any], None]) -> None:
+def run(t_env: StreamTableEnvironment, fails: int | None, restarts: int, told: Callable[[str, Any], None]) -> None:
     job = flink.stream(
         SCRIPT, t_env.from_path("clock"), num_workers=2, max_restarts=restarts, user_params={"fails": fails}, **OPTIONS
     )

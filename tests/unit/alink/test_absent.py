@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -11,8 +11,8 @@ from akrunner.alink.absent import absent, names
 from akrunner.errors import ConfigError
 
 
-def everything() -> Dict[str, Any]:
-    found: Dict[str, Any] = {}
+def everything() -> dict[str, Any]:
+    found: dict[str, Any] = {}
     exec("from akrunner.alink import *", found)
     return found
 

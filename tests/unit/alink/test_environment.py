@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Type
+from collections.abc import Callable
+from typing import Any
 
 import pandas
 import pytest
@@ -27,7 +28,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> There:
     """Which named environments there are: name -> version of its TensorFlow."""
     monkeypatch.delenv("TF231_PYTHON_ENV_PATH", raising=False)
 
-    def only(versions: Dict[str, str]) -> None:
+    def only(versions: dict[str, str]) -> None:
         def named(recipe: environments.Recipe) -> interpreters.Interpreter:
             if recipe.name not in versions:
                 raise PythonEnvError(f"python_env={recipe.name!r}: create one with `akrunner env create {recipe.name}`")
@@ -39,7 +40,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> There:
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_tensorflow_2_is_alinks(there: There, operator: Type[Any]) -> None:
+def test_tensorflow_2_is_alinks(there: There, operator: type[Any]) -> None:
     there({"tf2.3": "2.3.4", "tf2": "2.20.0"})
     assert python_env(operator()) == "tf2.3"
     assert python_env(operator(pythonEnv="tf2")) == "tf2"
@@ -105,7 +106,7 @@ def test_frames(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_such_programs_call(capsys: pytest.CaptureFixture[str]) -> None:
-    frames: List[Any] = []
+    frames: list[Any] = []
     rows = alink.BatchOperator.fromDataframe(pandas.DataFrame({"a": [1, 2]}), schemaStr="a int")
     rows.linkTo(alink.FirstNBatchOp().setSize(1)).lazyCollectToDataframe(frames.append, lambda frame: print(len(frame), "row"))
     alink.BatchOperator.execute("a job")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -53,7 +54,7 @@ def people() -> BatchOperator:
     )
 
 
-def ids(operator: BatchOperator) -> List[Any]:
+def ids(operator: BatchOperator) -> list[Any]:
     return [row[0] for row in operator.collect()]
 
 
@@ -286,7 +287,7 @@ def test_environments() -> None:
 # -- streams
 
 
-def lines(path: Path) -> List[str]:
+def lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ def environment() -> Iterator[None]:
         ([None], "FLOAT", [None], None),
     ],
 )
-def test_text(texts: List[Any], element: Optional[str], rows: List[Any], shape: Any) -> None:
+def test_text(texts: list[Any], element: str | None, rows: list[Any], shape: Any) -> None:
     found = tensors_of(pa.array(texts, pa.string()), element)
     assert found.wrong is None and found.column(False).to_pylist() == rows and found.shape == shape
 
@@ -57,7 +58,7 @@ def test_text(texts: List[Any], element: Optional[str], rows: List[Any], shape: 
         (["BOOLEAN#1#yes"], None, 0, "no true or false"),
     ],
 )
-def test_what_is_no_tensor(texts: List[Any], element: Optional[str], row: int, words: str) -> None:
+def test_what_is_no_tensor(texts: list[Any], element: str | None, row: int, words: str) -> None:
     wrong = tensors_of(pa.array(texts, pa.string()), element).wrong
     assert wrong is not None and wrong[0] == row and words in wrong[1]
 
@@ -106,7 +107,7 @@ def test_a_row_that_is_no_tensor() -> None:
     ("method", "first"),
     [("FLATTEN", [1.0, 2.0, 3.0, 4.0]), ("SUM", [4.0, 6.0]), ("mean", [2.0, 3.0]), ("MAX", [3.0, 4.0]), ("MIN", [1.0, 2.0])],
 )
-def test_vectors_of_tensors(method: str, first: List[float]) -> None:
+def test_vectors_of_tensors(method: str, first: list[float]) -> None:
     tensors = alink.ToTensorBatchOp(selectedCol="v").linkFrom(table("INT#2,2#1 2 3 4", None))
     op = alink.TensorToVectorBatchOp(selectedCol="v", convertMethod=method).linkFrom(tensors)
     assert op.collect() == [(0, first), (1, None)] and op.getColTypes() == ["BIGINT", "ARRAY<DOUBLE>"]

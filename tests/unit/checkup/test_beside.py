@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import List
 
 import pytest
 
@@ -14,11 +13,11 @@ from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 def test_each_has_its_own_time_and_raises_nothing() -> None:
     never = threading.Event()
 
-    def hangs() -> List[Line]:
+    def hangs() -> list[Line]:
         never.wait(60)
         return []
 
-    def raises() -> List[Line]:
+    def raises() -> list[Line]:
         raise SystemExit("password=hunter2secret said the library")
 
     fine = Line("fine", OK, "is")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import pytest
 
@@ -16,11 +16,11 @@ from akrunner.cli.main import main
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> List[Any]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A machine of one check. Returns: what it was asked, and in the end the line it says."""
-    asked: List[Any] = []
+    asked: list[Any] = []
 
-    def of_machine(envs: List[Optional[str]], master: Optional[str], python: str, quick: bool) -> List[Check]:
+    def of_machine(envs: list[str | None], master: str | None, python: str, quick: bool) -> list[Check]:
         line = asked.pop() if asked and isinstance(asked[-1], Line) else Line("disk", OK, "fine")
         asked.append((envs, master, quick))
         return [Check("disk", lambda: [line])]
@@ -37,19 +37,19 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> List[Any]:
         {"work_dir": "x", "python_env": "y"}, {"work_dir": "x", "flink_master": "h:1"},
     ],
 )  # fmt: skip
-def test_arguments(machine: List[Any], given: Any) -> None:
+def test_arguments(machine: list[Any], given: Any) -> None:
     with pytest.raises(akrunner.ConfigError):
         akrunner.doctor(**given)
     assert not machine
 
 
-def test_what_is_looked_at(machine: List[Any]) -> None:
+def test_what_is_looked_at(machine: list[Any]) -> None:
     assert akrunner.doctor().ok
     akrunner.doctor(python_env=["tf1.15", Path("/env")], flink_master="h:8081", quick=True)
     assert machine == [([None], None, False), (["tf1.15", "/env"], "h:8081", True)]
 
 
-def test_the_command(machine: List[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(machine: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     assert capsys.readouterr().out == "ok         disk: fine\nnothing is in the way of jobs\n"
     machine.append(Line("disk", LOOK, "https://me:hunter2secret@host", "look"))

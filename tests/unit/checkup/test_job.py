@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -20,13 +20,13 @@ from akrunner.errors import JobError, ScriptFailedError, TaskFailure
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
 
-NUMBERS: Dict[str, Any] = dict(
+NUMBERS: dict[str, Any] = dict(
     seconds=20.0, start_seconds=1.0, feed_seconds=0.5, main_seconds=18.0, rows_in=1000, bytes_in=1, rows_out=900, bytes_out=1,
     host_blocked_seconds=0.0, input_wait_seconds=0.1, output_blocked_seconds=0.0, bound="compute", shares=(500, 500),
 )  # fmt: skip
 
 
-def kept(folder: Path, end: Dict[str, Any], log: str = "") -> Path:
+def kept(folder: Path, end: dict[str, Any], log: str = "") -> Path:
     """A work directory as `WorkDir` makes one, with what a job's end puts into it."""
     spec = JobSpec(ScriptSpec("/home/me/train.py", "train.py"), Schema(()), "python", ClusterSpec(2, 0), work_dir=str(folder))
     work = WorkDir.of(spec)
@@ -36,7 +36,7 @@ def kept(folder: Path, end: Dict[str, Any], log: str = "") -> Path:
     return folder
 
 
-def succeeded(**stats: Any) -> Dict[str, Any]:
+def succeeded(**stats: Any) -> dict[str, Any]:
     tasks = [
         TaskResult(name, 500, 450, seconds, 0.1, "exit code 0", 1 << 29, 30.0, "3.11", "said", None)
         for name, seconds in (("chief:0", 18.0), ("worker:0", 4.0))
@@ -44,7 +44,7 @@ def succeeded(**stats: Any) -> Dict[str, Any]:
     return record.succeeded(Outcome(tuple(tasks), Stats(**{**NUMBERS, **stats}), None))
 
 
-def said(folder: Path) -> Dict[str, Any]:
+def said(folder: Path) -> dict[str, Any]:
     found = akrunner.doctor(folder)
     return {line.about: line for line in reversed(found.lines)}
 
@@ -81,7 +81,7 @@ def test_what_the_input_of_a_job_that_failed_waited_for_is_kept_and_said(
     assert lines["input"].state == LOOK and lines["input"].found == "waits: {'chief:0': {'wait': 1.5}}"
 
 
-def failure(**other: Any) -> Dict[str, Any]:
+def failure(**other: Any) -> dict[str, Any]:
     first = TaskFailure(
         "worker:0", "raised ValueError in main(): bad", "Traceback\n  File x\nValueError: bad", "", "said", "", 1
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ V2 = {"proc/self/cgroup": "0::/box/job\n", "proc/meminfo": MEMINFO}
 V1 = {"proc/self/cgroup": "4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab\n2:pids:/docker/ab\n0::/\n", "proc/meminfo": MEMINFO}
 
 
-def made(root: Path, files: Dict[str, str]) -> str:
+def made(root: Path, files: dict[str, str]) -> str:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -32,7 +32,7 @@ def made(root: Path, files: Dict[str, str]) -> str:
     ],
     ids=["v2", "v1"],
 )
-def test_the_memory_of_a_container(tmp_path: Path, known: Dict[str, str], most: str, now: str, used: int, state: str) -> None:
+def test_the_memory_of_a_container(tmp_path: Path, known: dict[str, str], most: str, now: str, used: int, state: str) -> None:
     root = made(tmp_path, {**known, most: f"{4 << 30}\n", now: f"{used}\n"})
     (line,) = limits.memory(root)
     assert line.state == state and "4.0 GiB for this container, of the machine's 64.0 GiB" in line.found
@@ -71,7 +71,7 @@ def test_no_kernel_files(tmp_path: Path) -> None:
     ],
     ids=["v2", "v1"],
 )
-def test_a_share_of_the_cores(tmp_path: Path, known: Dict[str, str], files: Dict[str, str]) -> None:
+def test_a_share_of_the_cores(tmp_path: Path, known: dict[str, str], files: dict[str, str]) -> None:
     (line,) = limits.cores(made(tmp_path, {**known, **files}))
     assert line.state == LOOK and "the time of 0.5 of them" in line.found and "--intra-op-parallelism 1" in line.do
 
@@ -84,7 +84,7 @@ def test_a_processor_without_avx(tmp_path: Path) -> None:
 
 def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = (resource.RLIM_INFINITY,) * 2
-    said: Dict[int, Any] = {
+    said: dict[int, Any] = {
         resource.RLIMIT_AS: endless,
         resource.RLIMIT_FSIZE: endless,
         resource.RLIMIT_NOFILE: (1 << 16, 1 << 16),

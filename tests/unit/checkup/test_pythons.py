@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from akrunner.errors import PythonEnvError
 from akrunner.launch.asking import Asked
 from akrunner.launch.interpreters import Interpreter
 
-SEES_NONE: Dict[str, Any] = {
+SEES_NONE: dict[str, Any] = {
     "gpus": [], "cuda": True, "driver": True, "wheels": ["cudnn", "cuda_runtime"], "build": {"cuda_version": "12.5.1", "cudnn_version": "9"},
 }  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_no_card_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )  # fmt: skip
 def test_why_none_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any, there: Any, visible: Optional[str], found: str, do: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any, there: Any, visible: str | None, found: str, do: str
 ) -> None:
     monkeypatch.setattr(pythons.shutil, "which", lambda name: None)
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
@@ -66,8 +66,8 @@ def test_why_none_is_seen(
     assert do.replace("\\", "") in line.do
 
 
-def environment(monkeypatch: pytest.MonkeyPatch, given: Optional[str], found: Any, done: Optional[Asked] = None) -> Line:
-    def asked_for(python_env: Optional[str], seconds: float, remember: bool) -> Interpreter:
+def environment(monkeypatch: pytest.MonkeyPatch, given: str | None, found: Any, done: Asked | None = None) -> Line:
+    def asked_for(python_env: str | None, seconds: float, remember: bool) -> Interpreter:
         if isinstance(found, Exception):
             raise found
         return Interpreter(*found)

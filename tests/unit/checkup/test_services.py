@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def of(lines: List[Line]) -> Dict[str, Line]:
+def of(lines: list[Line]) -> dict[str, Line]:
     return {line.about.rpartition(" of ")[2]: line for line in lines}
 
 

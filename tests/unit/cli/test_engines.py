@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Dict, Optional
+from typing import Any
 
 import pytest
 
@@ -11,7 +11,7 @@ import akrunner
 from akrunner.cli.engines import FLAGS, chosen
 
 
-def given(**words: Any) -> Dict[str, Any]:
+def given(**words: Any) -> dict[str, Any]:
     """What a command line has of Flink's."""
     return {**dict.fromkeys(FLAGS), "flink_option": [], **words}
 
@@ -26,7 +26,7 @@ def given(**words: Any) -> Dict[str, Any]:
     ],
 )
 def test_a_flag_wins_over_the_variable(
-    flag: Optional[str], variable: Optional[str], master: str, monkeypatch: pytest.MonkeyPatch
+    flag: str | None, variable: str | None, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AKRUNNER_FLINK_MASTER", raising=False)
     if variable is not None:

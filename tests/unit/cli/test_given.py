@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ class Enough(akrunner.ConfigError):
 def test_a_script_that_asks_for_tables_needs_no_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen: List[Any] = []
+    seen: list[Any] = []
 
     def run(script: str, source: Any, **options: Any) -> None:
         seen.append((source, options["tables"], options["output_tables"], options["project"]))
@@ -40,7 +41,7 @@ def test_a_script_that_asks_for_tables_needs_no_input(
 def test_what_a_shell_script_types_wins_over_its_run_and_what_the_environment_says_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: List[Mapping[str, Any]] = []
+    seen: list[Mapping[str, Any]] = []
 
     def inside(name: str, typed: Mapping[str, Any]) -> None:
         seen.append(typed)
@@ -53,9 +54,9 @@ def test_what_a_shell_script_types_wins_over_its_run_and_what_the_environment_sa
 
 
 def test_the_environment_is_heeded_where_no_command_of_pais_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: List[Dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
 
-    def made(options: Dict[str, Any], *others: Any) -> None:
+    def made(options: dict[str, Any], *others: Any) -> None:
         seen.append(options)
         raise Enough("enough")
 
@@ -71,7 +72,7 @@ def test_the_environment_is_heeded_where_no_command_of_pais_says_it(monkeypatch:
 
 
 def test_the_doctor_looks_at_what_jobs_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: List[Any] = []
+    seen: list[Any] = []
 
     def doctor(work_dir: Any, **options: Any) -> None:
         seen.append((work_dir, options["python_env"]))
@@ -85,7 +86,7 @@ def test_the_doctor_looks_at_what_jobs_have(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_workers_are_kept_with_what_jobs_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen: List[Dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
     monkeypatch.setattr(warming, "kept_status", lambda hurry=False: None)
     monkeypatch.setattr(warm, "_start", seen.append)
     monkeypatch.setenv("AKRUNNER_PYTHON_ENV", "tf2.3")
@@ -99,7 +100,7 @@ def test_workers_are_kept_with_what_jobs_have(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_what_is_packed_stands_before_where_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: List[Any] = []
+    seen: list[Any] = []
 
     def packed(source: Any, output: str, **options: Any) -> None:
         seen.append((source, output, options["shard_size"], options["columns"], callable(options["progress"])))
@@ -132,7 +133,7 @@ def test_a_flag_that_means_nothing_is_told(line: str, words: str, capsys: pytest
 def test_the_environment_may_say_what_a_job_does_not_need(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    seen: List[Dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
 
     def run(script: str, source: Any, **options: Any) -> None:
         seen.append(options)

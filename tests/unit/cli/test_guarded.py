@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_a_signal_that_comes_when_tables_were_changed(
     ],
 )
 def test_what_a_signal_stopped_is_said_as_it_is(
-    loaded: List[str], module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    loaded: list[str], module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "CHANGED", [])
     for name in ("akrunner.engines.supervisor", "akrunner.tables.maxcompute"):

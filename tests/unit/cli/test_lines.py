@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -65,7 +65,7 @@ def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPat
     ids=" ".join,
 )
 def test_what_is_wrong_comes_as_json(
-    command: List[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "akrunner").write_text("no directory")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -4,8 +4,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_what_needs_no_rows_imports_nothing_that_carries_them(words: list) -> No
     assert not {"numpy", "pyarrow", "fsspec", "duckdb", "psutil", "asyncio"} & set(done.stderr.split())
 
 
-def _every(command: Any, words: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[str, ...], Any]]:
+def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """A command and those in it, each with the words that call it."""
     yield words, command
     for name, one in getattr(command, "commands", {}).items():
@@ -167,7 +168,7 @@ def test_a_shell_completes_commands_flags_and_their_words(
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("words, command", [pytest.param(words, one, id=" ".join(words)) for words, one in _every(load([]))])
 def test_help_is_text_and_names_every_option(
-    words: Tuple[str, ...], command: Any, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], command: Any, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", width)
@@ -244,7 +245,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_default(
 ) -> None:
     script = tmp_path / "s.py"
     script.write_text("def main(c):\n    pass\n")
-    seen: List[Dict[str, Any]] = []
+    seen: list[dict[str, Any]] = []
 
     def run(script: str, source: Any, **options: Any) -> None:
         seen.append(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, List, Optional
+from typing import Any
 
 import pytest
 
@@ -26,11 +26,11 @@ from akrunner.cli.statements import _checkpoints
         (["-name", "x", "-Da=--b=1 --c=2", "-nmae", "-e", "set a=b;"], ["-e", "set a=b;"], ["-name", "x", "-Da=--b=1 --c=2", "-nmae"]),
     ],
 )  # fmt: skip
-def test_own_words_have_two_dashes(given: List[str], own: List[str], theirs: List[str]) -> None:
+def test_own_words_have_two_dashes(given: list[str], own: list[str], theirs: list[str]) -> None:
     assert divided(given) == (own, theirs)
 
 
-def _result(log: str, work_dir: Optional[str] = None) -> Any:
+def _result(log: str, work_dir: str | None = None) -> Any:
     tasks = [
         SimpleNamespace(name="chief:0", log_tail=log, only_printed=False),
         SimpleNamespace(name="worker:0", log_tail="other", only_printed=False),
@@ -96,7 +96,7 @@ PAI = "PAI -name tensorflow1150 -Dscript=train.py"
     ],
 )  # fmt: skip
 def test_a_plan_has_each_statement_in_its_place(
-    text: str, lines: List[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, lines: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "train.py").write_text("print(1)")
     monkeypatch.chdir(tmp_path)

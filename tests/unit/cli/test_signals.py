@@ -6,8 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_not_in_the_middle_of_an_import(
 ) -> None:
     """An extension module may end the process that raises in it."""
     name = f"akrunner_signals_{number}"
-    reached: List[str] = []
+    reached: list[str] = []
     monkeypatch.setattr(signals, "reached", reached, raising=False)
     (tmp_path / f"{name}.py").write_text(
         f"import signal\nfrom akrunner.cli import signals\nsignal.raise_signal({int(number)})\n"
@@ -73,7 +74,7 @@ def test_at_once_where_nothing_is_imported(watched: None) -> None:
 @pytest.mark.parametrize(
     ("options", "out", "err"), [([], "", "akrunner: interrupted; nothing was started\n"), (["--json"], '"exit_code": 130', "")]
 )
-def test_before_anything_remembers_it(options: List[str], out: str, err: str) -> None:
+def test_before_anything_remembers_it(options: list[str], out: str, err: str) -> None:
     """Ctrl-C while the module that hears it is being imported."""
     code = (
         "import signal, sys\n"
@@ -91,7 +92,7 @@ def test_before_anything_remembers_it(options: List[str], out: str, err: str) ->
 
 @pytest.mark.parametrize("number", [2, 15])
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_between_what_is_loaded_and_what_is_run(number: int, options: List[str]) -> None:
+def test_between_what_is_loaded_and_what_is_run(number: int, options: list[str]) -> None:
     """Nobody there expects it."""
     code = (
         "import signal, akrunner.__main__ as program, akrunner.cli.main\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +11,7 @@ import akrunner
 from akrunner import warming
 from akrunner.cli import warm
 
-STATUS: Dict[str, Any] = {
+STATUS: dict[str, Any] = {
     "workers": 2, "waiting": 1, "importing": 0, "memory": 0, "taken": 0, "alone": "", "templates": [], "trouble": "the machine has only 1 MiB of memory left", "spares": [], "pid": 7,
     "options": {"idle_timeout": 1.0},
 }  # fmt: skip

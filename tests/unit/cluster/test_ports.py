@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import List
 
 import pytest
 
@@ -14,12 +13,12 @@ from akrunner.errors import ConfigError
 
 def test_no_two_jobs_have_the_same_while_they_are_held() -> None:
     """Four threads take turns of five hundred jobs each; a few are always held at the same time."""
-    held: "set[int]" = set()
-    twice: List[int] = []
+    held: set[int] = set()
+    twice: list[int] = []
     lock = threading.Lock()
 
     def jobs() -> None:
-        last: List[PortHold] = []
+        last: list[PortHold] = []
         for _ in range(500):
             hold = PortHold(3)
             with lock:

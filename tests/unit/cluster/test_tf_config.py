@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -23,7 +23,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("cluster", "role", "index", "members"), CASES)
-def test_tf_config(cluster: ClusterSpec, role: str, index: int, members: Dict[str, Any]) -> None:
+def test_tf_config(cluster: ClusterSpec, role: str, index: int, members: dict[str, Any]) -> None:
     addresses = {task: f"h:{i}" for i, task in enumerate(cluster.tasks)}
     got = tf_config(cluster, addresses, TaskSpec(role, index))
     assert got == {"cluster": members, "task": {"type": role, "index": index}}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from akrunner.schema import Schema
 from akrunner.worker import chunks, stream
 
 
-def crossed(table: pa.Table, **options: Any) -> Dict[str, Any]:
+def crossed(table: pa.Table, **options: Any) -> dict[str, Any]:
     """The columns as a worker has them."""
     batch = table.combine_chunks().to_batches()[0]
     payload = b"".join(bytes(part) for part in encode_columns(batch))
@@ -98,7 +99,7 @@ Columns = st.lists(
 
 
 @given(Columns, st.integers(1, 9), st.integers(1, 7))
-def test_cut_and_joined_again(rows: List[Any], size: int, batch_size: int) -> None:
+def test_cut_and_joined_again(rows: list[Any], size: int, batch_size: int) -> None:
     """Whatever the chunks and the batches, every row arrives once, in order."""
     types = [pa.int64(), pa.float64(), pa.string(), pa.list_(pa.float32())]
     table = pa.table([pa.array([row[i] for row in rows], types[i]) for i in range(4)], names=list("abcd"))
@@ -126,11 +127,11 @@ Pieces = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
 
 
 @given(Pieces, st.integers(1, 7), st.booleans())
-def test_rows_before_a_barrier_are_not_held_back(pieces: List[Any], size: int, drop: bool) -> None:
+def test_rows_before_a_barrier_are_not_held_back(pieces: list[Any], size: int, drop: bool) -> None:
     """None: a barrier. What is given between two of them is what came between them; batches that are not full come last there."""
     numbers = iter(range(1000))
     rows = [None if n is None else np.array([next(numbers) for _ in range(n)], np.int64) for n in pieces]
-    seen: Dict[str, List[List[int]]] = {"columns": [], "stacks": [], "vectors": []}
+    seen: dict[str, list[list[int]]] = {"columns": [], "stacks": [], "vectors": []}
 
     def drawn(name: str) -> Iterator[Any]:
         for piece in rows:
@@ -141,7 +142,7 @@ def test_rows_before_a_barrier_are_not_held_back(pieces: List[Any], size: int, d
             # now somebody asks for what is behind it
             counts[name].append(sum(map(len, seen[name])))
 
-    counts: Dict[str, List[int]] = {name: [] for name in seen}
+    counts: dict[str, list[int]] = {name: [] for name in seen}
     for batch in chunks.rebatched(drawn("columns"), size, drop):
         seen["columns"].append(batch["a"].tolist())
     for stack in chunks.stacks(drawn("stacks"), size, drop, 1):
@@ -174,7 +175,7 @@ def test_a_batch_of_a_stream_waits_for_no_other() -> None:
 
 
 def test_shuffle_mixes_and_repeats_itself() -> None:
-    def once(seed: int) -> List[int]:
+    def once(seed: int) -> list[int]:
         parts = [(100, {"i": np.arange(i, i + 100)}) for i in range(0, 1000, 100)]
         return [int(v) for _, columns in chunks.shuffled(iter(parts), 200, seed) for v in columns["i"]]
 

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import math
 import struct
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -75,14 +75,14 @@ def batches(draw: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def parsed(example: Any, data: bytes) -> Dict[str, Any]:
+def parsed(example: Any, data: bytes) -> dict[str, Any]:
     """{feature: list of values} as protobuf reads them."""
     features = example.FromString(data).features.feature
     return {name: list(getattr(f, f.WhichOneof("kind")).value) for name, f in features.items()}
 
 
-def expected(batch: pa.RecordBatch, row: int) -> Dict[str, Any]:
-    out: Dict[str, List[Any]] = {}
+def expected(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
+    out: dict[str, list[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         value = column[row].as_py()
         if value is None:
@@ -126,7 +126,7 @@ def varint(value: int, pad: int = 0) -> bytes:
 
 
 @st.composite
-def serialized(draw: Any, kinds: Dict[str, str]) -> Any:
+def serialized(draw: Any, kinds: dict[str, str]) -> Any:
     """(bytes, values) of an Example in any legal encoding: any order, packed or not, split, padded, unknown fields."""
     names = draw(st.permutations([n for n in kinds if draw(st.integers(0, 9))]))
     entries, values = b"", {}
@@ -178,7 +178,7 @@ def test_every_legal_encoding_is_read(example: Any, data: Any) -> None:
         assert same({k: v for k, v in row.items() if v is not None}, scalars(truth))
 
 
-def parsed_oneof(example: Any, data: bytes) -> Dict[str, Any]:
+def parsed_oneof(example: Any, data: bytes) -> dict[str, Any]:
     features = example.FromString(data).features.feature
     out = {}
     for name, feature in features.items():
@@ -188,11 +188,11 @@ def parsed_oneof(example: Any, data: bytes) -> Dict[str, Any]:
     return out
 
 
-def scalars(values: Dict[str, Any]) -> Dict[str, Any]:
+def scalars(values: dict[str, Any]) -> dict[str, Any]:
     return {k: v if k.startswith("many") else v[0] for k, v in values.items() if k.startswith("many") or v}
 
 
-def serialise(example: Any, row: Dict[str, Any], kinds: Dict[str, str]) -> bytes:
+def serialise(example: Any, row: dict[str, Any], kinds: dict[str, str]) -> bytes:
     message = example()
     for name, values in row.items():
         if values is not None:
@@ -205,7 +205,7 @@ def serialise(example: Any, row: Dict[str, Any], kinds: Dict[str, str]) -> bytes
 def test_what_protobuf_serialises_we_decode(example: Any, data: Any) -> None:
     """Many rows of one program: the fast ways, whole records and next features, are taken here."""
     names = data.draw(st.permutations(list(KINDS)))
-    rows: List[Dict[str, Optional[List[Any]]]] = []
+    rows: list[dict[str, list[Any] | None]] = []
     for _ in range(data.draw(st.integers(1, 40))):
         row = {}
         for name in names:
@@ -292,7 +292,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("column", "want"), TYPES, ids=[str(c.type) for c, _ in TYPES])
-def test_type_table(example: Any, column: pa.Array, want: Dict[str, Any]) -> None:
+def test_type_table(example: Any, column: pa.Array, want: dict[str, Any]) -> None:
     first, second = encode_examples(pa.RecordBatch.from_arrays([column], ["c"])).to_pylist()
     features = example.FromString(first).features.feature
     assert {f.WhichOneof("kind")[:-5]: list(getattr(f, f.WhichOneof("kind")).value) for f in features.values()} == want
@@ -371,7 +371,7 @@ BACK = [
 
 
 @pytest.mark.parametrize(("schema", "column", "want"), BACK, ids=[s for s, _, _ in BACK])
-def test_back_again(schema: str, column: pa.Array, want: List[Any]) -> None:
+def test_back_again(schema: str, column: pa.Array, want: list[Any]) -> None:
     assert read_back(schema, column).to_pylist() == want
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,12 +40,12 @@ def as_columns(column: pa.Array) -> Any:
     return columns["x"]
 
 
-def as_examples(column: pa.Array, back: str) -> List[Any]:
+def as_examples(column: pa.Array, back: str) -> list[Any]:
     """What comes back when its Examples are read by an output schema."""
     examples = codec.encode_examples(pa.record_batch([column], ["x"])).to_pylist()
     lengths = np.array([len(one) for one in examples], np.int64)
     decoded = codec.decode_examples(Schema.parse(f"x {back}"), b"".join(examples), lengths)
-    result: List[Any] = decoded.column(0).to_pylist()
+    result: list[Any] = decoded.column(0).to_pylist()
     return result
 
 
@@ -82,7 +82,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("data_type", "values", "back"), WHOLE, ids=lambda v: str(v) if isinstance(v, pa.DataType) else "")
 @pytest.mark.parametrize("null", [False, True])
-def test_whole_numbers(data_type: pa.DataType, values: List[Any], back: str, null: bool) -> None:
+def test_whole_numbers(data_type: pa.DataType, values: list[Any], back: str, null: bool) -> None:
     column = array([*values, None] if null else values, data_type)
     assert as_columns(column).tolist() == [*values, 0] if null else values
     assert as_examples(column, back) == ([*values, None] if null else values)
@@ -181,7 +181,7 @@ U64 = 2**64 - 1
         ([np.array([1]), np.array([U64], np.uint64)], [[1], [U64]]),
     ],
 )
-def test_unsigned_beside_a_null_or_a_smaller_number(values: Any, told: List[Any]) -> None:
+def test_unsigned_beside_a_null_or_a_smaller_number(values: Any, told: list[Any]) -> None:
     assert written(values, "array<uint64>" if isinstance(told[0], list) else "uint64").to_pylist() == told
 
 
@@ -353,12 +353,12 @@ def test_a_type_crosses_or_is_refused_by_name(data_type: pa.DataType) -> None:
     batch = pa.record_batch([pa.nulls(3, data_type)], ["my col"])
     assert len(codec.encode_examples(batch)) == 3
     payload = b"".join(bytes(part) for part in codec.encode_columns(batch))
-    default: Dict[str, Any] = {"my col": b"" if schema.fields[0].dtype == "bytes" else 0}
+    default: dict[str, Any] = {"my col": b"" if schema.fields[0].dtype == "bytes" else 0}
     assert chunks.unpack(payload, schema.describe(), default)[0] == 3
 
 
 def test_days_and_moments_come_back() -> None:
-    moments: List[Optional[datetime.datetime]] = [
+    moments: list[datetime.datetime | None] = [
         datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), None, datetime.datetime(9999, 12, 31),
     ]  # fmt: skip
     column = pa.array(moments, pa.timestamp("us"))
@@ -369,7 +369,7 @@ def test_days_and_moments_come_back() -> None:
     assert as_examples(pa.array(days), "date") == days
 
 
-def hidden(indices: List[Optional[int]], values: List[Optional[str]], text: pa.DataType) -> pa.DictionaryArray:
+def hidden(indices: list[int | None], values: list[str | None], text: pa.DataType) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(values, text))
 
 
@@ -404,7 +404,7 @@ def test_a_null_of_a_dictionary_inside_a_list_is_refused(encode: Any) -> None:
         (np.array([1.0, np.nan, np.nan]), "double", [1.0, None, np.nan]),
     ],
 )
-def test_what_a_masked_array_masks_is_null(values: Any, back: str, told: List[Any]) -> None:
+def test_what_a_masked_array_masks_is_null(values: Any, back: str, told: list[Any]) -> None:
     got = written(np.ma.masked_array(values, [0, 1, 0]), back).to_pylist()
     assert str(got) == str(told)
     assert written(np.ma.masked_array(values, True), back).null_count == 3
@@ -430,7 +430,7 @@ MOMENT = datetime.datetime(2026, 1, 2, 3, 4, 5, 600000)
         (np.array([[MOMENT]], "datetime64[us]").repeat(2, 1), "array<timestamp>", [[MOMENT, MOMENT]]),
     ],
 )
-def test_datetimes_where_the_schema_says_times(values: Any, back: str, told: List[Any]) -> None:
+def test_datetimes_where_the_schema_says_times(values: Any, back: str, told: list[Any]) -> None:
     assert written(values, back).to_pylist() == told
 
 
@@ -587,7 +587,7 @@ class Tensor:
         ([Tensor([1, 2]), Tensor([3, 4])], "array<bigint>", [[1, 2], [3, 4]]),
     ],
 )
-def test_nulls_of_pandas_and_values_without_dimensions(values: Any, back: str, told: List[Any]) -> None:
+def test_nulls_of_pandas_and_values_without_dimensions(values: Any, back: str, told: list[Any]) -> None:
     assert str(written(values, back).to_pylist()) == str(told)
 
 

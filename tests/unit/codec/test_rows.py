@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ def table(rows: int, seed: int) -> pa.Table:
     def whole() -> int:
         return draw.choice([0, 1, -1, 127, 128, 2**40, -(2**63), 2**63 - 1])
 
-    made: Dict[str, Any] = {
+    made: dict[str, Any] = {
         "small": lambda: draw.randrange(100),
         "signed": whole,
         "none": lambda: draw.choice([None, 3]),
@@ -67,7 +67,7 @@ def table(rows: int, seed: int) -> pa.Table:
     return pa.table({name: [give() for _ in range(rows)] for name, give in made.items()}, SCHEMA)
 
 
-def both(rows: pa.Table, folder: Path, chunk: int, **options: Any) -> List[List[Dict[str, Any]]]:
+def both(rows: pa.Table, folder: Path, chunk: int, **options: Any) -> list[list[dict[str, Any]]]:
     """The batches of either format, from files as a worker has them."""
     as_examples, as_columns = folder / "dataset.tfrecord", folder / "dataset.columns"
     with open(as_examples, "wb") as examples, open(as_columns, "wb") as columns:

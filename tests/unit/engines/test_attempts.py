@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, List, Optional
+from typing import Any
 
 import pytest
 
@@ -26,8 +26,8 @@ class Work:
     path, keep = "/work", False
 
     def __init__(self) -> None:
-        self.did: List[str] = []
-        self.ends: List[Any] = []
+        self.did: list[str] = []
+        self.ends: list[Any] = []
 
     def create(self, job: Any) -> None:
         self.did.append("create")
@@ -50,7 +50,7 @@ class Sink:
     """Attributes: did: what was done to it."""
 
     def __init__(self) -> None:
-        self.did: List[str] = []
+        self.did: list[str] = []
 
     def write(self, task: Any, batch: Any) -> None: ...
 
@@ -69,7 +69,7 @@ class Tables:
     spec = types.SimpleNamespace(store="store")
 
     def __init__(self) -> None:
-        self.did: List[Any] = []
+        self.did: list[Any] = []
 
     def restart(self) -> None:
         self.did.append("restart")
@@ -88,8 +88,8 @@ def outcome() -> Any:
 class Attempt:
     """One attempt, which ends as the test says."""
 
-    ends: List[Any] = []
-    numbers: List[int] = []
+    ends: list[Any] = []
+    numbers: list[int] = []
 
     def __init__(self, run: JobRun, launcher: Any, attempt: int) -> None:
         self.numbers.append(attempt)
@@ -114,7 +114,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(attempts, "Supervisor", Attempt)
     monkeypatch.setattr(Attempt, "numbers", [])
 
-    def go(*ends: Any, max_restarts: int = 1, tables: Optional[Tables] = None, replayable: bool = True) -> Any:
+    def go(*ends: Any, max_restarts: int = 1, tables: Tables | None = None, replayable: bool = True) -> Any:
         Attempt.ends = list(ends)
         spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=max_restarts))
         source: Any = types.SimpleNamespace(replayable=replayable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ TENSORFLOW = "{{function_node __wrapped}} Name: <unknown>, Feature: %s (data typ
 KINDS = "tensorflow.python.framework.errors_impl.InvalidArgumentError"
 
 
-def record(kind: str, message: str) -> Dict[str, Any]:
+def record(kind: str, message: str) -> dict[str, Any]:
     return {"type": kind, "message": message, "phase": "in main()", "time_ns": 1, "traceback": "t"}
 
 

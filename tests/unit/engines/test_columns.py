@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,11 +52,11 @@ def examples(*rows: bytes) -> frames.Frame:
     return frames.Frame(frames.EXAMPLES, len(rows), np.array([len(row) for row in rows], "<u4").tobytes() + b"".join(rows))
 
 
-def columns(declared: Optional[Schema] = None) -> OutputColumns:
+def columns(declared: Schema | None = None) -> OutputColumns:
     return OutputColumns(JobSpec(ScriptSpec("", ""), Schema(()), "", output_schema=declared, output_inferred=declared is None))
 
 
-def types(frame: frames.Frame) -> Dict[str, str]:
+def types(frame: frames.Frame) -> dict[str, str]:
     schema = columns().of(CHIEF, frame)
     assert schema is not None
     assert codec.decode_frame(schema, frame).num_rows == frame.count

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,7 +34,7 @@ class Worker:
     def __init__(self, store: TableStore) -> None:
         read, write = os.pipe()
         self.tables = JobTables(TablesSpec((TABLE,), (OUT,), store, "p"), 10, 1 << 20)
-        self.failed: List[Tuple[str, str]] = []
+        self.failed: list[tuple[str, str]] = []
         self.writer = frames.FrameWriter(write)
         self.asked = Conversation(
             self.tables, TaskSpec("chief", 0), self.writer, lambda kind, what: self.failed.append((kind, what))
@@ -49,13 +50,13 @@ class Worker:
             frames.Frame(frames.ADD_ROWS, count, bytearray(b"".join(map(bytes, wire.with_request(request, payload)))))
         )
 
-    def heard(self) -> Tuple[int, Any]:
+    def heard(self) -> tuple[int, Any]:
         """The next frame: (kind, body, or number of rows)."""
         frame = self._reader.read()
         assert frame is not None
         return frame.kind, frame.count if frame.kind == frames.TABLE_ROWS else json.loads(bytes(frame.payload))
 
-    def open(self, request: int, slice_id: int = 0, process: str = "1:a") -> Tuple[int, Dict[str, Any]]:
+    def open(self, request: int, slice_id: int = 0, process: str = "1:a") -> tuple[int, dict[str, Any]]:
         self.say(frames.WRITE_TABLE, request=request, table=OUT, slice=slice_id, process=process)
         return self.heard()
 
@@ -94,11 +95,11 @@ def worker(store: TableStore) -> Iterator[Worker]:
     assert not [one for one in threading.enumerate() if one.name.startswith("akrunner-table-")]
 
 
-def read(worker: Worker, columns: List[str], credits: int = 8) -> None:
+def read(worker: Worker, columns: list[str], credits: int = 8) -> None:
     worker.say(frames.READ_TABLE, request=1, table=TABLE, columns=columns, start=0, stop=ROWS, credits=credits)
 
 
-def written(store: TableStore) -> List[Any]:
+def written(store: TableStore) -> list[Any]:
     return [row["x"] for batch in store.read(TableName.parse(OUT)) for row in batch.to_pylist()]
 
 
@@ -189,7 +190,7 @@ def test_a_table_is_no_longer_open_when_that_is_said(
     monkeypatch.setattr(wire, "MOST_REQUESTS", 1)
     opened, say = threading.Event(), worker.writer.write_json
 
-    def and_wait(kind: int, body: Dict[str, Any]) -> None:
+    def and_wait(kind: int, body: dict[str, Any]) -> None:
         say(kind, body)
         if kind == end:
             opened.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Dict
-
 import pytest
 
 from akrunner.engines import doctor
@@ -42,7 +40,7 @@ IN_JOIN = (
 )
 
 
-def records(**states: str) -> Dict[TaskSpec, TaskState]:
+def records(**states: str) -> dict[TaskSpec, TaskState]:
     return {task: TaskState(state) for task, state in zip((CHIEF, ONE, TWO), states.values(), strict=True)}
 
 
@@ -84,5 +82,5 @@ def test_workers_that_serve_a_chief_that_is_done() -> None:
     ],
     ids=["nobody is gone", "one may go on", "one said nothing", "one was not asked"],
 )
-def test_those_who_may_go_on(chief: str, stacks: Dict[TaskSpec, str]) -> None:
+def test_those_who_may_go_on(chief: str, stacks: dict[TaskSpec, str]) -> None:
     assert doctor.in_vain([CHIEF, ONE, TWO], records(chief=chief, one="running", two="running"), stacks) == ""

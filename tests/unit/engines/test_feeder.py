@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Dict, Iterator, List
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,8 +23,8 @@ class Session:
     def __init__(self, task: TaskSpec, gone: bool = False) -> None:
         self.task = task
         self.gone = gone
-        self.sent: List[int] = []
-        self.marks: List[int] = []
+        self.sent: list[int] = []
+        self.marks: list[int] = []
         self.end: Any = None
         self.given = (0, 0)
         self.process = types.SimpleNamespace(exit=None)
@@ -74,7 +75,7 @@ def fed(source: Source, gone: Any = (), of: Any = Feeder, **options: Any) -> Any
     job = JobSpec(
         ScriptSpec("s.py", "s.py"), Schema.from_arrow(SCHEMA), "python", ClusterSpec(2, num_ps=1), chunk_rows=8, **options
     )
-    sessions: Dict[TaskSpec, Any] = {task: Session(task, task.name in gone) for task in job.cluster.tasks}
+    sessions: dict[TaskSpec, Any] = {task: Session(task, task.name in gone) for task in job.cluster.tasks}
     feeder = of(job, source, sessions)
     if isinstance(feeder, StreamFeeder):
         feeder.started.set()

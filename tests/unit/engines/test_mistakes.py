@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ MAP = "Error in user-defined function passed to MapDataset:3 transformation with
 
 
 def said(kind: str, message: str) -> str:
-    record: Dict[str, Any] = {"type": kind, "message": message, "phase": "in main()", "time_ns": 1, "traceback": "t"}
+    record: dict[str, Any] = {"type": kind, "message": message, "phase": "in main()", "time_ns": 1, "traceback": "t"}
     return told(record, SCHEMA.names, FIELDS)
 
 

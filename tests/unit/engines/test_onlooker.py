@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,7 @@ CHIEF = TaskSpec("chief", 0)
 
 class Watching:
     def __init__(self, error: Any = None) -> None:
-        self.told: List[Any] = []
+        self.told: list[Any] = []
         self.error = error
 
     def progress(self, progress: Any) -> None:

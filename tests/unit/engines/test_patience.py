@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import Any, Iterator, List
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,15 +13,15 @@ from akrunner.engines.patience import Patience
 
 
 @pytest.fixture
-def heard() -> Iterator[List[int]]:
+def heard() -> Iterator[list[int]]:
     """What a listener of the user's has heard, who raises nothing."""
-    came: List[int] = []
+    came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
     yield came
     signal.signal(signal.SIGTERM, before)
 
 
-def test_at_moments_that_can_bear_it(heard: List[int]) -> None:
+def test_at_moments_that_can_bear_it(heard: list[int]) -> None:
     with Patience() as patience:
         signal.raise_signal(signal.SIGTERM)
         assert heard == []
@@ -33,7 +34,7 @@ def test_at_moments_that_can_bear_it(heard: List[int]) -> None:
     assert len(heard) == 3
 
 
-def test_at_once_while_it_is_waited_for(heard: List[int]) -> None:
+def test_at_once_while_it_is_waited_for(heard: list[int]) -> None:
     with Patience() as patience, patience.heard():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
@@ -41,7 +42,7 @@ def test_at_once_while_it_is_waited_for(heard: List[int]) -> None:
 
 
 def test_it_is_raised_once_and_the_end_is_not_disturbed() -> None:
-    steps: List[str] = []
+    steps: list[str] = []
     with pytest.raises(KeyboardInterrupt), Patience() as patience:
         try:
             with patience.heard():
@@ -54,7 +55,7 @@ def test_it_is_raised_once_and_the_end_is_not_disturbed() -> None:
 
 
 def test_the_third_cuts_it_short() -> None:
-    steps: List[str] = []
+    steps: list[str] = []
     with pytest.raises(KeyboardInterrupt), Patience():
         for step in ("one", "two", "three"):
             signal.raise_signal(signal.SIGINT)
@@ -64,7 +65,7 @@ def test_the_third_cuts_it_short() -> None:
 
 def test_in_another_thread_it_does_nothing() -> None:
     before = signal.getsignal(signal.SIGINT)
-    seen: List[Any] = []
+    seen: list[Any] = []
 
     def run() -> None:
         with Patience() as patience, patience.heard():

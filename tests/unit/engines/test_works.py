@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import pytest
 
@@ -12,11 +12,11 @@ from akrunner.errors import ConfigError
 A, B = "odps://p/tables/a", "odps://p/tables/b?start=5&end=8"
 
 
-def rows_of(text: str) -> Tuple[int, int]:
+def rows_of(text: str) -> tuple[int, int]:
     return (5, 8) if "start" in text else (0, 10)
 
 
-def asked(works: List[str], **changes: Any) -> Dict[str, Any]:
+def asked(works: list[str], **changes: Any) -> dict[str, Any]:
     return {
         "queue": "q",
         "works": works,
@@ -29,7 +29,7 @@ def asked(works: List[str], **changes: Any) -> Dict[str, Any]:
     }
 
 
-def taken(body: Dict[str, Any]) -> List[Optional[str]]:
+def taken(body: dict[str, Any]) -> list[str | None]:
     queues = WorkQueues(rows_of)
     out = []
     while (work := queues.take(body)) is not None:

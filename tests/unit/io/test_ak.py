@@ -7,7 +7,7 @@ import json
 import struct
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ def zipped(path: Path, data: bytes, schema: str = SCHEMA, **meta: Any) -> str:
     return str(path)
 
 
-def rows_of(path: Any, **options: Any) -> List[Dict[str, Any]]:
+def rows_of(path: Any, **options: Any) -> list[dict[str, Any]]:
     source = ak_source(str(path), **options)
     return pa.Table.from_batches(list(source.batches()), source.schema).to_pylist()
 
@@ -69,7 +69,7 @@ def test_everything_there_and_back() -> None:
     rows = 3000
     letters = np.array(list("aZ0 é日𝄞"))
     texts = ["".join(random.choice(letters, size)) for size in random.integers(0, 60, rows)]
-    columns: Dict[str, pa.Array] = {
+    columns: dict[str, pa.Array] = {
         "b": pa.array(random.random(rows) < 0.5), "i1": pa.array(random.integers(-128, 128, rows), pa.int8()),
         "i2": pa.array(random.integers(-(2**15), 2**15, rows), pa.int16()), "i4": pa.array(random.integers(-(2**31), 2**31, rows), pa.int32()),
         "i8": pa.array(random.integers(-(2**63), 2**63 - 1, rows)), "f": pa.array(random.random(rows), pa.float32()),
@@ -147,7 +147,7 @@ def test_directories(tmp_path: Path) -> None:
     assert sorted(row["i"] for row in rows_of(tmp_path / "many")) == list(range(10))
     write(tmp_path / "parts", table, partitions=["day", "hour"])
 
-    def chosen(partitions: str) -> List[int]:
+    def chosen(partitions: str) -> list[int]:
         return sorted(row["i"] for row in rows_of(tmp_path / "parts", partitions=partitions))
 
     assert chosen("day = '17'") == chosen("day=17") == chosen("`day` < '18'") == [0, 2, 4, 6, 8]

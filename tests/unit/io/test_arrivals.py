@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Iterator, List
+from collections.abc import Iterator
 
 import pytest
 
 from akrunner.io.arrivals import by_size_or_age
 
 
-def collect(rows: Iterator[int], size: int, seconds: float) -> List[List[int]]:
+def collect(rows: Iterator[int], size: int, seconds: float) -> list[list[int]]:
     return list(by_size_or_age(rows, list, size, seconds))  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def test_what_came_before_an_error_is_given_out() -> None:
         yield from range(5)
         raise OSError("gone")
 
-    got: List[int] = []
+    got: list[int] = []
     with pytest.raises(OSError, match="gone"):
         for chunk in by_size_or_age(rows(), list, 2, 0.01):  # type: ignore[arg-type]
             got += chunk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,9 +16,7 @@ from akrunner.io.dialects import Dialect, csv_batches
 TYPES = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("t", pa.string())])
 
 
-def read(
-    path: Path, delimiter: str = ",", quote: Optional[str] = '"', skip: bool = False, types: pa.Schema = TYPES
-) -> List[Any]:
+def read(path: Path, delimiter: str = ",", quote: str | None = '"', skip: bool = False, types: pa.Schema = TYPES) -> list[Any]:
     files = paths.expand(str(path), "csv")
     return [row for batch in csv_batches(files, str(path), types, Dialect(delimiter, quote), skip) for row in batch.to_pylist()]
 
@@ -26,7 +24,7 @@ def read(
 @pytest.mark.parametrize(
     ("delimiter", "quote"), [(",", '"'), (";", '"'), (",", "'"), (";", "'"), ("|", None), (",", None), ('"', ","), ("'", '"')]
 )
-def test_every_character_comes_back(delimiter: str, quote: Optional[str], tmp_path: Path) -> None:
+def test_every_character_comes_back(delimiter: str, quote: str | None, tmp_path: Path) -> None:
     plain = "".join(mark for mark in ",;|'\"" if mark not in (delimiter, quote))
     texts = [f"a{plain}b"]
     written = texts[:]
@@ -63,6 +61,6 @@ def test_what_is_wrong_is_said_with_its_line(text: str, words: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("delimiter", "quote"), [("ab", None), ("", None), (",", "\n"), ("\u20ac", None), (";", ";")])
-def test_no_dialect(delimiter: str, quote: Optional[str]) -> None:
+def test_no_dialect(delimiter: str, quote: str | None) -> None:
     with pytest.raises(ConfigError, match="fieldDelimiter|quoteChar"):
         Dialect(delimiter, quote)

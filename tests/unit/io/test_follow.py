@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from akrunner.schema import Schema
 SCHEMA = Schema.parse("a bigint, s string")
 
 
-def through_a_pipe(parts: List[bytes], form: str, schema: Optional[Schema]) -> Any:
+def through_a_pipe(parts: list[bytes], form: str, schema: Schema | None) -> Any:
     read, write = os.pipe()
 
     def send() -> None:
@@ -47,7 +47,7 @@ def through_a_pipe(parts: List[bytes], form: str, schema: Optional[Schema]) -> A
         ("csv", [b'a,s\n1,"x\n', b'y"\n2,', b"\xc3\xa9\n", b'3,5" pipe\n']),
     ],
 )
-def test_lines_in_pieces(form: str, parts: List[bytes], schema: Optional[Schema]) -> None:
+def test_lines_in_pieces(form: str, parts: list[bytes], schema: Schema | None) -> None:
     rows = through_a_pipe(parts, form, schema)
     assert [row["a"] for row in rows] == [1, 2, 3] and rows[1]["s"] == "é"
 
@@ -80,7 +80,7 @@ def test_other_columns_are_passed_over() -> None:
         ),
     ],
 )
-def test_what_is_wrong(monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Optional[Schema], words: str) -> None:
+def test_what_is_wrong(monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Schema | None, words: str) -> None:
     monkeypatch.setattr(text, "ROW_BYTES", 400)
     with pytest.raises(SourceError, match=words):
         through_a_pipe([data] if data else [], form, schema)

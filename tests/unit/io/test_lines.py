@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import List
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ CELLS = st.lists(st.text('a",\r\n', max_size=6), min_size=2, max_size=3)
 
 
 @given(st.lists(CELLS, max_size=8))
-def test_every_row_of_csv_by_itself(rows: List[List[str]]) -> None:
+def test_every_row_of_csv_by_itself(rows: list[list[str]]) -> None:
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
     text = out.getvalue().encode()
@@ -38,7 +37,7 @@ def test_every_row_of_csv_by_itself(rows: List[List[str]]) -> None:
         (b"\na\n\r\n\nb\r\n", True, [1, 3, 5, 6, 9], 2),
     ],
 )
-def test_ends(text: bytes, quoted: bool, ends: List[int], rows: int) -> None:
+def test_ends(text: bytes, quoted: bool, ends: list[int], rows: int) -> None:
     found = row_ends(text, quoted)
     assert found is not None and found.tolist() == ends and rows_before(text, found) == rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ from akrunner.errors import SourceError
 from akrunner.io import packed
 
 
-def about(**more: Any) -> Dict[str, Any]:
+def about(**more: Any) -> dict[str, Any]:
     columns = [{"name": "odd name", "type": "bigint"}, {"name": "v", "type": "array<float>"}]
     splits = {
         "train": {"rows": 1, "files": [{"name": "train/0.tfrecord", "rows": 1, "bytes": 3}]},
@@ -73,7 +73,7 @@ def test_what_pack_has_not_written_is_none_of_it(folder: Path, tmp_path: Path) -
         ({"splits": {"test": {"files": []}}}, ""),
     ],
 )
-def test_what_is_damaged_is_said(folder: Path, change: Dict[str, Any], words: str) -> None:
+def test_what_is_damaged_is_said(folder: Path, change: dict[str, Any], words: str) -> None:
     (folder / packed.DESCRIPTION).write_text(json.dumps(about(**change)))
     if not words:
         assert packed.find(folder / "train") is None, "a directory that no split is"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,7 +35,7 @@ def column(tmp_path: Path, text: str, **options: Any) -> pa.ChunkedArray:
     ],
 )
 def test_words_that_may_be_nulls_are_texts_where_nothing_else_is(
-    tmp_path: Path, cells: str, kind: str, values: List[Any]
+    tmp_path: Path, cells: str, kind: str, values: list[Any]
 ) -> None:
     """NA is Namibia, too: a column of it came out as NaN."""
     found = column(tmp_path, "id,c\n" + "".join(f"{number},{cell}\n" for number, cell in enumerate(cells.split(","))))

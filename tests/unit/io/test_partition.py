@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import List
+import itertools
 
 import pyarrow as pa
 from hypothesis import given
@@ -10,13 +10,13 @@ from akrunner.io.partition import Dealer, rechunk
 
 
 @given(sizes=st.lists(st.integers(0, 50), max_size=12), parts=st.integers(1, 7), chunk=st.integers(1, 40))
-def test_shares(sizes: List[int], parts: int, chunk: int) -> None:
+def test_shares(sizes: list[int], parts: int, chunk: int) -> None:
     """Even to within one row, order kept, nothing lost or doubled, and however the table was cut, dealt the same."""
     total = sum(sizes)
     edges = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
-    batches = [pa.record_batch({"i": list(range(a, b))}) for a, b in zip(edges, edges[1:], strict=False)]
+    batches = [pa.record_batch({"i": list(range(a, b))}) for a, b in itertools.pairwise(edges)]
     dealer = Dealer(parts)
-    got: List[List[int]] = [[] for _ in range(parts)]
+    got: list[list[int]] = [[] for _ in range(parts)]
     for piece in rechunk(batches, chunk, 1 << 20):
         assert 0 < piece.num_rows <= chunk
         for part, first, share in dealer.deal(piece):

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import re
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,7 @@ NOON = datetime.datetime(2026, 1, 1, 12)
 DAY = datetime.date(2026, 1, 1)
 
 
-def read(folder: Path, first: pa.DataType, values: List[Any], kind: pa.DataType) -> List[Any]:
+def read(folder: Path, first: pa.DataType, values: list[Any], kind: pa.DataType) -> list[Any]:
     """The values of a second file, of a type of its own, as they are read behind the first."""
     for name, column in (("1", pa.array([None], first)), ("2", pa.array(values, kind))):
         pq.write_table(pa.table({"a": column}), folder / f"{name}.parquet")
@@ -45,7 +45,7 @@ def read(folder: Path, first: pa.DataType, values: List[Any], kind: pa.DataType)
         (pa.bool_(), [None], pa.null()),
     ],
 )
-def test_a_value_that_stays_is_taken(first: pa.DataType, values: List[Any], kind: pa.DataType, tmp_path: Path) -> None:
+def test_a_value_that_stays_is_taken(first: pa.DataType, values: list[Any], kind: pa.DataType, tmp_path: Path) -> None:
     found = read(tmp_path, first, values, kind)
     assert pa.array(values, kind).cast(first).equals(pa.array(found, first))
 
@@ -72,7 +72,7 @@ def test_no_number_is_no_number_behind_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_that_would_be_another_is_refused(
-    first: pa.DataType, values: List[Any], kind: pa.DataType, words: str, tmp_path: Path
+    first: pa.DataType, values: list[Any], kind: pa.DataType, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(
         SourceError, match=rf"column 'a' of .*2\.parquet is .*cannot become .*{re.escape(words)}.*--input-schema"

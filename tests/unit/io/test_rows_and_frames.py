@@ -6,7 +6,8 @@ import dataclasses
 import datetime
 import io
 import sqlite3
-from typing import Any, Callable, Iterator, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd

@@ -458,7 +458,7 @@ def test_text_holds_the_years_1_to_9999(
     schema = pa.schema([("t", kind)])
     task = TaskSpec("chief", 0)
 
-    def write(*values: "int | None") -> None:
+    def write(*values: int | None) -> None:
         sink = FileSink(str(tmp_path / f"o.{form}"), schema, write_examples, overwrite=True)
         try:
             sink.write(task, pa.record_batch([pa.array(values, counts).cast(kind)], schema=schema))

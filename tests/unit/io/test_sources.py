@@ -7,8 +7,9 @@ import gzip
 import json
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import duckdb
 import fsspec
@@ -36,7 +37,7 @@ def opened(source: Any, **options: Any) -> TableSource:
     return open_source(source, read_examples=read_examples, **options)
 
 
-def rows(source: Any, **options: Any) -> List[Dict[str, Any]]:
+def rows(source: Any, **options: Any) -> list[dict[str, Any]]:
     table = opened(source, **options)
     return pa.Table.from_batches(list(table.batches()), table.schema).to_pylist()
 
@@ -47,7 +48,7 @@ def write_tfrecord(table: pa.Table, path: Path) -> None:
             write_examples(f, batch)
 
 
-WRITERS: Dict[str, Callable[[pa.Table, Path], Any]] = {
+WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
     "t.csv": lambda t, p: pa_csv.write_csv(t, p),
     "t.parquet": lambda t, p: pq.write_table(t, p),
     "t.jsonl": lambda t, p: p.write_text("".join(json.dumps(row) + "\n" for row in t.to_pylist())),
@@ -118,7 +119,7 @@ def test_columns_in_directory_names(tmp_path: Path) -> None:
     assert [row["year"] for row in rows(tmp_path)] == [2023, 2024]
 
 
-MEMORY: Dict[str, Callable[[], Any]] = {
+MEMORY: dict[str, Callable[[], Any]] = {
     "Table": lambda: TABLE,
     "RecordBatch": lambda: TABLE.to_batches()[0],
     "RecordBatchReader": lambda: TABLE.to_reader(1),
@@ -199,7 +200,7 @@ def test_no_rows(tmp_path: Path) -> None:
         ("s4://bucket/x.csv", {}, "cannot open s4://bucket/x.csv"),
     ],
 )
-def test_errors(source: Any, options: Dict[str, Any], words: str) -> None:
+def test_errors(source: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(SourceError, match=words):
         rows(source, **options)
 

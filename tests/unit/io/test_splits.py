@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Set
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +70,7 @@ def test_a_row_is_in_its_split_however_rows_are_dealt(by: Any) -> None:
     for first, step in ((0, 3), (1, 3), (7, 1)):
         rows = np.arange(first, 1000, step)
         assert (splitter.marks(batch.take(pa.array(rows)), first, step) == whole[rows]).all()
-    users: Dict[str, Set[int]] = {user: set() for user in TABLE["user"].to_pylist()}
+    users: dict[str, set[int]] = {user: set() for user in TABLE["user"].to_pylist()}
     for user, mark in zip(TABLE["user"].to_pylist(), whole.tolist()):
         users[user].add(mark)
     assert ({len(marks) for marks in users.values()} == {1}) == (by is not None)

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import math
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -207,7 +207,7 @@ def test_a_default_of_no_column() -> None:
 def test_columns_are_names(given: Any) -> None:
     with pytest.raises(ConfigError, match="^columns"):
         check_columns(given)
-    listed: List[str] = ["b", "a"]
+    listed: list[str] = ["b", "a"]
     assert check_columns(listed) == check_columns("b, a") == listed and check_columns(None) is None
 
 

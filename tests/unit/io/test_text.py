@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -64,7 +64,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
         (b"a,b\n" + b'5" pipe,1\n' * 3 + b'"x\ny",2\n', "string", ['5" pipe'] * 3 + ["x\ny"]),
     ],
 )
-def test_csv_that_is_right(tmp_path: Path, pieces: int, data: bytes, kind: str, values: List[Any]) -> None:
+def test_csv_that_is_right(tmp_path: Path, pieces: int, data: bytes, kind: str, values: list[Any]) -> None:
     for name, packed in (
         ("t.csv", data),
         ("t.csv.gz", gzip.compress(data[:9]) + gzip.compress(data[9:])),
@@ -172,7 +172,7 @@ def test_csv_that_is_not(tmp_path: Path, pieces: int, data: bytes, words: str) -
         (b'{"b":1}\n\n{"a":"' + b"[" * 9000 + b'"}\n', "string", [None, "[" * 9000]),
     ],
 )
-def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List[Any]) -> None:
+def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: list[Any]) -> None:
     (tmp_path / "t.jsonl").write_bytes(data)
     read = table(tmp_path / "t.jsonl")["a"]
     assert str(read.type) == kind and [None if value != value else value for value in read.to_pylist()] == values
@@ -203,7 +203,7 @@ def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List
         (b'{"a":[1.5]}\n{"a":[1,1e300]}\n', "a array<float>", "line 2: .*1e\\+300 would become infinite"),
     ],
 )
-def test_json_that_is_not(tmp_path: Path, data: bytes, schema: Optional[str], words: str) -> None:
+def test_json_that_is_not(tmp_path: Path, data: bytes, schema: str | None, words: str) -> None:
     (tmp_path / "t.jsonl").write_bytes(data)
     with pytest.raises(SourceError, match=words):
         table(tmp_path / "t.jsonl", input_schema=Schema.parse(schema) if schema else None)
@@ -268,7 +268,7 @@ def test_blocks_of_what_is_not_right(tmp_path: Path, form: str, data: bytes, sch
     ],
 )
 def test_whose_types_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Optional[str], words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: str | None, words: str
 ) -> None:
     monkeypatch.setattr(text, "PIECE_BYTES", 50)
     (tmp_path / f"t.{form}").write_bytes(data)
@@ -283,7 +283,7 @@ ZONED, NAIVE = b'{"t":"2020-01-01T00:00:00+05:00"}\n', b'{"t":"2020-01-01T00:00:
 def test_times_of_json_with_a_zone_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.jsonl"
 
-    def read(data: bytes, kind: Optional[str] = None) -> pa.ChunkedArray:
+    def read(data: bytes, kind: str | None = None) -> pa.ChunkedArray:
         path.write_bytes(data)
         return table(path, input_schema=Schema.parse(kind) if kind else None)["t"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Callable, Dict, List
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ SPAN = datetime.timedelta(microseconds=5)
 US, NS = pa.timestamp("us"), pa.timestamp("ns")
 
 #: values of one column in each of the ways a program has them
-WAYS: Dict[str, Callable[[List[Any]], Any]] = {
+WAYS: dict[str, Callable[[list[Any]], Any]] = {
     "rows": lambda values: [{"v": value} for value in values],
     "dict": lambda values: {"v": values},
     "objects": lambda values: {"v": np.fromiter(values, object, len(values))},
@@ -62,7 +63,7 @@ def read(source: Any, **options: Any) -> pa.Array:
     ],
 )
 @pytest.mark.parametrize("way", WAYS)
-def test_kept(way: str, values: List[Any], kind: pa.DataType, numbers: List[Any]) -> None:
+def test_kept(way: str, values: list[Any], kind: pa.DataType, numbers: list[Any]) -> None:
     column = read(WAYS[way](values))
     assert column.type == kind
     assert column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist() == numbers
@@ -82,7 +83,7 @@ def test_kept(way: str, values: List[Any], kind: pa.DataType, numbers: List[Any]
     ],
 )
 @pytest.mark.parametrize("way", WAYS)
-def test_refused(way: str, values: List[Any], words: str) -> None:
+def test_refused(way: str, values: list[Any], words: str) -> None:
     with pytest.raises(SourceError, match=f"column 'v' .*{words}"):
         read(WAYS[way](values))
 
@@ -209,7 +210,7 @@ NAN = float("nan")
     ],
     ids=str,
 )
-def test_values_of_rows_as_pandas_gives_them(values: List[Any], kind: pa.DataType, want: List[Any]) -> None:
+def test_values_of_rows_as_pandas_gives_them(values: list[Any], kind: pa.DataType, want: list[Any]) -> None:
     assert typed(values).to_pylist() == want and typed(values).type == kind
     again = as_type(values[::-1], kind)
     assert again.to_pylist() == want[::-1] and again.type == kind

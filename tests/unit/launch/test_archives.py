@@ -11,7 +11,7 @@ import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -26,7 +26,7 @@ BLAME = Blame("user_files", UserFilesError, "the work dir", "a.zip")
 LINK, HARD = 0o120777, "hard"
 
 #: (name, content or target, mode)
-Entry = Tuple[str, bytes, Any]
+Entry = tuple[str, bytes, Any]
 
 
 def zipped(path: Path, *entries: Entry, method: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -55,7 +55,7 @@ def packed(kind: str, path: Path, *entries: Entry) -> Path:
     return (zipped if kind == "zip" else tarred)(path.with_suffix("." + kind), *entries)
 
 
-def outside(tmp_path: Path) -> List[str]:
+def outside(tmp_path: Path) -> list[str]:
     """What lies beside the work dir and is no archive."""
     return sorted(p.name for p in tmp_path.iterdir() if p.suffix not in (".zip", ".tar", ".tgz", ".py"))
 
@@ -114,7 +114,7 @@ def test_an_archive_and_a_directory(tmp_path: Path, kind: str) -> None:
         ([("/".join("d" * 150), b"", 0o644)], "directories deep"),
     ],
 )
-def test_tars_that_want_out(tmp_path: Path, entries: List[Entry], words: str) -> None:
+def test_tars_that_want_out(tmp_path: Path, entries: list[Entry], words: str) -> None:
     assert words in tried(tmp_path, tarred(tmp_path / "a.tgz", *entries))
 
 

@@ -13,7 +13,7 @@ import pytest
 from akrunner.launch.asking import ask
 
 
-def python(code: str) -> "list[str]":
+def python(code: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code]
 
 

@@ -9,7 +9,8 @@ import pathlib
 import sys
 import textwrap
 import types
-from typing import Any, Callable, Dict, Iterator, List
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Imports a text as a module."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    names: List[str] = []
+    names: list[str] = []
 
     def make(text: str) -> Any:
         name = f"module_of_{tmp_path.name}_{len(names)}".replace("[", "_").replace("]", "_").replace("-", "_")
@@ -367,12 +368,12 @@ def test_a_logger_is_as_it_was_set(module: Module, monkeypatch: pytest.MonkeyPat
     handler.setLevel(5)
     handler.setFormatter(logging.Formatter("{message}!", style="{"))
     log.addHandler(handler)
-    expected: Dict[str, Any] = {"was": made.use(0)}
+    expected: dict[str, Any] = {"was": made.use(0)}
     text, _ = functions.source_of(made.use)
     log.setLevel(logging.NOTSET)
     log.propagate = True
     log.removeHandler(handler)
-    task: Dict[str, Any] = {"__name__": "script"}
+    task: dict[str, Any] = {"__name__": "script"}
     exec(text, task)
     assert task["main"](0) == expected["was"] == (10, False, [(5, "{message}!", True)])
     for one in list(log.handlers):

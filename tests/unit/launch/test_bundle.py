@@ -6,9 +6,9 @@ import importlib.util
 import io
 import zipfile
 import zipimport
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
-from typing import Iterator
 
 import pytest
 

@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import sys
-from typing import List
 
 import pytest
 
@@ -42,7 +41,7 @@ def test_what_this_process_may_have(kind: int, limit: int, words: str, monkeypat
 
 
 def test_room_for_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    made_lean: List[bool] = []
+    made_lean: list[bool] = []
     monkeypatch.setattr(cramped, "lean", lambda: made_lean.append(True))
     monkeypatch.setattr(cramped, "used", lambda: 1 << 30)
     monkeypatch.setattr(cramped, "stack", lambda: 8 << 20)

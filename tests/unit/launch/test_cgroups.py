@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Dict
 
 import pytest
 
@@ -26,7 +25,7 @@ def test_a_group_and_those_above_it_count(tmp_path: Path) -> None:
     assert cgroups.memory(str(tmp_path / "nowhere")) == []
 
 
-def written(root: Path, files: Dict[str, str]) -> str:
+def written(root: Path, files: dict[str, str]) -> str:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text + "\n")

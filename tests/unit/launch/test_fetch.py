@@ -10,9 +10,10 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Iterator, List
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from akrunner.launch.fetch import fetch
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    asked: List[str] = []
+    asked: list[str] = []
     failures = 0
 
     def do_GET(self) -> None:
@@ -174,7 +175,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
     """What it does stands in the path."""
 
     protocol_version = "HTTP/1.1"
-    asked: List[str] = []
+    asked: list[str] = []
 
     def do_GET(self) -> None:
         self.asked.append(self.path)

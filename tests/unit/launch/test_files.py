@@ -7,7 +7,6 @@ import os
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Dict
 
 import pytest
 
@@ -18,7 +17,7 @@ from akrunner.launch.files import collect, lay_out, read_script, writes_output
 MAIN = "def main(task_config):\n    pass\n"
 
 
-def zipped(path: Path, members: Dict[str, str]) -> Path:
+def zipped(path: Path, members: dict[str, str]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in members.items():
             archive.writestr(name, text)
@@ -36,7 +35,7 @@ def tarred(path: Path, *infos: tarfile.TarInfo, **members: str) -> Path:
     return path
 
 
-def laid_out(tmp_path: Path, script: str, *files: Path) -> "tuple[list[str], str]":
+def laid_out(tmp_path: Path, script: str, *files: Path) -> tuple[list[str], str]:
     spec = collect(script, list(files))
     work = tmp_path / "work"
     work.mkdir()

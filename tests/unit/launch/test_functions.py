@@ -15,7 +15,8 @@ import re
 import sys
 import types
 from collections import OrderedDict
-from typing import Any, Callable, ClassVar, Dict, List, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -57,12 +58,12 @@ def _double(x: float) -> float:
 
 
 @_marked
-def _boxed(x: Any) -> "TABLE":  # type: ignore[valid-type]  # an annotation is never computed
+def _boxed(x: Any) -> TABLE:  # type: ignore[valid-type]  # an annotation is never computed
     SUM = 3  # its own
     return Box(x).twice() + SUM
 
 
-def train(args: Any) -> List[Any]:
+def train(args: Any) -> list[Any]:
     """What all the others are for."""
     values = [_boxed(x) for x in args["x"]]
     return [np.sum(values), NAMES, LOG.name, os.path.join(str(PLACE), "x"), OrderedDict(a=wire_frames.__name__)]
@@ -77,7 +78,7 @@ def uses_table(args: Any) -> Any:
 
 
 WEIGHTS = {"w": [1, np.array([None])]}
-ENDLESS: List[Any] = []
+ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
 HALF = lambda x: x / 2  # noqa: E731
 
@@ -133,7 +134,7 @@ def recurses(n: Any) -> Any:
 def _run(function: Callable[..., Any]) -> Callable[..., Any]:
     """The script's main, as another process would have it."""
     text, _ = functions.source_of(function)
-    module: Dict[str, Any] = {"__name__": "script"}
+    module: dict[str, Any] = {"__name__": "script"}
     exec(compile(text, "<script>", "exec"), module)
     made = module["main"]
     assert callable(made)
@@ -304,7 +305,7 @@ def uses_a_step(args: Any) -> Any:
 
 class Changed:
     n = 1
-    many: List[int] = []
+    many: list[int] = []
 
     def go(self) -> int:
         return self.n
@@ -394,7 +395,7 @@ def test_it_is_called_once(function: Any) -> None:
 
 
 def test_one_without_a_source() -> None:
-    module: Dict[str, Any] = {"__name__": "__main__"}
+    module: dict[str, Any] = {"__name__": "__main__"}
     exec("def typed(args):\n    return 1", module)
     with pytest.raises(ScriptError, match=r"the source of typed\(\), which typed\(\) needs, is not to be had"):
         functions.source_of(module["typed"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict
 
 import pytest
 
@@ -27,7 +26,7 @@ from akrunner.launch.interpreters import installing
     ],
 )
 def test_the_command_is_that_of_whoever_made_the_environment(
-    tmp_path: Path, files: Dict[str, str], package: str, command: str
+    tmp_path: Path, files: dict[str, str], package: str, command: str
 ) -> None:
     home = tmp_path / "akrunner"
     for name, text in files.items():

@@ -16,7 +16,7 @@ import types
 import typing
 import uuid
 import zoneinfo
-from typing import Any, Dict, Generic, List, NamedTuple, Optional, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from akrunner.launch import functions
 
 T = TypeVar("T")
 Point = collections.namedtuple("Point", "x y", defaults=[7])
-Floats = Dict[str, Optional[List[float]]]
+Floats = dict[str, list[float] | None]
 
 
 class Colour(enum.IntFlag):
@@ -41,7 +41,7 @@ Level = enum.IntEnum("Level", {"A": 1, "ALSO_A": 1, "B": 5})
 
 class Pair(NamedTuple):
     a: int
-    b: Optional[str]
+    b: str | None
 
 
 class Place(NamedTuple):
@@ -92,7 +92,7 @@ VALUES = [
     np.float32,
     int,
     print,
-    List[int],
+    list[int],
 ]
 GROUPS: Any = collections.defaultdict(list, a=[1])
 ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array(["a", "bc"]), np.zeros((0, 2)), np.array(3), np.array([True])]
@@ -107,9 +107,9 @@ def uses(config: Any) -> Any:
     ]  # fmt: skip
 
 
-def _there(function: Any) -> Dict[str, Any]:
+def _there(function: Any) -> dict[str, Any]:
     text, _ = functions.source_of(function)
-    made: Dict[str, Any] = {"__name__": "script"}
+    made: dict[str, Any] = {"__name__": "script"}
     exec(compile(text, "<script>", "exec", dont_inherit=True), made)
     return made
 
@@ -153,8 +153,8 @@ def test_arrays_that_would_be_others(function: Any, said: str) -> None:
 @dataclasses.dataclass
 class Settings:
     rate: float = 0.5
-    layers: List[int] = dataclasses.field(default_factory=list)
-    place: Optional["Settings"] = None
+    layers: list[int] = dataclasses.field(default_factory=list)
+    place: Settings | None = None
 
     def __post_init__(self) -> None:
         self.seen = [self.rate]

@@ -6,7 +6,8 @@ import linecache
 import sys
 import textwrap
 import types
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 

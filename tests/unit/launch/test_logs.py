@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import List
 
 from akrunner.launch.logs import LogPump
 
 NOISE = "2026-11-21 17:24:47.2: E external/xla/cuda_platform.cc:51] failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)"
 
 
-def pumped(data: bytes, path: Path, limit: int = 1 << 20) -> "tuple[LogPump, List[str]]":
+def pumped(data: bytes, path: Path, limit: int = 1 << 20) -> tuple[LogPump, list[str]]:
     read, write = os.pipe()
-    echoed: List[str] = []
+    echoed: list[str] = []
     pump = LogPump(read, str(path), echoed.append, limit)
     os.write(write, data)
     os.close(write)

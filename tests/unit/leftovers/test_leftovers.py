@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any
 
 import psutil
 import pytest
@@ -60,7 +61,7 @@ def guard_of_this() -> int:
     return guard.pid
 
 
-def held(more: str = "", last: str = "", *paths: Any) -> "tuple[subprocess.Popen[str], int]":
+def held(more: str = "", last: str = "", *paths: Any) -> tuple[subprocess.Popen[str], int]:
     """(a process that holds the paths, its guard's pid)"""
     code = HOLD.format(more=more, last=last).replace("leftovers.keeper", "sys.modules['akrunner.leftovers.keeper']")
     process = subprocess.Popen([sys.executable, "-c", code, "-", *map(str, paths)], stdout=subprocess.PIPE, text=True)
@@ -90,7 +91,7 @@ def watches(guard: int) -> bool:
     return False
 
 
-def stop(process: "subprocess.Popen[str]") -> None:
+def stop(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
     assert process.stdout is not None
@@ -208,7 +209,7 @@ leftovers.guards()
     assert not os.listdir(tmp_path) and not os.listdir(state)
 
 
-def _words_of(process: psutil.Process) -> List[str]:
+def _words_of(process: psutil.Process) -> list[str]:
     try:
         return list(process.cmdline())
     except psutil.Error:
@@ -225,10 +226,10 @@ def test_the_next_start_leaves_alone_what_the_living_hold(state: Path, tmp_path:
     assert soon(lambda: not runs(guard))
 
 
-def written(state: Path, paths: "Sequence[Path | str]", **host: Any) -> Path:
+def written(state: Path, paths: Sequence[Path | str], **host: Any) -> Path:
     """A dead process's journal."""
     state.mkdir(parents=True, exist_ok=True)
-    head: Dict[str, Any] = {"pid": 2**22 + 5, "start": "1", **journal._here(), **host}
+    head: dict[str, Any] = {"pid": 2**22 + 5, "start": "1", **journal._here(), **host}
     path = state / "dead"
     path.write_text("\n".join([json.dumps(head), *(json.dumps(["+", "path", str(p)]) for p in paths), '["+", "pa']))
     return path
@@ -286,7 +287,7 @@ def test_a_journal_that_does_not_fit_the_disk_goes(state: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("host", [{"boot": "another"}, {"machine": "another"}, {"namespace": "another"}, {"pid": 2**22 + 6}])
-def test_other_machines_are_none_of_ours(state: Path, tmp_path: Path, host: Dict[str, Any]) -> None:
+def test_other_machines_are_none_of_ours(state: Path, tmp_path: Path, host: dict[str, Any]) -> None:
     (tmp_path / "held").mkdir()
     path = written(state, [tmp_path / "held"], **host)
     journal.clear_dead()
@@ -348,7 +349,7 @@ def test_what_modes_a_script_gave_does_not_matter(tmp_path: Path, monkeypatch: p
             os.seteuid(0)
 
 
-def mode(path: "str | Path") -> int:
+def mode(path: str | Path) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
@@ -453,7 +454,7 @@ def test_many_journals_of_dead_processes_are_read_a_few_at_a_time(state: Path, m
     for i in range(40):
         (state / f"{2**31 - 1}-{i:08x}").write_text(json.dumps(about) + "\n")
     mine = journal.Journal()
-    read: List[str] = []
+    read: list[str] = []
 
     def reads(path: str, wholly: bool = True) -> Any:
         if wholly:

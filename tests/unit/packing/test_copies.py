@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -126,8 +126,8 @@ def test_a_copy_that_cannot_be_noted_leaves_nothing_open(tmp_path: Path, monkeyp
 
     (tmp_path / "bad.jpg").write_bytes(b"bad")
     monkeypatch.setattr(leftovers, "register", full)
-    closed: List[int] = []
-    opened: List[int] = []
+    closed: list[int] = []
+    opened: list[int] = []
     open_, close = copies._opened, os.close
     monkeypatch.setattr(copies, "_opened", lambda *given: opened.append(open_(*given)) or opened[-1])
     monkeypatch.setattr(os, "close", lambda fd: (closed.append(fd), close(fd)))

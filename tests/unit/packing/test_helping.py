@@ -6,7 +6,7 @@ import mmap
 import os
 import struct
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _read(folder: Path, asked: List[Tuple[bytes, int]]) -> Tuple[List[int], List[int], bytes]:
+def _read(folder: Path, asked: list[tuple[bytes, int]]) -> tuple[list[int], list[int], bytes]:
     """Returns: (lengths, checksums, the bytes) of what was read into the second piece."""
     memory = mmap.mmap(-1, 2 * _SIZE)
     reader = _reader(folder, memory)
@@ -64,7 +64,7 @@ def test_what_has_no_room_is_left(folder: Path) -> None:
 
 
 def test_files_that_are_slow_to_open_are_not_read_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: List[Any] = []
+    asked: list[Any] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_size))
     monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
     base = os.open(folder, os.O_RDONLY)

@@ -6,7 +6,7 @@ import io
 import re
 import struct
 import zlib
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def made(form: str, size: Any = (37, 51), mode: str = "RGB", **options: Any) -> 
     return out.getvalue()
 
 
-GOOD: List[Any] = [
+GOOD: list[Any] = [
     ("JPEG", "RGB", {}), ("JPEG", "L", {}), ("JPEG", "CMYK", {}), ("JPEG", "RGB", {"progressive": True}), ("JPEG", "RGB", {"exif": b"Exif\0\0" + bytes(60_000)}),
     ("PNG", "RGB", {}), ("PNG", "RGBA", {}), ("PNG", "P", {}), ("PNG", "1", {}), ("GIF", "P", {}), ("BMP", "RGB", {}), ("WEBP", "RGB", {}),
     ("WEBP", "RGB", {"lossless": True}), ("WEBP", "RGBA", {"exif": b"Exif\0\0"}),

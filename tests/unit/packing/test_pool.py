@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _asked(sizes: bool = True) -> List[Tuple[int, List[bytes], List[int]]]:
+def _asked(sizes: bool = True) -> list[tuple[int, list[bytes], list[int]]]:
     names = [b"%d" % number for number in range(_BATCHES * _FILES)]
     return [
         (key, some, [len(name) * 50 if sizes else -1 for name in some])
@@ -30,9 +30,9 @@ def _asked(sizes: bool = True) -> List[Tuple[int, List[bytes], List[int]]]:
     ]
 
 
-def _all_read(folder: Path, sizes: bool = True) -> List[int]:
+def _all_read(folder: Path, sizes: bool = True) -> list[int]:
     """Read everything, and look whether it is right. Returns: how many threads there are for each piece, as pieces are given out."""
-    threads: List[int] = []
+    threads: list[int] = []
     real = ThreadPoolExecutor.submit
 
     def submit(self: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
@@ -58,7 +58,7 @@ def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool, monke
 
 
 def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: List[int] = []
+    asked: list[int] = []
     monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
     monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(pool, "_LATE", 60.0)

@@ -12,7 +12,7 @@ PINNED = [13962011869246334166, 1976355115385717663, 13742411832891342848, 13988
 
 
 @pytest.mark.parametrize("fractions", [(1.0,), (0.8, 0.1, 0.1), (0.5, 0.5), (1 / 3, 1 / 3, 1 / 3), (0.999, 0.001)])
-def test_every_class_has_its_share_to_within_a_row(fractions: "tuple[float, ...]") -> None:
+def test_every_class_has_its_share_to_within_a_row(fractions: tuple[float, ...]) -> None:
     classes = np.repeat(np.arange(4), [1, 10, 333, 5000])
     hashes = ranks.hashes_of([b"%d" % i for i in range(len(classes))], 7)
     split, dealt = ranks.stratified(hashes, classes, fractions, np.zeros(4, np.int64))
@@ -71,7 +71,7 @@ def test_hashes_are_what_they_were() -> None:
 @pytest.mark.parametrize(
     ("sizes", "wanted", "ends"), [([], 10, [0, 0]), ([5], 1, [0, 1]), ([10] * 8, 20, [0, 2, 4, 6, 8]), ([1, 1, 1], 100, [0, 3])]
 )
-def test_shards_are_cut_evenly(sizes: "list[int]", wanted: int, ends: "list[int]") -> None:
+def test_shards_are_cut_evenly(sizes: list[int], wanted: int, ends: list[int]) -> None:
     assert ranks.cut_evenly(np.array(sizes, np.int64), wanted).tolist() == ends
 
 

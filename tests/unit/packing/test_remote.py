@@ -7,7 +7,8 @@ import gzip
 import http.server
 import socketserver
 import threading
-from typing import Any, Dict, Iterator, List, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fetcher = remote.Fetcher(1 << 30)
-        self.sizes: List[int] = []
+        self.sizes: list[int] = []
         monkeypatch.setattr(remote.Room, "has", lambda room, ticket, size: self._has(size))
         monkeypatch.setattr(remote.downloads, "from_web", self._pieces)
 
@@ -36,7 +37,7 @@ class Asked:
             left -= len(piece)
             yield piece
 
-    def of(self, size: int, listed: int = -1) -> List[int]:
+    def of(self, size: int, listed: int = -1) -> list[int]:
         """The room that was asked for one file, time after time."""
         self.sizes.clear()
         data, why = self.fetcher.get(f"http://host/{size}", listed, 1)
@@ -99,7 +100,7 @@ class _Odd(socketserver.StreamRequestHandler):
 
 
 @contextlib.contextmanager
-def _answering(answers: Dict[str, bytes]) -> Iterator[Tuple[str, List[str]]]:
+def _answering(answers: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
     """(the URL, what was asked for)."""
     server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Odd)  # type: ignore[arg-type]
     server.answers, server.asked = answers, []

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import PIL.Image
 import pyarrow as pa
@@ -55,7 +55,7 @@ def flipped(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def packed(out: Path) -> List[Tuple[str, bytes]]:
+def packed(out: Path) -> list[tuple[str, bytes]]:
     return [(str(path.relative_to(out)), path.read_bytes()) for path in sorted(out.glob("all/*"))]
 
 
@@ -65,7 +65,7 @@ def test_a_shard_of_which_a_bit_has_changed_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, make: Any
 ) -> None:
     source = make(tmp_path / "in")
-    options: Dict[str, Any] = {"format": form, "shard_size": 64 << 10, "kind": "files" if make is files else None}
+    options: dict[str, Any] = {"format": form, "shard_size": 64 << 10, "kind": "files" if make is files else None}
     pack(source, tmp_path / "right", **options)
     part = stopped(monkeypatch, source, tmp_path / "out", **options)
     shards = sorted(path for path in part.iterdir() if path.name.startswith("all-") and path.suffix != ".json")
@@ -173,7 +173,7 @@ def test_a_directory_in_a_files_place_is_damage(tmp_path: Path, name: str) -> No
 @pytest.mark.parametrize("name", ["all-00000.arrow", "all-00000.arrow.json", "plan.json", "index.arrow"])
 def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, make: Any) -> None:
     source, out = make(tmp_path / "in"), tmp_path / "out"
-    options: Dict[str, Any] = {"format": "arrow", "kind": "files" if make is files else None}
+    options: dict[str, Any] = {"format": "arrow", "kind": "files" if make is files else None}
     part = stopped(monkeypatch, source, out, **options)
     (part / name).unlink()
     (part / name).mkdir()
@@ -183,7 +183,7 @@ def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("form", FORMS)
 def test_verify_finds_a_bit_of_what_is_packed(tmp_path: Path, form: str) -> None:
     source, out = files(tmp_path / "in"), tmp_path / "out"
-    options: Dict[str, Any] = {"kind": "files", "format": form, "shard_size": 64 << 10}
+    options: dict[str, Any] = {"kind": "files", "format": form, "shard_size": 64 << 10}
     pack(source, out, **options)
     assert pack(source, out, verify=True, **options).total_rows == 40
     path = sorted(out.glob("all/*"))[-1]

@@ -23,7 +23,7 @@ from akrunner.packing import texts
         (b"x" * 9_000_000 + b"\ny", ["x" * 9_000_000, "y"]),
     ],
 )
-def test_lines(tmp_path: Path, data: bytes, lines: "list[str]") -> None:
+def test_lines(tmp_path: Path, data: bytes, lines: list[str]) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(data)
     found = [line for batch in texts.lines_of(str(path), "text").batches() for line in batch.column(0).to_pylist()]

@@ -8,8 +8,9 @@ import os
 import random
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, Literal, Optional
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,7 +47,7 @@ def _texts(folder: Path, *names: str) -> Path:
     return folder
 
 
-HARMS: "dict[str, Callable[[Path], None]]" = {
+HARMS: dict[str, Callable[[Path], None]] = {
     "index.arrow is damaged": lambda part: os.truncate(part / "index.arrow", 400),
     "index.arrow is gone": lambda part: (part / "index.arrow").unlink(),
     "plan.json is damaged": lambda part: (part / "plan.json").write_text('{"a": 1}') and None,
@@ -125,7 +126,7 @@ def test_a_shard_whose_record_is_damaged_is_written_again(tmp_path: Path) -> Non
     assert akrunner.pack(source, out, split="0.5,0.5").splits == other.splits
 
 
-DESCRIPTIONS: "dict[str, Callable[[Path], object]]" = {
+DESCRIPTIONS: dict[str, Callable[[Path], object]] = {
     "gone": lambda path: path.unlink(),
     "cut short": lambda path: os.truncate(path, 300),
     "empty": lambda path: path.write_text(""),
@@ -182,7 +183,7 @@ def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("left", [None, "", "{}"])
-def test_the_names_of_classes_are_written_again(tmp_path: Path, left: "str | None") -> None:
+def test_the_names_of_classes_are_written_again(tmp_path: Path, left: str | None) -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
     akrunner.pack(source, out)
     (out / "labels.json").unlink() if left is None else (out / "labels.json").write_text(left)
@@ -417,7 +418,7 @@ def test_old_lines_are_told_by_pack(tmp_path: Path) -> None:
     ],
 )
 def test_where_paths_in_is_for_nothing_the_columns_are_named(
-    tmp_path: Path, table: Dict[str, Any], given: Dict[str, Any], words: str
+    tmp_path: Path, table: dict[str, Any], given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(akrunner.ConfigError, match=f"paths_in= .*{words}"):
         akrunner.pack(pa.table(table), tmp_path / "out", paths_in=tmp_path, **given)
@@ -437,7 +438,7 @@ def test_where_paths_in_is_for_nothing_the_columns_are_named(
         (pa.array(["a", "b"]), None),
     ],
 )
-def test_a_column_of_classes_of_which_none_are_made_is_told(tmp_path: Path, values: pa.Array, words: Optional[str]) -> None:
+def test_a_column_of_classes_of_which_none_are_made_is_told(tmp_path: Path, values: pa.Array, words: str | None) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(name)
     pq.write_table(pa.table({"path": ["a.txt", "b.txt"], "label": values}), tmp_path / "t.parquet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -58,7 +58,7 @@ class Odd(JobError):
 def test_a_call_leaves_what_it_came_to(run: Path, error: Any, kind: Any, text: str) -> None:
     called = calls.inside("pai")
     assert called is not None
-    done: List[Any] = []
+    done: list[Any] = []
     try:
         with called.telling(done):
             done.append("first")

@@ -22,7 +22,7 @@ from akrunner.pai_mode.client import Call, as_csv, as_printed, framed, parsed
         ([], Call()),
     ],
 )  # fmt: skip
-def test_options_of_the_client(words: "list[str]", call: Call) -> None:
+def test_options_of_the_client(words: list[str], call: Call) -> None:
     assert parsed(words) == call
 
 
@@ -37,7 +37,7 @@ def test_options_of_the_client(words: "list[str]", call: Call) -> None:
         (["--project=a-b"], "a-b"),
     ],
 )
-def test_what_the_client_does_not_have(words: "list[str]", told: str) -> None:
+def test_what_the_client_does_not_have(words: list[str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         parsed(words)
 

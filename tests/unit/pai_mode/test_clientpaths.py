@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -38,7 +37,7 @@ from akrunner.pai_mode.clientpaths import named
     ],
 )
 def test_paths_of_the_client(
-    text: str, paths: List[str], untold: List[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, paths: list[str], untold: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     (tmp_path / "env.sh").write_text("export D=/sourced C=/sourced/bin/odpscmd\n. ./env.sh\n")

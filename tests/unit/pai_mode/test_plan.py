@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -46,7 +46,7 @@ def shown(runner: Runner, given: Any) -> Plan:
     return step.plan
 
 
-def plans(command: "str | List[str] | None" = None, file: "str | None" = None, **given: Any) -> List[Plan]:
+def plans(command: str | list[str] | None = None, file: str | None = None, **given: Any) -> list[Plan]:
     runner = Runner(PaiArguments(**{"tables_root": "tables", **given}))
     return runner.plans(runner.read(command, file))
 
@@ -351,7 +351,7 @@ def test_a_flag_of_the_scripts_own_names_a_directory_of_this_machine_or_a_copy(t
     buckets = Buckets(root=str(tmp_path))
     places = Places(buckets)
     assert os.path.isdir(places.either("oss://b/export/")) and not os.path.exists(places.either("oss://b/in/x.csv"))
-    asked: List[str] = []
+    asked: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(buckets, "remote", lambda uri: True)
         patched.setattr(buckets, "folder", lambda uri: asked.append(uri) or uri)
@@ -375,7 +375,7 @@ def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypat
         kept.append(made._temp)
         return made
 
-    kept: List[str] = []
+    kept: list[str] = []
     monkeypatch.setattr(runner, "_buckets", buckets)
     monkeypatch.setattr(runner, "_planned", lambda *given, **more: None)
     monkeypatch.setattr(runner, "_run", lambda plan: done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -32,7 +32,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_how_a_script_is_started(
-    text: str, given: List[str], variables: Dict[str, str], arguments: List[str], flags: List[str]
+    text: str, given: list[str], variables: dict[str, str], arguments: list[str], flags: list[str]
 ) -> None:
     found = scripts.prepared("/x/run.sh", text, given, variables)
     assert (list(found.arguments), list(found.flags), found.shell) == (arguments, flags, "/bin/bash")
@@ -46,7 +46,7 @@ def test_how_a_script_is_started(
         ("", ["a"], "behind its name, or as --var 1=..., not both"),
     ],
 )
-def test_what_cannot_be_started(text: str, given: List[str], told: str) -> None:
+def test_what_cannot_be_started(text: str, given: list[str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         scripts.prepared("/x/run.sh", text, given, {"1": "x"})
 
@@ -69,7 +69,7 @@ def call(error: Any = None, ended: bool = True) -> Called:
         (1, [call(ended=False)] * 4, "run.sh ended with exit code 1; 4 calls of odpscmd, 4 failed: " + "run.sh, line 3: odpscmd was killed; " * 3 + "and 1 more"),
     ],
 )  # fmt: skip
-def test_the_end_of_a_script_in_words(code: int, calls: List[Called], told: str) -> None:
+def test_the_end_of_a_script_in_words(code: int, calls: list[Called], told: str) -> None:
     script = scripts.ShellScript("/x/run.sh", (), "bash", paths=("/nowhere/odpscmd",))
     assert scripts.sentence(script, scripts.Outcome(code, calls)) == told
     failure = scripts.failure(script, scripts.Outcome(code, calls))
@@ -101,6 +101,6 @@ def test_what_is_left_in_the_background_is_waited_for_and_named(monkeypatch: pyt
     monkeypatch.setattr(scripts.calls, "under_way", lambda folder: False)
     monkeypatch.setattr(scripts.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(scripts, "_QUIET", -1.0)
-    told: List[str] = []
+    told: list[str] = []
     scripts._await("folder", "mark", ["bash", "run.sh"], told.append)
     assert len(told) == 1 and "process 7 of it is still at work in the background" in told[0] and not left

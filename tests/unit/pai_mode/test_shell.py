@@ -170,7 +170,7 @@ fi
     ],
 )  # fmt: skip
 def test_of_several_ways_the_one_is_taken(
-    text: str, statements: "list[str]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, statements: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     found = shell.read(text, "/", {"1": "drop", **({"x": ""} if '-z "$x"' in text else {})})

@@ -43,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
-def calls_of_bash(text: str, place: Path) -> "list[str]":
+def calls_of_bash(text: str, place: Path) -> list[str]:
     calls = place.parent / "calls"
     script = place.parent / "script.sh"
     script.write_text(text)
@@ -55,7 +55,7 @@ def calls_of_bash(text: str, place: Path) -> "list[str]":
     return [one.strip() for one in calls.read_text().split("\1")[:-1]] if calls.exists() else []
 
 
-def calls_of_ours(text: str, place: Path) -> "list[str]":
+def calls_of_ours(text: str, place: Path) -> list[str]:
     found = shell.read(text, str(place.parent), {"1": "drop"}).pieces
     return [(Path(one.text).read_text() if one.file else one.text).strip() for one in found]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Dict
-
 import pytest
 
 from akrunner.errors import ConfigError
@@ -33,7 +31,7 @@ from akrunner.pai_mode.words import Command, from_words, parsed
         ("PAI -name t -Dx='\u4e2d\u6587'", {"x": "\u4e2d\u6587"}),
     ],
 )  # fmt: skip
-def test_spellings(text: str, parameters: Dict[str, str]) -> None:
+def test_spellings(text: str, parameters: dict[str, str]) -> None:
     if parameters is None:
         with pytest.raises(ConfigError, match="line 4"):
             parsed(text)

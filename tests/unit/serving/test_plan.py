@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,11 @@ from akrunner.schema import Schema
 from akrunner.serving.plan import Plan
 from akrunner.signature import Signature, TensorSpec
 
-Shape = Optional[Tuple[Optional[int], ...]]
+Shape = tuple[int | None, ...] | None
 
 
-def signature(inputs: Dict[str, Tuple[str, Shape]], outputs: Optional[Dict[str, Tuple[str, Shape]]] = None) -> Signature:
-    sides: List[Dict[str, TensorSpec]] = []
+def signature(inputs: dict[str, tuple[str, Shape]], outputs: dict[str, tuple[str, Shape]] | None = None) -> Signature:
+    sides: list[dict[str, TensorSpec]] = []
     for side in (inputs, outputs or {"y": ("float32", (None,))}):
         sides.append({name: TensorSpec(name, dtype, shape) for name, (dtype, shape) in side.items()})
     return Signature("serving_default", sides[0], sides[1])
@@ -54,7 +54,7 @@ def fixed(count: int) -> pa.Schema:
     ],
 )
 def test_which_column_feeds_which_input(
-    model: Signature, schema: str, options: Dict[str, Any], columns: Dict[str, Tuple[str, ...]]
+    model: Signature, schema: str, options: dict[str, Any], columns: dict[str, tuple[str, ...]]
 ) -> None:
     assert {one.spec.name: one.columns for one in plan(model, schema, **options).inputs} == columns
 
@@ -127,7 +127,7 @@ def test_a_column_that_was_not_asked_for_is_told() -> None:
         (ONE, "x double", {"reserved_cols": ["y"]}, "reserved_cols: the table has no column 'y'"),
     ],
 )
-def test_what_does_not_fit(model: Signature, schema: str, options: Dict[str, Any], said: str) -> None:
+def test_what_does_not_fit(model: Signature, schema: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         plan(model, schema, **options)
 
@@ -151,7 +151,7 @@ def test_shapes() -> None:
 
 
 def test_outputs() -> None:
-    outputs: Dict[str, Tuple[str, Shape]] = {
+    outputs: dict[str, tuple[str, Shape]] = {
         "label": ("int64", (None,)),
         "p": ("float32", (None, 3)),
         "one": ("float64", (None, 1)),
@@ -178,7 +178,7 @@ def test_values_on_their_way() -> None:
     )
     schema = pa.schema([("f", pa.float64()), ("i", pa.int64()), ("t", pa.timestamp("s")), ("s", pa.list_(pa.string()))])
     made = Plan.make(model, schema)
-    rows: Dict[str, List[Any]] = {"f": [0.1, None], "i": [1, -1], "t": [5, 6], "s": [["a"], ["b"]]}
+    rows: dict[str, list[Any]] = {"f": [0.1, None], "i": [1, -1], "t": [5, 6], "s": [["a"], ["b"]]}
 
     def fed(**changed: Any) -> pa.RecordBatch:
         values = {**rows, **changed}

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,11 +32,11 @@ def table(tmp_path: Path, text: str) -> pa.Table:
     return Model(str(saved(tmp_path / ("made" + text), text))).to_table()
 
 
-def names(watch: Watch) -> List[str]:
+def names(watch: Watch) -> list[str]:
     return [os.path.basename(one.path) for one in look(watch)]
 
 
-def handed(watcher: Watcher) -> List[str]:
+def handed(watcher: Watcher) -> list[str]:
     return sorted(Path(path, "saved_model.pb").read_text() for path in Path(watcher.folder).iterdir())
 
 

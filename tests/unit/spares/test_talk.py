@@ -6,8 +6,9 @@ import contextlib
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,13 @@ MINE = Wanted("/python", {}, "", (), {}, {})
 
 
 @pytest.fixture
-def pair() -> Iterator[Tuple[socket.socket, socket.socket]]:
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
 
 
-def gone(fds: List[int]) -> bool:
+def gone(fds: list[int]) -> bool:
     """Whether nobody holds the other end of these pipes any more."""
     for fd in fds:
         with contextlib.suppress(BrokenPipeError):
@@ -48,7 +49,7 @@ def gone(fds: List[int]) -> bool:
         ({"pid": 10**30, "mark": "", "began": 0, "late": []}, 3),
     ],
 )
-def test_an_answer_that_is_no_worker(pair: Tuple[socket.socket, socket.socket], answer: Dict[str, Any], pipes: int) -> None:
+def test_an_answer_that_is_no_worker(pair: tuple[socket.socket, socket.socket], answer: dict[str, Any], pipes: int) -> None:
     """Its descriptors are closed, as are such that come with a message that has none."""
     ours, theirs = pair
     ends = [os.pipe() for _ in range(pipes + 1)]
@@ -68,14 +69,14 @@ def test_an_answer_that_is_no_worker(pair: Tuple[socket.socket, socket.socket], 
             os.close(write)
 
 
-def test_no_thread_for_a_connection(pair: Tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_for_a_connection(pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cut off, and whoever comes next is heard."""
     ours, theirs = pair
 
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    def accept() -> Tuple[socket.socket, None]:
+    def accept() -> tuple[socket.socket, None]:
         if theirs.fileno() < 0:
             kept._stopping.set()
             raise TimeoutError

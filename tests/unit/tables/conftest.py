@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Dict, Iterator
 
 import pytest
 
@@ -31,7 +31,7 @@ def store(root: Path) -> LocalTables:
 @pytest.fixture(scope="module")
 def _tables_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
     """(statements, project) -> a directory with the tables that they make. Nobody writes there."""
-    made: Dict[str, Path] = {}
+    made: dict[str, Path] = {}
 
     def of(text: str, project: str) -> Path:
         if text not in made:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_file(tmp_path: Path, monkeypatch: Any) -> None:
     endpoint = "http://service.odps.aliyun.com/api"
     assert found == Credentials("LTAI1", "s3cret=", endpoint, str(tmp_path / "odps.ini"), project="p")
     assert "s3cret" not in repr(found)
-    asked: List[str] = []
+    asked: list[str] = []
     monkeypatch.setattr("odps.rest.RestClient.request", lambda _, url, *args, **options: asked.append(url))
     sentence = f"tables of project p: MaxCompute at {endpoint} (key found in {tmp_path}/odps.ini)"
     assert told_of("p", store_for("p")) == sentence and asked == [], "nothing is asked of MaxCompute yet"

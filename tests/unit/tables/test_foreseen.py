@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, List, Optional, cast
+from typing import cast
 
 import pytest
 
@@ -83,7 +84,7 @@ def _local(project: str) -> TableStore:
     return store_for(project)
 
 
-def refused(text: str, project: Optional[str], store: Callable[[str], TableStore] = _local) -> List[Optional[AkrunnerError]]:
+def refused(text: str, project: str | None, store: Callable[[str], TableStore] = _local) -> list[AkrunnerError | None]:
     rehearsal = foreseen.Rehearsal(store, project)
     return [rehearsal.problem(one) for one in split(text)]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import psutil
@@ -33,7 +34,7 @@ def made(store: LocalTables, named: Named, sql: str) -> TableName:
     return name
 
 
-def put(store: LocalTables, name: TableName, overwrite: bool = True, **parts: Dict[str, List[Any]]) -> None:
+def put(store: LocalTables, name: TableName, overwrite: bool = True, **parts: dict[str, list[Any]]) -> None:
     output = store.output(name, overwrite)
     for key, columns in parts.items():
         output.part(key).write(pa.record_batch(columns))
@@ -41,8 +42,8 @@ def put(store: LocalTables, name: TableName, overwrite: bool = True, **parts: Di
 
 
 def rows(
-    store: LocalTables, name: TableName, columns: Optional[List[str]] = None, start: int = 0, most: Optional[int] = None
-) -> List[Any]:
+    store: LocalTables, name: TableName, columns: list[str] | None = None, start: int = 0, most: int | None = None
+) -> list[Any]:
     return [row for batch in store.read(name, columns, start, most) for row in zip(*(batch.to_pydict().values()))]
 
 
@@ -113,7 +114,7 @@ def test_partitions_are_added_and_dropped_all_of_them_or_none(
 
 
 def test_what_was_committed_is_known(store: LocalTables, named: Named, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed: List[str] = []
+    changed: list[str] = []
     monkeypatch.setattr(local_output, "CHANGED", changed)
     made(store, named, "create table t (id bigint)")
     output = store.output(named("t"))
@@ -190,7 +191,7 @@ def test_tables_are_made_renamed_and_dropped(store: LocalTables, named: Named) -
         ({"id": [[1]]}, "and list"),
     ],
 )
-def test_what_does_not_fit_is_refused(store: LocalTables, named: Named, columns: Dict[str, Any], why: str) -> None:
+def test_what_does_not_fit_is_refused(store: LocalTables, named: Named, columns: dict[str, Any], why: str) -> None:
     made(store, named, "create table t (id bigint not null, n int, s string, d decimal(4,1)) partitioned by (p string)")
     output = store.output(named("t/p=1"))
     with pytest.raises(DataError, match=why):
@@ -301,7 +302,7 @@ def test_threads_write_parts_and_read_ranges_at_the_same_time(store: LocalTables
 
     _all([lambda number=number: write(number) for number in range(4)])
     output.commit()
-    found: Dict[int, int] = {}
+    found: dict[int, int] = {}
     with store.reading(name) as reading:
 
         def read(number: int) -> None:
@@ -313,8 +314,8 @@ def test_threads_write_parts_and_read_ranges_at_the_same_time(store: LocalTables
     assert [found[number] for number in range(8)] == [170_000] * 7 + [10_000]
 
 
-def _all(work: List[Callable[[], None]]) -> None:
-    failed: List[BaseException] = []
+def _all(work: list[Callable[[], None]]) -> None:
+    failed: list[BaseException] = []
 
     def run(one: Callable[[], None]) -> None:
         try:
@@ -334,7 +335,7 @@ def test_outputs_of_a_job_are_there_together_or_not_at_all(store: LocalTables, n
     one, two = made(store, named, "create table one (id bigint)"), made(store, named, "create table two (id bigint)")
     put(store, one, x={"id": [0]})
 
-    def written() -> List[Any]:
+    def written() -> list[Any]:
         outputs = [store.output(name) for name in (one, two)]
         for output in outputs:
             output.part("0").write(pa.record_batch({"id": [1]}))

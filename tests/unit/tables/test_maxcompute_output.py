@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, List, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,7 @@ from akrunner.tables.maxcompute_reading import worth_another
 class Output:
     """Notes what is done with it."""
 
-    def __init__(self, name: str, done: List[str], fails: str = "") -> None:
+    def __init__(self, name: str, done: list[str], fails: str = "") -> None:
         self.name, self._done, self._fails = name, done, fails
 
     def _do(self, what: str) -> None:
@@ -22,19 +22,19 @@ class Output:
         if what == self._fails:
             raise WriteError(f"{self.name} is refused")
 
-    def finish(self) -> List[int]:
+    def finish(self) -> list[int]:
         self._do("finish")
         return [1]
 
     def check(self) -> None:
         self._do("check")
 
-    def put(self, blocks: List[int]) -> None:
+    def put(self, blocks: list[int]) -> None:
         self._do("put")
 
 
 def test_all_is_sent_and_checked_before_the_first_counts() -> None:
-    done: List[str] = []
+    done: list[str] = []
     commit(cast(Any, [Output("a", done), Output("b", done)]))
     assert done == ["finish a", "finish b", "check a", "check b", "put a", "put b"]
 
@@ -48,7 +48,7 @@ def test_all_is_sent_and_checked_before_the_first_counts() -> None:
     ],
 )
 def test_one_that_is_refused(first: str, second: str, words: str) -> None:
-    done: List[str] = []
+    done: list[str] = []
     with pytest.raises(WriteError, match=words + r"\Z"):
         commit(cast(Any, [Output("a", done, first), Output("b", done, second)]))
     assert ("put a" in done) == (second != "check")

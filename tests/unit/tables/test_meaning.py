@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> LocalTables:
     return store
 
 
-def rows(store: LocalTables, text: str) -> List[Tuple[Any, ...]]:
+def rows(store: LocalTables, text: str) -> list[tuple[Any, ...]]:
     found = run(text, lambda project: store, "demo")[-1].rows
     assert found is not None
     return list(zip(*(column.to_pylist() for column in found.columns)))
@@ -97,7 +98,7 @@ def rows(store: LocalTables, text: str) -> List[Tuple[Any, ...]]:
         ("select count(*) from (select row_number() over (order by rand()) n from t) q where n < 4", [(3,)]),
     ],
 )  # fmt: skip
-def test_rows_are_those_of_maxcompute(filled: LocalTables, query: str, expected: List[Tuple[Any, ...]]) -> None:
+def test_rows_are_those_of_maxcompute(filled: LocalTables, query: str, expected: list[tuple[Any, ...]]) -> None:
     found = rows(filled, query)
     ordered = " sort by " in query
     assert (found if ordered else sorted(found, key=repr)) == (expected if ordered else sorted(expected, key=repr))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +36,7 @@ def tables(laid: Laid) -> None:
     )
 
 
-def read(source: Any, **options: Any) -> List[Any]:
+def read(source: Any, **options: Any) -> list[Any]:
     table = open_source(source, read_examples=codec.read_examples, **options)
     found = pa.Table.from_batches(table.batches(), table.schema)
     assert table.replayable and pa.Table.from_batches(table.batches(), table.schema) == found
@@ -55,7 +56,7 @@ def test_a_table_is_a_source() -> None:
 
 
 def test_only_the_columns_that_are_named_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: List[Any] = []
+    asked: list[Any] = []
     reading = LocalReading.read
     monkeypatch.setattr(LocalReading, "read", lambda self, names, *rest: asked.append(names) or reading(self, names, *rest))
     assert read("odps://demo/tables/t", columns=["s"])[1:] == [("a",), ("b",), ("c",)] and asked == [["s"], ["s"]]
@@ -199,7 +200,7 @@ def test_an_output_and_output_tables_are_there_together_or_not_at_all(
     schema = pa.schema([("id", pa.int64()), ("s", pa.string()), ("p", pa.string())])
     batch, wanted = pa.record_batch([[1], ["a"], ["b"]], schema=schema), [["id", "s", "p"], (1, "a", "b")]
 
-    def rows() -> "tuple[Any, Any]":
+    def rows() -> tuple[Any, Any]:
         ours = read(path) if kind == "table" or Path(path).exists() else []
         return read("odps://demo/tables/u"), ours
 

@@ -6,7 +6,7 @@ import errno
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -17,7 +17,7 @@ from akrunner.tables.sql import Queries
 from akrunner.tables.statements import Statement, run, split
 
 
-def done(store: LocalTables, text: str, **more: Any) -> List[Any]:
+def done(store: LocalTables, text: str, **more: Any) -> list[Any]:
     """What each statement said, or its rows."""
     results = run(text, lambda project: store, "demo", **more)
     return [one.message if one.rows is None else one.rows.to_pylist() for one in results]
@@ -181,7 +181,7 @@ def test_what_cannot_be_done_is_said(store: LocalTables, text: str, kind: type, 
 
 
 def test_pais_commands_are_handed_back(store: LocalTables) -> None:
-    given: List[Statement] = []
+    given: list[Statement] = []
     done(store, "create table t (a bigint); PAI -name tensorflow1150 -Dtables=odps://demo/tables/t; desc t", pai=given.append)
     assert [one.text for one in given] == ["PAI -name tensorflow1150 -Dtables=odps://demo/tables/t"]
 

@@ -6,7 +6,8 @@ import os
 import struct
 import threading
 import tracemalloc
-from typing import Any, Dict, Iterator, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from akrunner.wire import columns, failure, frames, messages
 
 
 @pytest.fixture
-def pipe() -> Iterator[Tuple[frames.FrameReader, frames.FrameWriter]]:
+def pipe() -> Iterator[tuple[frames.FrameReader, frames.FrameWriter]]:
     read, write = os.pipe()
     reader, writer = frames.FrameReader(read), frames.FrameWriter(write)
     yield reader, writer
@@ -22,7 +23,7 @@ def pipe() -> Iterator[Tuple[frames.FrameReader, frames.FrameWriter]]:
     writer.close()
 
 
-def test_frames_come_as_they_went(pipe: Tuple[frames.FrameReader, frames.FrameWriter]) -> None:
+def test_frames_come_as_they_went(pipe: tuple[frames.FrameReader, frames.FrameWriter]) -> None:
     reader, writer = pipe
     big = os.urandom(3 << 20)
 
@@ -43,7 +44,7 @@ def test_frames_come_as_they_went(pipe: Tuple[frames.FrameReader, frames.FrameWr
     assert writer.bytes == reader.bytes == len(big) + 4 + len('{"rows": 9}')
 
 
-def test_threads_do_not_mix_frames(pipe: Tuple[frames.FrameReader, frames.FrameWriter]) -> None:
+def test_threads_do_not_mix_frames(pipe: tuple[frames.FrameReader, frames.FrameWriter]) -> None:
     reader, writer = pipe
     threads = [
         threading.Thread(target=lambda n=n: [writer.write(frames.REPORT, bytes([n]) * 50_000) for _ in range(20)])  # type: ignore[misc]
@@ -185,7 +186,7 @@ def test_columns() -> None:
         ({"buffers": None}, "where its buffers are"),
     ],
 )
-def test_columns_that_are_none(changes: Dict[str, Any], words: str) -> None:
+def test_columns_that_are_none(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(frames.WireError, match=words):
         columns.unpack(packed(**changes), ["a", "b", "c"])
 
@@ -237,7 +238,7 @@ CLOSED = {
         (frames.OPENED, {}, ""),
     ],
 )
-def test_messages(kind: int, body: Dict[str, Any], words: str) -> None:
+def test_messages(kind: int, body: dict[str, Any], words: str) -> None:
     frame = frames.Frame(kind, 0, bytearray(json.dumps(body).encode()))
     if not words:
         assert messages.read(frame).keys() == body.keys()

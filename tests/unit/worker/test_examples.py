@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from akrunner.wire.frames import WireError
 from akrunner.worker import examples
 
 
-def encoded(strings: List[bytes]) -> bytes:
+def encoded(strings: list[bytes]) -> bytes:
     return b"".join(bytes(examples._tagged(0x0A, len(one))) + one for one in strings)
 
 
@@ -23,7 +21,7 @@ def test_every_string(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     size = np.array([len(blob) for blob in blobs], np.int64)
     whole = b"12345" + b"".join(blobs)
     owners, starts, stops = examples._every_string(np.frombuffer(whole, np.uint8), np.cumsum(size) - size + 5, size)
-    found: List[List[bytes]] = [[] for _ in rows]
+    found: list[list[bytes]] = [[] for _ in rows]
     for owner, start, stop in zip(owners, starts, stops):
         found[owner].append(whole[start:stop])
     assert found == rows

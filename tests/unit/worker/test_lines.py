@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -20,9 +20,9 @@ ROWS = [[1, 0.1, b'a,"b\n', [1.5]], [None, None, b"", None], [3, 1e300, "\u00e9"
 
 class Taken:
     def __init__(self) -> None:
-        self.rows: List[List[Any]] = []
+        self.rows: list[list[Any]] = []
 
-    def write_batch(self, columns: Dict[str, Any]) -> None:
+    def write_batch(self, columns: dict[str, Any]) -> None:
         self.rows += map(list, zip(*(values.tolist() for values in columns.values())))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ END = {"rows": 3, "total_rows": 3, "shares": [3], "splits": [[1, 2]]}
 
 
 @pytest.fixture
-def ends() -> Iterator[Tuple[Link, frames.FrameWriter]]:
+def ends() -> Iterator[tuple[Link, frames.FrameWriter]]:
     """(a worker's link, its host's end)."""
     read, write = os.pipe()
     out, nobody = os.pipe()
@@ -58,7 +59,7 @@ def test_a_job_without_splits_has_no_such_file(ends: Any, tmp_path: Path) -> Non
         ([(frames.MARKS, b"\0\0", 2), (frames.DATA, b"ab", 2)], True, "3 rows were sent, 2 arrived"),
     ],
 )
-def test_half_of_it_is_an_error(ends: Any, tmp_path: Path, told: List[Any], split: bool, words: str) -> None:
+def test_half_of_it_is_an_error(ends: Any, tmp_path: Path, told: list[Any], split: bool, words: str) -> None:
     link, host = ends
     said(host, *told)
     with pytest.raises(WireError, match=words):

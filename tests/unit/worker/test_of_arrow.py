@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ def written(given: Any) -> pa.RecordBatch:
     return decode_columns(SCHEMA, b"".join(bytes(one) for one in payload))
 
 
-def frames() -> List[Any]:
+def frames() -> list[Any]:
     polars = pytest.importorskip("polars", reason="NOT RUN: polars is not installed")
     batch = TABLE.combine_chunks().to_batches()[0]
     chunked = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])

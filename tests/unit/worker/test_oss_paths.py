@@ -10,7 +10,8 @@ import pathlib
 import pickle
 import sys
 import types
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ PATH = "oss://b.host/m/?role_arn=secret"
 @pytest.fixture(autouse=True)
 def as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `refuse` puts in the place of Python's functions goes behind each test."""
-    places: "list[Any]" = [builtins, io, os, np.lib._datasource, getattr(pathlib, "_NormalAccessor", os)]
+    places: list[Any] = [builtins, io, os, np.lib._datasource, getattr(pathlib, "_NormalAccessor", os)]
     for place in places:
         for name in ("open", *oss_paths._OF_OS):
             if hasattr(place, name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,10 @@ from akrunner.worker import pai_program
 
 
 @pytest.mark.parametrize("chief", [None, False])
-def test_the_chief_is_worker_0(chief: "bool | None") -> None:
+def test_the_chief_is_worker_0(chief: bool | None) -> None:
     cluster = ClusterSpec(2, 1, True, chief=chief, flags=True, evaluator_told=True)
     addresses = {task: f"h:{number}" for number, task in enumerate(cluster.tasks)}
-    given: List[Dict[str, Any]] = [tf_config(cluster, addresses, task) for task in cluster.tasks]
+    given: list[dict[str, Any]] = [tf_config(cluster, addresses, task) for task in cluster.tasks]
     assert all(one["cluster"]["evaluator"] == ["h:3"] for one in given)
     hosts = ["--ps_hosts=h:2", "--worker_hosts=h:0,h:1"]
     assert [pai_program.cluster_flags(one) for one in given] == [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
 from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Reading
 
-SCHEMA: List[Dict[str, Any]] = [
+SCHEMA: list[dict[str, Any]] = [
     {"name": "x", "type": "float", "kind": "float", "shape": []},
     {"name": "y", "type": "bigint", "kind": "int64", "shape": []},
     {"name": "w", "type": "double", "kind": "float", "shape": []},
@@ -32,13 +32,13 @@ SCHEMA: List[Dict[str, Any]] = [
         ({"label": "y", "weights": "many"}, "the column is array<float>"),
     ],
 )
-def test_refused_with_words(asked: Dict[str, Any], words: str) -> None:
+def test_refused_with_words(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Parts(**asked).check(SCHEMA, Reading())
 
 
 @pytest.mark.parametrize("asked", [{"label": "y"}, {"label": "y", "weights": "w"}])
-def test_files_have_no_columns_to_part(asked: Dict[str, Any]) -> None:
+def test_files_have_no_columns_to_part(asked: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="label='y' and interleave=: .* part it in map="):
         Parts(**asked).check(SCHEMA, Reading(interleave=lambda row: row))
 

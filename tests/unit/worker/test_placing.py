@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
-from typing import Any, Dict, Iterator, List
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from akrunner.worker import placing
 class Operation:
     """Args: gives: type of what comes out, "float32_ref" for a reference to a variable of 1.x."""
 
-    def __init__(self, kind: str, device: str = "", *inputs: "Operation", shared: bytes = b"", gives: str = "resource") -> None:
+    def __init__(self, kind: str, device: str = "", *inputs: Operation, shared: bytes = b"", gives: str = "resource") -> None:
         self.name, self.type, self.device, self.shared = kind.lower(), kind, device, shared
         base = SimpleNamespace(name=gives.replace("_ref", ""))
         self.dtype = SimpleNamespace(_is_ref_dtype=gives.endswith("_ref"), base_dtype=base)
@@ -29,19 +30,19 @@ class Operation:
 
 class Graph:
     def __init__(self, *operations: Operation) -> None:
-        self.operations: List[Operation] = list(operations)
+        self.operations: list[Operation] = list(operations)
 
     @property
     def version(self) -> int:
         return len(self.operations)
 
-    def get_operations(self) -> List[Operation]:
+    def get_operations(self) -> list[Operation]:
         return list(self.operations)
 
 
 @pytest.fixture(autouse=True)
 def nothing_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    here: Dict[str, Any] = {"reads": False}
+    here: dict[str, Any] = {"reads": False}
     monkeypatch.setattr(placing, "_here", here)
     yield
 

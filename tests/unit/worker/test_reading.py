@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from akrunner.worker.images import Images
 from akrunner.worker.reading import Order, Reading, check_counts
 
 BYTES = {"kind": "bytes", "shape": []}
-SCHEMA: List[Dict[str, Any]] = [
+SCHEMA: list[dict[str, Any]] = [
     {"name": "image", "type": "varbinary", **BYTES},
     {"name": "path", "type": "string", **BYTES},
     {"name": "label", "type": "bigint", "kind": "int64", "shape": []},
@@ -38,7 +38,7 @@ SCHEMA: List[Dict[str, Any]] = [
         ({"image": True, "interleave": len}, "decode it in map="),
     ],
 )
-def test_refused_with_words(asked: Dict[str, Any], words: str) -> None:
+def test_refused_with_words(asked: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         Reading(**asked)
 
@@ -109,7 +109,7 @@ def test_what_a_stream_does_not_take(name: str) -> None:
     taken = [part for part in inspect.signature(StreamTaskConfig.dataset).parameters if part not in ("self", "other")]
     with pytest.raises(TypeError) as told:
         reading.check_stream({name: 1})
-    assert str(told.value).endswith("takes %s and %s" % (", ".join(taken[:-1]), taken[-1]))
+    assert str(told.value).endswith("takes {} and {}".format(", ".join(taken[:-1]), taken[-1]))
 
 
 def test_what_is_fine() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ TABLE = pa.table(
 )
 
 
-def there(folder: Path, form: str, marks: "np.ndarray[Any, Any]") -> Tuple[Any, Splits]:
+def there(folder: Path, form: str, marks: np.ndarray[Any, Any]) -> tuple[Any, Splits]:
     """(all rows, their splits) of a task whose files lie there."""
     path = folder / "dataset"
     with open(path, "wb") as f:
@@ -56,7 +56,7 @@ def test_every_row_is_in_one(tmp_path: Path, form: str) -> None:
         for size in (10, 100_000):
             batches = list(part.batches(size, {"some": -1}))
             assert [len(batch["id"]) for batch in batches[:-1]] == [size] * (len(batches) - 1)
-            found: List[Any] = [
+            found: list[Any] = [
                 row for batch in batches for row in zip(*(batch[key] for key in ("id", "name", "some", "many")))
             ]
             assert [(i, name, some, many.tolist()) for i, name, some, many in found] == [

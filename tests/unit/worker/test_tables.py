@@ -6,12 +6,13 @@ import datetime
 import decimal
 import functools
 import gc
+import itertools
 import json
 import os
 import re
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ COLUMNS = [BIGINT, DOUBLE, TEXT]
 def test_slices_are_contiguous_and_the_first_have_a_row_more(rows: int, count: int) -> None:
     found = [sliced(rows, i, count) for i in range(count)]
     assert found[0][0] == 0 and found[-1][1] == rows
-    assert all(a[1] == b[0] for a, b in zip(found, found[1:]))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(found))
     sizes = [stop - start for start, stop in found]
     assert sizes == sorted(sizes, reverse=True) and max(sizes) - min(sizes) <= 1
 
@@ -160,7 +161,7 @@ def test_rows_of_one_type_and_of_one_column() -> None:
         (MONEY, [1.5, decimal.Decimal("2.50"), "3"], [b"1.5", b"2.50", b"3"]),
     ],
 )
-def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[Any]) -> None:
+def test_values_of_a_column(column: dict[str, Any], values: Any, wanted: list[Any]) -> None:
     got, valid = as_column("t", column, values)
     assert [value if there else None for value, there in zip(got, [True] * len(got) if valid is None else valid)] == wanted
 
@@ -177,7 +178,7 @@ def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[An
         (DOUBLE, [None, True], 11), (BIGINT, [2, None, True], 12), (BIGINT, [-1, 2**63], 11), (REAL, [0.5, 2**24 + 1], 11), (TRUTH, [True, 1], 11),
     ],
 )  # fmt: skip
-def test_values_a_column_refuses(column: Dict[str, Any], values: Any, row: int) -> None:
+def test_values_a_column_refuses(column: dict[str, Any], values: Any, row: int) -> None:
     words = f"table t: column '{column['name']}' is {column['type']}, and row {row} has"
     with pytest.raises(TypeError, match=re.escape(words)):
         as_column("t", column, values, 10)
@@ -191,7 +192,7 @@ def test_a_row_that_begins_with_a_list() -> None:
 
 
 def test_values_that_are_cast_if_that_is_asked_for() -> None:
-    def cast(column: Dict[str, Any], values: Any) -> List[Any]:
+    def cast(column: dict[str, Any], values: Any) -> list[Any]:
         return list(as_column("t", column, values, 0, True)[0])
 
     assert cast(BIGINT, ["12", b"-3", 4.0, True]) == [12, -3, 4, 1] and cast(DOUBLE, ["1.5", True]) == [1.5, 1.0]
@@ -202,7 +203,7 @@ def test_values_that_are_cast_if_that_is_asked_for() -> None:
         and cast(BIGINT, [-(2.0**63)]) == [-(2**63)]
         and cast(DOUBLE, [True, None, 2.5]) == [1, 0, 2.5]
     )
-    beyond: List[Any] = [
+    beyond: list[Any] = [
         (INT, [3e9]),
         (INT, [1, -3e9]),
         (INT, np.array([3e9], np.float32)),
@@ -252,7 +253,7 @@ _RECORDS = np.ma.masked_array([(1.5, 2.5)] * 2, [(0, 1)] * 2, dtype=[("a", "f8")
     ],
 )
 @pytest.mark.parametrize("column, null", [(DOUBLE, 0.0), (TEXT, b"")])
-def test_what_is_masked_is_null_in_rows_of_any_shape(given: Any, column: Dict[str, Any], null: Any) -> None:
+def test_what_is_masked_is_null_in_rows_of_any_shape(given: Any, column: dict[str, Any], null: Any) -> None:
     rows = columns_of(given, 2) or []
     first, valid = as_column("t", DOUBLE, rows[0])
     assert set(first) == {1.5} and (valid is None or valid.all())
@@ -290,7 +291,7 @@ def test_what_pandas_has_for_missing_is_null(given: Any) -> None:
         (TEXT, np.array(["2020-01-01"], "M8[D]"), r"\(datetime64\[D\]\) for it"),
     ],
 )
-def test_a_time_that_does_not_fit_is_named_as_it_is(column: Dict[str, Any], values: Any, said: str) -> None:
+def test_a_time_that_does_not_fit_is_named_as_it_is(column: dict[str, Any], values: Any, said: str) -> None:
     with pytest.raises(errors.TableWriteError, match=said):
         as_column("t", column, values)
 
@@ -315,15 +316,15 @@ class Host:
     def __init__(self, folder: Path, rows: int = 100, chunk: int = 10) -> None:
         read, write = os.pipe()
         back_read, back_write = os.pipe()
-        self.asked: List[Any] = []
-        self.written: List[pa.RecordBatch] = []
+        self.asked: list[Any] = []
+        self.written: list[pa.RecordBatch] = []
         self.rows, self.chunk = rows, chunk
         #: request of the last writer of a slice
-        self.slices: Dict[Any, int] = {}
-        self.broken: Optional[BaseException] = None
-        self._sent: Dict[int, List[int]] = {}
-        self._columns: Dict[int, List[str]] = {}
-        self._rows_of: Dict[int, int] = {}
+        self.slices: dict[Any, int] = {}
+        self.broken: BaseException | None = None
+        self._sent: dict[int, list[int]] = {}
+        self._columns: dict[int, list[str]] = {}
+        self._rows_of: dict[int, int] = {}
         self._questions = frames.FrameReader(read, frames.FROM_WORKER)
         self._answers = frames.FrameWriter(back_write)
         self.broker = Broker(frames.FrameWriter(write), str(folder / "spools"))
@@ -411,7 +412,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return made
 
 
-def kinds(host: Host) -> List[int]:
+def kinds(host: Host) -> list[int]:
     return [kind for kind, _ in host.asked]
 
 
@@ -732,7 +733,7 @@ def test_queues_of_one_script_have_names_of_their_own(monkeypatch: pytest.Monkey
         {"works": ["\ud800"]}, {"name": "\ud800"}, {"num_slices": "x"},
     ],
 )  # fmt: skip
-def test_works_that_cannot_be_asked_for(given: Dict[str, Any]) -> None:
+def test_works_that_cannot_be_asked_for(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="works is empty|num_|seed|UTF-8"):
         work.WorkQueue(**{"works": ["a"], **given})
 

@@ -12,7 +12,8 @@ import time
 import traceback
 import types
 import weakref
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ from akrunner.worker.waits.tracing import Event
 SECOND = 1_000_000_000
 
 
-def way(*steps: Tuple[float, float]) -> ways.Way:
+def way(*steps: tuple[float, float]) -> ways.Way:
     """A way whose steps wait and compute for so many seconds."""
     made, now = ways.Way("dataset", 0), 0
     for wait, between in steps:
@@ -90,14 +91,14 @@ def test_steps_are_counted_quickly_only_behind_one_that_was_looked_at_wholly(clo
 class Op:
     """An operation of a graph."""
 
-    def __init__(self, name: str, kind: str, *inputs: "Op") -> None:
+    def __init__(self, name: str, kind: str, *inputs: Op) -> None:
         self.name, self.type, self.op, self.inputs, self.control_inputs = name, kind, self, inputs, []
 
 
 def test_a_run_that_only_initializes_draws_nothing() -> None:
     drawn = Op("get", "IteratorGetNext")
     loss, start, step = Op("loss", "Sum", drawn), Op("init", "MakeIterator", Op("var", "Variable")), Op("step", "Variable")
-    known: Dict[str, bool] = {}
+    known: dict[str, bool] = {}
     assert drawing.draws(known, loss) and drawing.draws(known, {"a": step, "b": [loss]}) and drawing.draws(known, "loss:0")
     assert not drawing.draws(known, start) and not drawing.draws(known, [start, step])
     assert known == {"loss": True, "init": False, "step": False}
@@ -128,7 +129,7 @@ class Session:
     ],
 )
 def test_what_is_fed_is_a_steps_input_only_if_it_is_computed_with(
-    feed: Dict[Any, Any], fetches: Any, way: Any, clocks: meter.Meter
+    feed: dict[Any, Any], fetches: Any, way: Any, clocks: meter.Meter
 ) -> None:
     assert hooks._way_of_run(clocks, Session(), (fetches, feed), {}) == way
     with timing.spending("checkpoint"):
@@ -219,7 +220,7 @@ def varint(value: int) -> bytes:
     return bytes([*parts, value])
 
 
-def field(number: int, value: "int | bytes") -> bytes:
+def field(number: int, value: int | bytes) -> bytes:
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value
@@ -290,7 +291,7 @@ def test_a_script_that_raises_is_none_of_the_doctors_business(clocks: meter.Mete
 
 def test_no_profiler_is_ever_started_that_nobody_asked_for(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has ended a worker."""
-    started: List[int] = []
+    started: list[int] = []
     monkeypatch.setattr(tracing, "Trace", lambda: started.append(1))
     now = [0]
     monkeypatch.setattr(meter, "clock", lambda: now[0])
@@ -355,10 +356,10 @@ def test_a_look_that_fails_is_none(asked: meter.Meter, monkeypatch: pytest.Monke
 
 
 def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: List[int] = []
+    stopped: list[int] = []
 
     class Trace:
-        def stop(self, most: Any = None) -> List[Event]:
+        def stop(self, most: Any = None) -> list[Event]:
             stopped.append(1)
             return [Event(1, "Iterator::Model", "Model", 0, 1000), Event(1, "Iterator::Map", "Model::Map", 0, 900)]
 
@@ -379,7 +380,7 @@ def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
     asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TensorFlow's profiler ends processes in which one runs."""
-    done: List[str] = []
+    done: list[str] = []
 
     class Server:
         def __init__(self) -> None:
@@ -446,7 +447,7 @@ def test_nothing_of_the_script_is_kept_by_a_look() -> None:
         looked.set()
         done.wait(60)
 
-    def has_something() -> "weakref.ref[Held]":
+    def has_something() -> weakref.ref[Held]:
         held = Held()
         asked.set()
         assert looked.wait(60)
@@ -478,7 +479,7 @@ def test_pythons_own_switching_between_threads_is_put_back() -> None:
 def test_a_look_is_not_where_the_lock_came_free(often: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that calls TensorFlow lets the lock go: with the first that comes free nearly all looks met it, and the pandas before it had none."""
     seen = lines.Lines(often)
-    told: List[Tuple[float, float]] = []
+    told: list[tuple[float, float]] = []
 
     class Stopped:
         def wait(self, seconds: float) -> bool:
@@ -508,7 +509,7 @@ def test_what_lies_below_our_clocks_is_whose_the_line_is_in() -> None:
 
 
 @pytest.mark.parametrize("kind, ours", [("PyFunc", None), ("Mul", True)])
-def test_python_in_a_map_that_task_config_made_is_the_scripts(kind: str, ours: Optional[bool]) -> None:
+def test_python_in_a_map_that_task_config_made_is_the_scripts(kind: str, ours: bool | None) -> None:
     """It was given by map=."""
 
     class ParallelMapDataset:
@@ -548,7 +549,7 @@ def test_what_was_asked_for_is_looked_at_first_and_then_a_few_now_and_then(
     asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Trace:
-        def stop(self, most: Any = None) -> List[Event]:
+        def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Model", "Model", 0, 1000)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)
@@ -638,7 +639,7 @@ class Unnamed(type):
         raise RuntimeError("of hash")
 
 
-HOSTILE: List[Any] = [Hostile(), [Hostile()], [], (), {}, None, [types.SimpleNamespace(_shape_tuple=lambda: (None, 3))], 7]
+HOSTILE: list[Any] = [Hostile(), [Hostile()], [], (), {}, None, [types.SimpleNamespace(_shape_tuple=lambda: (None, 3))], 7]
 
 
 @pytest.mark.parametrize("drawn", HOSTILE, ids=map(str, range(len(HOSTILE))))
@@ -703,7 +704,7 @@ def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
 
 
 def test_a_meter_that_is_switched_off_leaves_no_trace_running(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: List[int] = []
+    stopped: list[int] = []
     looks_of(asked)._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
     timing.off(RuntimeError("of ours"))
     assert stopped == [1] and timing.running() is None and asked.failed == "RuntimeError: of ours"
@@ -722,7 +723,7 @@ def test_training_and_validation_are_weighed_apart(asked: meter.Meter, monkeypat
         monkeypatch.setattr(module, "clock", lambda: now[0])
 
     class Trace:
-        def stop(self, most: Any = None) -> List[Event]:
+        def stop(self, most: Any = None) -> list[Event]:
             took = waits[0] * taken._calls
             return [Event(1, "Iterator::Root", "Root", 0, took), Event(1, "Iterator::Map", "Root::Map", 0, took)]
 
@@ -762,7 +763,7 @@ def test_of_several_pipelines_each_is_looked_at_and_it_is_known_which(
     """Without that, all that was looked at is the training, and the validation is what the loop waits for."""
 
     class Trace:
-        def stop(self, most: Any = None) -> List[Event]:
+        def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Root", "Root", 0, 1000), Event(1, "Iterator::Map", "Root::Map", 0, 1000)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)

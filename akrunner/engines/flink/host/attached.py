@@ -12,7 +12,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from typing import Any, Callable, List, Optional
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,8 +50,8 @@ class Attached:
         table: Any,
         subtasks: Subtasks,
         run: Callable[[], Outcome],
-        cluster: Optional[Address] = None,
-        restarts: Optional[int] = None,
+        cluster: Address | None = None,
+        restarts: int | None = None,
     ) -> None:
         """As `akrunner.flink.run` and its like make it.
 
@@ -67,9 +68,9 @@ class Attached:
         self._cluster = cluster
         self._restarts = restarts
         self.holds: Any = None
-        self._again: List[str] = []
-        self._outcome: Optional[Outcome] = None
-        self._error: Optional[BaseException] = None
+        self._again: list[str] = []
+        self._outcome: Outcome | None = None
+        self._error: BaseException | None = None
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._work, name="akrunner-attached", daemon=True)
         self._thread.start()
@@ -110,7 +111,7 @@ class Attached:
         warnings = [*self._again, *stats.warnings]
         return dataclasses.replace(outcome, stats=dataclasses.replace(stats, attempt=len(self._again), warnings=warnings))
 
-    def _state(self, job: str) -> Optional[str]:
+    def _state(self, job: str) -> str | None:
         if self._cluster is None:
             return None
         try:
@@ -138,7 +139,7 @@ class Attached:
                     self.wait(_WHY_SECONDS)
             raise
 
-    def wait(self, seconds: Optional[float] = None) -> Outcome:
+    def wait(self, seconds: float | None = None) -> Outcome:
         """What became of the tasks, once the program has executed the table and they have ended.
 
         Args:

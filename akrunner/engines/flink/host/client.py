@@ -10,10 +10,11 @@ import signal
 import subprocess
 import threading
 import zipfile
+from collections.abc import Mapping
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import IO, Any, Dict, List, Mapping, Optional, Protocol
+from typing import IO, Any, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
@@ -36,7 +37,7 @@ class Submission:
         self.id = ""
         self.known = threading.Event()
         self.state = "being submitted"
-        self.failed: "str | None" = None
+        self.failed: str | None = None
         self.ended = threading.Event()
 
 
@@ -63,7 +64,7 @@ class Client:
     a zip; folder: its temp directory. That and all its processes go with this process, whoever is killed. Raises: StartError: it cannot be started.
     """
 
-    def __init__(self, python: str, java: str, cluster: Optional[Address] = None) -> None:
+    def __init__(self, python: str, java: str, cluster: Address | None = None) -> None:
         self._cluster = cluster
         self._closed = False
         with ours(StartError, "no directory can be made for what submits to Flink (TMPDIR)"):
@@ -89,8 +90,8 @@ class Client:
             # credentials are for nobody who lists processes
             environ[HEADERS] = self._cluster.header_lines
         self._numbers = itertools.count()
-        self._jobs: Dict[int, Submission] = {}
-        self._process: "subprocess.Popen[bytes]" = subprocess.Popen(
+        self._jobs: dict[int, Submission] = {}
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [python, "-m", "akrunner.engines.flink.program.submit"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -157,7 +158,7 @@ class Client:
         except OSError:
             pass  # it has ended; the listener tells
 
-    def _listen(self, said: "IO[bytes]") -> None:
+    def _listen(self, said: IO[bytes]) -> None:
         while line := said.readline(_LINE_BYTES):
             try:
                 word = json.loads(line)
@@ -185,14 +186,14 @@ class Client:
     def _last_words(self) -> str:
         try:
             with open(self._log.name, errors="replace") as f:
-                lines: List[str] = [line for line in f.read().splitlines() if line.strip() and not line.startswith("WARNING")]
+                lines: list[str] = [line for line in f.read().splitlines() if line.strip() and not line.startswith("WARNING")]
         except OSError:
             return ""
         traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
         return ": " + "\n".join(lines[traces[-1] :] if traces else lines[-1:]) if lines else ""
 
 
-def brings_python(cluster: Optional[Address]) -> bool:
+def brings_python(cluster: Address | None) -> bool:
     """Whether a job has to bring Flink's Python to a cluster: 42 MB to each of its machines. Args: cluster: None: one in the process that submits."""
     if cluster is None:
         return False

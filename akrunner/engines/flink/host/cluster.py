@@ -23,9 +23,9 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import psutil
 
@@ -34,7 +34,7 @@ from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
 #: name -> what Java is told of its memory; its class. As Flink's scripts deal out 1024 and 1600 MiB for a process
-_PROCESSES: Mapping[str, Tuple[List[str], str]] = {
+_PROCESSES: Mapping[str, tuple[list[str], str]] = {
     "jobmanager": (
         ["-Xmx448m", "-Xms448m", "-XX:MaxMetaspaceSize=256m"],
         "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
@@ -64,19 +64,19 @@ class Cluster:
 
     folder: str
     address: str
-    processes: Dict[int, float]
+    processes: dict[int, float]
     #: those that are this process's own children, to be waited for
-    children: "Tuple[subprocess.Popen[bytes], ...]" = ()
+    children: tuple[subprocess.Popen[bytes], ...] = ()
 
     @property
     def alive(self) -> bool:
         """Whether each of its processes is there."""
         return all(_process(pid, started) is not None for pid, started in self.processes.items())
 
-    def overview(self) -> Dict[str, int]:
+    def overview(self) -> dict[str, int]:
         """Flink's own numbers: `slots-total`, `slots-available`, `taskmanagers`. Raises: OSError: it does not answer."""
         with urllib.request.urlopen(f"http://{self.address}/overview", timeout=5) as answer:
-            found: Dict[str, int] = json.load(answer)
+            found: dict[str, int] = json.load(answer)
             return found
 
     def stop(self) -> None:
@@ -142,7 +142,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
     _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
-    processes: Dict[int, float] = {}
+    processes: dict[int, float] = {}
     children = []
     for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
         for number in range(count):
@@ -160,7 +160,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     return cluster
 
 
-def running(folder: str) -> Optional[Cluster]:
+def running(folder: str) -> Cluster | None:
     """The cluster of a folder, None when there is none or it has died."""
     try:
         with open(os.path.join(folder, _STATE)) as f:
@@ -183,7 +183,7 @@ def flink_home(python: str) -> str:
     return done.out.strip()
 
 
-def spawn(folder: str, home: str, java: str, name: str, number: int, before: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+def spawn(folder: str, home: str, java: str, name: str, number: int, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Start one process of a cluster whose folder is there.
 
     Flink's own scripts would do no more, but for starting Java three times before, to ask what is known here.
@@ -217,7 +217,7 @@ def class_path(lib: str, environ: Mapping[str, str]) -> str:
     return os.pathsep.join([*map(os.path.realpath, jars), *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
 
 
-def java_words(name: str, java: str, environ: Mapping[str, str]) -> List[str]:
+def java_words(name: str, java: str, environ: Mapping[str, str]) -> list[str]:
     """What Flink's scripts add from the environment, and what a Java after 17 needs. Args: name: as of `spawn`."""
     own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
     words = [word for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own) for word in shlex.split(environ.get(variable, ""))]
@@ -234,7 +234,7 @@ def _version(java: str) -> int:
     return int(said.group(1)) if said else 0
 
 
-def _java_options(conf: str) -> List[str]:
+def _java_options(conf: str) -> list[str]:
     """`env.java.opts.all` of its config.yaml."""
     with open(os.path.join(conf, "config.yaml")) as f:
         return next((line.partition(": ")[2].split() for line in f if line.startswith("env.java.opts.all: ")), [])
@@ -287,7 +287,7 @@ def _wait_for_slots(cluster: Cluster, slots: int) -> None:
 
 def _last_words(cluster: Cluster) -> str:
     logs = os.path.join(cluster.folder, "log")
-    said: List[str] = []
+    said: list[str] = []
     for name in sorted(os.listdir(logs)):
         with open(os.path.join(logs, name), errors="replace") as f:
             said += [f"  {name}: {line.strip()}" for line in f.read().splitlines()[-3:]]
@@ -322,7 +322,7 @@ def _any_port() -> int:
             continue
 
 
-def _process(pid: int, started: float) -> Optional[psutil.Process]:
+def _process(pid: int, started: float) -> psutil.Process | None:
     """The process itself, not another one that has its number now."""
     try:
         process = psutil.Process(pid)
@@ -333,7 +333,7 @@ def _process(pid: int, started: float) -> Optional[psutil.Process]:
     return None
 
 
-def _process_tree(pid: int) -> List[psutil.Process]:
+def _process_tree(pid: int) -> list[psutil.Process]:
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]

@@ -9,7 +9,8 @@ import importlib.util
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -70,16 +71,16 @@ class FlinkEngine:
         self,
         master: str = "local",
         *,
-        python: Optional[str] = None,
-        python_executable: Optional[str] = None,
-        parallelism: Optional[int] = None,
-        host: Optional[str] = None,
-        port: Optional[int] = None,
+        python: str | None = None,
+        python_executable: str | None = None,
+        parallelism: int | None = None,
+        host: str | None = None,
+        port: int | None = None,
         tls: bool = True,
         slot_timeout: float = 120.0,
         files_there: bool = True,
         java_operators: bool = True,
-        options: Optional[Mapping[str, str]] = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(master, str):
             raise ConfigError(f"master must be text, not {shown(master)}")
@@ -107,15 +108,15 @@ class FlinkEngine:
         self.files_there = files_there
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
-        self._given: Dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
+        self._given: dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
         self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
         self._given.update(java_operators=java_operators, port=port, tls=tls)
         self._keeps = False
         #: jobs under way
         self._running = 0
-        self._client: Optional[Client] = None
-        self._kept: List[Subtasks] = []
-        self._version: Optional[str] = None
+        self._client: Client | None = None
+        self._kept: list[Subtasks] = []
+        self._version: str | None = None
         self._lock = threading.Lock()
 
     @property
@@ -124,7 +125,7 @@ class FlinkEngine:
         cluster = self.master != "local"
         return Capabilities(here=False, unpacks=cluster, pyflink=True, detaches=cluster, parallelism=self.parallelism)
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """The same engine in another process, without what this one runs. Whoever keeps it sees to it that nobody reads it: the cluster's address may
         hold credentials."""
         return functools.partial(type(self), **self._given), ()
@@ -133,9 +134,9 @@ class FlinkEngine:
         self,
         job: JobSpec,
         source: RowSource,
-        sink: Optional[RowSink],
-        observer: Optional[Observer],
-        cancel: Optional[threading.Event] = None,
+        sink: RowSink | None,
+        observer: Observer | None,
+        cancel: threading.Event | None = None,
     ) -> Outcome:
         """As `Engine.run`.
 
@@ -163,7 +164,7 @@ class FlinkEngine:
         with self._client_kept():
             return run_attempts(job, source, sink, observer, cancel, launcher)
 
-    def _files(self, job: JobSpec, source: RowSource) -> Optional[SharedFiles]:
+    def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | None:
         """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
         if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
@@ -171,7 +172,7 @@ class FlinkEngine:
 
         return SharedFiles.of(source, len(job.cluster.fed))
 
-    def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
+    def _parts(self, sink: RowSink | None) -> PartsSink | None:
         """A directory of files the tasks' machines may write."""
         if not isinstance(sink, PartsSink) or not sink.spread or not self.files_there or self.master == "local":
             return None
@@ -181,10 +182,10 @@ class FlinkEngine:
         self,
         job: JobSpec,
         source: FlinkTable,
-        observer: Optional[Observer],
+        observer: Observer | None,
         restarts: int = 0,
-        schema: Optional[pa.Schema] = None,
-        pairs: Optional[Pairing] = None,
+        schema: pa.Schema | None = None,
+        pairs: Pairing | None = None,
     ) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
@@ -252,7 +253,7 @@ class FlinkEngine:
         # cores and cards are of machines this one does not know: agents share them out
         return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
 
-    def sql(self, parallelism: int) -> Optional[Any]:
+    def sql(self, parallelism: int) -> Any | None:
         """Flink's SQL in this process.
 
         Args:
@@ -269,7 +270,7 @@ class FlinkEngine:
             self._check_version(Rest(self._address))
         return Sql(self._address, self.options, parallelism)
 
-    def __enter__(self) -> "FlinkEngine":
+    def __enter__(self) -> FlinkEngine:
         """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""
         self._keeps = True
         return self
@@ -298,7 +299,7 @@ class FlinkEngine:
         return taken
 
     def _subtasks_of(
-        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Optional[Address], fed: int = 0
+        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Address | None, fed: int = 0
     ) -> Subtasks:
         """A Flink job, with keys of its own. Args: as of `Subtasks`."""
         from akrunner.engines.flink.host.subtasks import Subtasks
@@ -399,7 +400,7 @@ class FlinkEngine:
         if subtasks.client is not client:
             subtasks.client.close()
 
-    def _take_kept(self, count: int) -> Optional[Subtasks]:
+    def _take_kept(self, count: int) -> Subtasks | None:
         """Some that are kept and will do. If none will, all go: their slots may be needed."""
         with self._lock:
             for kept in self._kept:
@@ -411,7 +412,7 @@ class FlinkEngine:
             kept.close()
         return None
 
-    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+    def check(self, job: JobSpec, table: FlinkTable | None = None) -> None:
         """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots.
 
         Args:

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,10 +41,10 @@ class SharedFiles:
 
     source: TableSource
     tasks: int
-    sizes: Tuple[Tuple[str, int], ...]
+    sizes: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, source: Any, tasks: int) -> Optional["SharedFiles"]:
+    def of(cls, source: Any, tasks: int) -> SharedFiles | None:
         """None when it is no table of files on a file system of this machine's. Args: source: as it was opened."""
         if not isinstance(source, TableSource) or source.files is None:
             return None
@@ -56,13 +56,13 @@ class SharedFiles:
         return cls(source, tasks, tuple((path, os.path.getsize(path)) for path in files.paths))
 
     @functools.cached_property
-    def shares(self) -> Optional[List[List[Part]]]:
+    def shares(self) -> list[list[Part]] | None:
         """[tasks] What each reads, in order; None: no format in blocks, or too few. Reads every footer, and every line of text."""
         assert self.source.files is not None
         parts = _parts(self.source.files.format, self.source.files.paths, self.source.schema)
         return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
 
-    def order(self, share: int) -> "pb.Files":
+    def order(self, share: int) -> pb.Files:
         """What an agent is told."""
         assert self.source.files is not None and self.shares is not None
         parts = [
@@ -72,12 +72,12 @@ class SharedFiles:
         return pb.Files(format=self.source.files.format, schema=schema_bytes(self.source.schema), parts=parts)
 
 
-def dealt(parts: List[Part], tasks: int) -> List[List[Part]]:
+def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
     """Blocks in turn, then evened to within one row: what a share has too much of goes to one that has too little."""
     shares = [parts[task::tasks] for task in range(tasks)]
     total = sum(part.rows for part in parts)
     wanted = [total // tasks + (task < total % tasks) for task in range(tasks)]
-    spare: List[Part] = []
+    spare: list[Part] = []
     for share, rows in zip(shares, wanted):
         while sum(part.rows for part in share) > rows:
             over = sum(part.rows for part in share) - rows
@@ -96,9 +96,9 @@ def dealt(parts: List[Part], tasks: int) -> List[List[Part]]:
     return shares
 
 
-def _parts(form: str, paths: List[str], schema: pa.Schema) -> List[Part]:
+def _parts(form: str, paths: list[str], schema: pa.Schema) -> list[Part]:
     """Every block that has rows; none when the files are not all of one schema: the host casts then, or says what is wrong."""
-    found: List[Part] = []
+    found: list[Part] = []
     for path in paths:
         try:
             counted = formats.named(form).blocks(path, schema, paths[0])

@@ -8,7 +8,7 @@ import selectors
 import socket
 import ssl
 import time
-from typing import Callable, Dict, Optional
+from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
@@ -35,7 +35,7 @@ class Greeter:
     def __init__(
         self, host: str, port: int, keys: Keys, let_in: Callable[[str, int, socket.socket], None], died: threads.Failed
     ) -> None:
-        self.strangers: Dict[socket.socket, _Stranger] = {}
+        self.strangers: dict[socket.socket, _Stranger] = {}
         self._keys = keys
         self._let_in = let_in
         self._context = keys.context(server=True) if keys.tls else None
@@ -136,7 +136,7 @@ class _Stranger:
     shakes_hands: bool
     said: bytearray = dataclasses.field(default_factory=bytearray)
 
-    def lacking(self) -> Optional[int]:
+    def lacking(self) -> int | None:
         """Bytes that are still to come. Raises: ValueError: more than there may be."""
         if len(self.said) < LENGTH.size:
             return LENGTH.size - len(self.said)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import psutil
 
@@ -24,7 +25,7 @@ class HostedEngine(FlinkEngine):
     """Args: say: told, once, where places find this process: `addresses`, `port`, `rows`, `machine`; files_there, port: as `FlinkEngine`;
     keys: of this end, as plain values."""
 
-    def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: Optional[int]) -> None:
+    def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: int | None) -> None:
         super().__init__(files_there=files_there, port=port)
         # the agents have theirs from whoever has submitted the job
         self._keys = JobKeys(Keys(**keys), Keys(""))
@@ -36,9 +37,9 @@ class HostedEngine(FlinkEngine):
         self,
         job: JobSpec,
         source: RowSource,
-        sink: Optional[RowSink],
-        observer: Optional[Observer],
-        cancel: Optional[threading.Event] = None,
+        sink: RowSink | None,
+        observer: Observer | None,
+        cancel: threading.Event | None = None,
     ) -> Outcome:
         self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {}, self._keys, port=self.port)
         try:
@@ -48,7 +49,7 @@ class HostedEngine(FlinkEngine):
             self._subtasks.leave()
             self._subtasks.disconnect()
 
-    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+    def check(self, job: JobSpec, table: FlinkTable | None = None) -> None:
         """The client has looked at all else."""
         self._check_resources(job)
 
@@ -67,7 +68,7 @@ class _Told:
         self._say = say
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        told: Dict[str, Any] = {"addresses": addresses(), "port": order["door"]["port"], "rows": order["door"]["rows"]}
+        told: dict[str, Any] = {"addresses": addresses(), "port": order["door"]["port"], "rows": order["door"]["rows"]}
         self._say(machine=socket.gethostname(), **told)
         return Submission()
 
@@ -78,7 +79,7 @@ class _Told:
         pass
 
 
-def addresses() -> List[str]:
+def addresses() -> list[str]:
     """This machine's, those other machines can reach first."""
     found = [
         address.address

@@ -6,8 +6,9 @@ import contextlib
 import queue
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from concurrent import futures
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
@@ -46,11 +47,11 @@ class Hub:
     Raises: ConfigError: it cannot listen there.
     """
 
-    def __init__(self, host: str, keys: Keys, port: Optional[int] = None, agents: int = 1) -> None:
-        self.arrived: "queue.Queue[Place]" = queue.Queue()
-        self.broken: Optional[str] = None
+    def __init__(self, host: str, keys: Keys, port: int | None = None, agents: int = 1) -> None:
+        self.arrived: queue.Queue[Place] = queue.Queue()
+        self.broken: str | None = None
         self._keys = keys
-        self._places: Dict[str, Place] = {}
+        self._places: dict[str, Place] = {}
         self._lock = threading.Lock()
         # a job that Flink starts again has places of two attempts for a while
         most = 2 * agents + 16
@@ -186,8 +187,8 @@ class _Threads(futures.Executor):
     def __init__(self, died: threads.Failed) -> None:
         self._died = died
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "futures.Future[Any]":
-        future: "futures.Future[Any]" = futures.Future()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        future: futures.Future[Any] = futures.Future()
 
         def run() -> None:
             with contextlib.suppress(futures.InvalidStateError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Iterator, Optional
+from collections.abc import Iterator
 
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
@@ -43,7 +43,7 @@ def _runs(java: str) -> bool:
     return os.path.exists(java) and _said([java, "-version"]) is not None
 
 
-def _said(command: "list[str]") -> Optional[str]:
+def _said(command: list[str]) -> str | None:
     """What a command prints, None when it fails."""
     try:
         done = ask(command, 60)

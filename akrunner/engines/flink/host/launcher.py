@@ -7,7 +7,8 @@ import functools
 import os
 import tarfile
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
@@ -48,14 +49,14 @@ class FlinkLauncher:
 
     def __init__(
         self,
-        engine: "FlinkEngine",
+        engine: FlinkEngine,
         job: JobSpec,
         work: WorkDir,
         resources: Mapping[TaskSpec, TaskResources],
-        table: Optional[FlinkTable] = None,
-        given: Optional[Subtasks] = None,
-        files: Optional[SharedFiles] = None,
-        parts: Optional[PartsSink] = None,
+        table: FlinkTable | None = None,
+        given: Subtasks | None = None,
+        files: SharedFiles | None = None,
+        parts: PartsSink | None = None,
     ) -> None:
         """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's;
         files: the tasks' machines read them, if all of them can; parts: they write its files, likewise."""
@@ -67,11 +68,11 @@ class FlinkLauncher:
         self._given = given
         self._files = files
         self._parts = parts
-        self._places: Dict[TaskSpec, Place] = {}
-        self._ending: Optional[float] = None
+        self._places: dict[TaskSpec, Place] = {}
+        self._ending: float | None = None
         self._package_path = os.path.join(work.path, "package.tar")
 
-    def __enter__(self) -> "FlinkLauncher":
+    def __enter__(self) -> FlinkLauncher:
         name = "akrunner " + os.path.basename(self._job.script.name)
         if self._given is not None:
             self._subtasks = self._given
@@ -154,13 +155,13 @@ class FlinkLauncher:
             self._subtasks.explain()
             raise
 
-    def _reads(self, task: TaskSpec) -> "Optional[pb.Files]":
+    def _reads(self, task: TaskSpec) -> pb.Files | None:
         """What the task's machine reads; None: nothing, its rows come another way."""
         if self._files is None or task not in self._job.cluster.fed:
             return None
         return self._files.order(self._job.cluster.fed.index(task))
 
-    def _output(self, task: TaskSpec) -> "Optional[pb.Output]":
+    def _output(self, task: TaskSpec) -> pb.Output | None:
         """What the agent makes of the rows the task writes; None: nothing, they come here."""
         if self._job.output_schema is None:
             return None
@@ -172,7 +173,7 @@ class FlinkLauncher:
         return None
 
     @property
-    def _shipped(self) -> Dict[str, str]:
+    def _shipped(self) -> dict[str, str]:
         """Directories of this machine that the task reads: name in its folder -> path."""
         return {name: path for name, path in ((_MODEL, self._job.model), (_OVERLAY, self._job.overlay)) if path}
 
@@ -192,7 +193,7 @@ class FlinkLauncher:
     def starts(self) -> Mapping[str, str]:
         return {}
 
-    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> StreamFeeder | None:
         source = self._table or (self._files.source if self._files is not None else None)
         if source is None:
             return None
@@ -236,7 +237,7 @@ class FlinkLauncher:
             self._fetch(self._job.cluster.tasks[0], ["saved_model", "latest_ckpt"])
             self._work.take_model(self._job)
 
-    def _fetch(self, task: TaskSpec, names: List[str]) -> None:
+    def _fetch(self, task: TaskSpec, names: list[str]) -> None:
         """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
         place = self._places[task]
         place.tell(give=pb.Give(names=names))

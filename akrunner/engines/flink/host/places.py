@@ -6,7 +6,8 @@ import queue
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, Optional, Protocol, Sequence, Tuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.threads import trace_of
@@ -51,9 +52,9 @@ class Place:
         self.fed = fed
         self.attempt = attempt
         self.job = job
-        self.why: Callable[[], Optional[str]] = lambda: None
-        self.broken: Optional[str] = None
-        self.hub_broken: Callable[[], Optional[str]] = lambda: None
+        self.why: Callable[[], str | None] = lambda: None
+        self.broken: str | None = None
+        self.hub_broken: Callable[[], str | None] = lambda: None
         self.hang_up: Callable[[], object] = lambda: None
         self.address = ""
         self.folder = ""
@@ -64,10 +65,10 @@ class Place:
         self.idle = threading.Event()
         self.idle.set()
         self.process: Any = None
-        self._task: Optional[Task] = None
-        self._out: "queue.SimpleQueue[Optional[pb.Told]]" = queue.SimpleQueue()
-        self._answers: "queue.Queue[Any]" = queue.Queue(_ANSWERS)
-        self._channels: "Dict[int, queue.Queue[socket.socket]]" = {}
+        self._task: Task | None = None
+        self._out: queue.SimpleQueue[pb.Told | None] = queue.SimpleQueue()
+        self._answers: queue.Queue[Any] = queue.Queue(_ANSWERS)
+        self._channels: dict[int, queue.Queue[socket.socket]] = {}
         self._lock = threading.Lock()
         self._patience = _SETTLE_SECONDS
 
@@ -77,9 +78,9 @@ class Place:
         self,
         python: str,
         bind_host: str,
-        advertised_host: Optional[str],
-        files: "Sequence[Tuple[str, int]]" = (),
-        output: Optional[str] = None,
+        advertised_host: str | None,
+        files: Sequence[tuple[str, int]] = (),
+        output: str | None = None,
     ) -> None:
         """A task is to come: `settle` hears its address and folder.
 
@@ -124,14 +125,14 @@ class Place:
         if not self.gone.is_set():
             self._out.put(pb.Told(**word))
 
-    def told(self) -> "Iterator[pb.Told]":
+    def told(self) -> Iterator[pb.Told]:
         """What is said to the agent, until the place is closed or lost."""
         while (word := self._out.get()) is not None:
             yield word
 
     # -- from the agent
 
-    def listen(self, words: "Iterator[pb.Said]") -> None:
+    def listen(self, words: Iterator[pb.Said]) -> None:
         """Heed what the agent says until it has gone. Args: words: raises what it likes when they end."""
         try:
             while (word := _next(words)) is not None:
@@ -162,7 +163,7 @@ class Place:
         elif self._task is not None:
             self._task.take(word)
 
-    def answer(self, seconds: Optional[float] = None) -> Any:
+    def answer(self, seconds: float | None = None) -> Any:
         """Its next answer, None when it has gone, or has said nothing for so long: `broken` says so."""
         deadline = time.monotonic() + seconds if seconds is not None else None
         while True:
@@ -205,7 +206,7 @@ class Place:
                 if time.monotonic() > deadline:
                     raise OSError(f"the subtask at {self.address} does not answer") from None
 
-    def channel(self, kind: int) -> "queue.Queue[socket.socket]":
+    def channel(self, kind: int) -> queue.Queue[socket.socket]:
         """Connections the agent opens, of a kind."""
         with self._lock:
             return self._channels.setdefault(kind, queue.Queue())
@@ -226,7 +227,7 @@ class Place:
         self._close_channels()
 
 
-def _next(words: "Iterator[pb.Said]") -> Any:
+def _next(words: Iterator[pb.Said]) -> Any:
     """The next word; None: the stream has ended, in whatever way."""
     try:
         return next(words)

@@ -8,7 +8,8 @@ import os
 import socket
 import threading
 import time
-from typing import Any, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
@@ -28,7 +29,7 @@ def error_of(kind: str, words: str) -> Exception:
     return known[kind](words) if kind in known else JobError(f"{kind}: {words}")
 
 
-def _exit_of(told: "pb.Exit") -> Exit:
+def _exit_of(told: pb.Exit) -> Exit:
     code, signal = (getattr(told, name) if told.HasField(name) else None for name in ("code", "signal"))
     return Exit(code, signal, told.peak_rss, told.cpu_seconds, told.time_ns)
 
@@ -36,10 +37,10 @@ def _exit_of(told: "pb.Exit") -> Exit:
 class RemoteProcess:
     """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`. Attributes: given: the rows Flink has brought it."""
 
-    def __init__(self, place: Place, package: str, order: "pb.Order", seconds: float) -> None:
+    def __init__(self, place: Place, package: str, order: pb.Order, seconds: float) -> None:
         """Have it started. Args: package: path of a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
         self._place = place
-        self.exit: Optional[Exit] = None
+        self.exit: Exit | None = None
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self._tree = 0.0
@@ -48,9 +49,9 @@ class RemoteProcess:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         #: nobody's to close but this end's, until somebody reads or writes them
-        self._in: Optional[socket.socket] = None
-        self._out: Optional[socket.socket] = None
-        self._mine: "List[socket.socket]" = []
+        self._in: socket.socket | None = None
+        self._out: socket.socket | None = None
+        self._mine: list[socket.socket] = []
         self.log_fd, self._log = os.pipe()
         place.heeds(self)
         try:
@@ -86,11 +87,11 @@ class RemoteProcess:
         """Frames it reads."""
         return SocketWriter(self._given_away(self._in))
 
-    def reader(self, kinds: Mapping[int, int], most: Optional[frames.Most]) -> frames.FrameReader:
+    def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
         """Frames it writes. Args: as of `FrameReader`."""
         return SocketReader(self._given_away(self._out), kinds, most)
 
-    def _given_away(self, connection: Optional[socket.socket]) -> socket.socket:
+    def _given_away(self, connection: socket.socket | None) -> socket.socket:
         assert connection is not None
         with self._lock:
             if connection in self._mine:
@@ -126,7 +127,7 @@ class RemoteProcess:
         elif kind == "exit":
             self._has_ended(_exit_of(word.exit))
 
-    def _print(self, log: "pb.Log") -> None:
+    def _print(self, log: pb.Log) -> None:
         """What reads the log is never behind for long."""
         data = memoryview(log.data)
         # closed by whoever read it, or here, when the task was over
@@ -176,7 +177,7 @@ class RemoteProcess:
         """Not known from here."""
         return 0
 
-    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+    def wait(self, seconds: float | None) -> Exit | None:
         """Its exit, None when it has not ended within that time."""
         self._ended.wait(seconds)
         return self.exit

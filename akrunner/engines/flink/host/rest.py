@@ -15,8 +15,9 @@ import socket
 import ssl
 import threading
 import urllib.parse
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any
 
 from akrunner.engines.flink.connections import shut
 from akrunner.errors import ClusterError, ConfigError
@@ -51,7 +52,7 @@ class Address:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, master: str) -> "Address":
+    def of(cls, master: str) -> Address:
         """Args: master: "host:port", or a URL: "https://host/flink/", "https://user:password@host:8443/flink". Credentials come from it,
         or from the environment (`CREDENTIALS`, `HEADERS`). Raises: ConfigError: neither."""
         url = master if "://" in master else f"http://{master}"
@@ -85,7 +86,7 @@ class Address:
         return where if self.scheme == "http" and not self.path else f"{self.scheme}://{where}{self.path}"
 
     @property
-    def flink_options(self) -> Dict[str, str]:
+    def flink_options(self) -> dict[str, str]:
         """Flink's own configuration of a client that submits there; the headers come to it by the environment (`HEADERS`)."""
         host, port = self.host, str(self.port)
         options = {"rest.address": host, "rest.port": port, "jobmanager.rpc.address": host, "jobmanager.rpc.port": port}
@@ -118,7 +119,7 @@ def _plain(text: str) -> bool:
     return all(33 <= ord(letter) < 127 for letter in text)
 
 
-def _headers(text: str) -> Dict[str, str]:
+def _headers(text: str) -> dict[str, str]:
     pairs = (line.partition(":") for line in text.split("\n"))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip() and value.strip()}
 
@@ -129,12 +130,12 @@ class Rest:
     Every method raises ClusterError.
     """
 
-    def __init__(self, master: Union[str, Address], seconds: float = _SECONDS) -> None:
+    def __init__(self, master: str | Address, seconds: float = _SECONDS) -> None:
         self.address = Address.of(master) if isinstance(master, str) else master
         self.master = self.address.shown
         self._seconds = seconds
 
-    def overview(self) -> Dict[str, Any]:
+    def overview(self) -> dict[str, Any]:
         """What the cluster has: `slots-available`, `flink-version`."""
         found = self._object("/overview")
         if not isinstance(found.get("slots-available"), int):
@@ -149,7 +150,7 @@ class Rest:
         """Of its Flink, "2.3.0"; "" when it does not say."""
         return _shown(str(self.overview().get("flink-version", "")))
 
-    def jobs(self) -> List[Dict[str, Any]]:
+    def jobs(self) -> list[dict[str, Any]]:
         """Those it knows: `jid`, `name`, `state`, `start-time`, `duration`, `tasks`."""
         found = self._object("/jobs/overview").get("jobs")
         if not isinstance(found, list) or not all(_is_job(job) for job in found):
@@ -164,7 +165,7 @@ class Rest:
             raise self._not_flink(path)
         return state
 
-    def traces(self, job: str) -> List[str]:
+    def traces(self, job: str) -> list[str]:
         """Java's exceptions of a job, the root's first."""
         path = f"/jobs/{_quoted(job)}/exceptions"
         try:
@@ -173,7 +174,7 @@ class Rest:
         except (AttributeError, KeyError, TypeError):
             raise self._not_flink(path) from None
 
-    def taskmanagers(self) -> List[str]:
+    def taskmanagers(self) -> list[str]:
         """Their ids."""
         try:
             return [str(one["id"]) for one in self._object("/taskmanagers")["taskmanagers"]]
@@ -200,7 +201,7 @@ class Rest:
             while line := answer.readline(_LINE_BYTES):
                 yield line.decode("utf-8", "replace").rstrip("\n")
 
-    def _object(self, path: str) -> Dict[str, Any]:
+    def _object(self, path: str) -> dict[str, Any]:
         with self._answer(path, "GET", self._seconds) as answer:
             data = answer.read(_ANSWER_BYTES + 1)
         if len(data) > _ANSWER_BYTES:
@@ -221,11 +222,11 @@ class Rest:
         return ClusterError(f"{self._named}: what answers at {self.address.url(path)} is not Flink")
 
     @contextlib.contextmanager
-    def _answer(self, path: str, method: str, seconds: Optional[float]) -> Iterator[http.client.HTTPResponse]:
+    def _answer(self, path: str, method: str, seconds: float | None) -> Iterator[http.client.HTTPResponse]:
         """Args: seconds: all of it may take; None: each of its pieces."""
         url, connection = self.address.url(path), self._connection()
         late = threading.Event()
-        timer: Optional[threading.Timer] = None
+        timer: threading.Timer | None = None
         try:
             connection.connect()
             if seconds is not None:

@@ -9,7 +9,8 @@ import contextlib
 import os
 import re
 import tempfile
-from typing import Any, Iterator, List, Mapping, Optional
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyflink.common import Configuration
@@ -35,14 +36,14 @@ class Relation:
     Attributes: table: the PyFlink Table; steady: computed again it has the same rows; rows: all of them, where this process has them.
     """
 
-    def __init__(self, sql: "Sql", table: Table, steady: bool = True, rows: Optional[pa.Table] = None) -> None:
+    def __init__(self, sql: Sql, table: Table, steady: bool = True, rows: pa.Table | None = None) -> None:
         self._sql = sql
         self.table = table
         self.steady = steady
         self.rows = rows
 
     @property
-    def columns(self) -> List[str]:
+    def columns(self) -> list[str]:
         """Their names."""
         return list(self.table.get_schema().get_field_names())
 
@@ -51,13 +52,13 @@ class Relation:
         """Its columns, as Arrow has them; nothing is computed."""
         return self.rows.schema if self.rows is not None else bridge.arrow_schema(self.table)
 
-    def limit(self, count: int) -> "Relation":
+    def limit(self, count: int) -> Relation:
         """The first so many rows."""
         if self.rows is not None:
             return self._sql.from_arrow(self.rows.slice(0, count))
         return Relation(self._sql, self.table.limit(count), self.steady)
 
-    def union(self, other: "Relation") -> "Relation":
+    def union(self, other: Relation) -> Relation:
         """Its rows, then the other's."""
         return self._sql.query("SELECT * FROM {a} UNION ALL SELECT * FROM {b}", a=self, b=other)
 
@@ -65,7 +66,7 @@ class Relation:
         """All rows. Raises: ConfigError: Flink cannot compute them."""
         return self.rows if self.rows is not None else collected(self.table)
 
-    def kept(self) -> "Relation":
+    def kept(self) -> Relation:
         """With the same rows whenever it is used."""
         return self if self.steady or self.rows is not None else self._sql.from_arrow(self.to_arrow_table())
 
@@ -73,11 +74,11 @@ class Relation:
 class Sql:
     """Args: cluster: None: one inside this process; options: as of `akrunner.engines.flink.FlinkEngine`; parallelism: of queries."""
 
-    def __init__(self, cluster: Optional[Address], options: Mapping[str, str], parallelism: int) -> None:
+    def __init__(self, cluster: Address | None, options: Mapping[str, str], parallelism: int) -> None:
         self._cluster = cluster
         self._options = dict(options)
         self._parallelism = parallelism
-        self._environment: Optional[StreamTableEnvironment] = None
+        self._environment: StreamTableEnvironment | None = None
 
     @property
     def environment(self) -> StreamTableEnvironment:
@@ -133,7 +134,7 @@ class Sql:
 
 
 @contextlib.contextmanager
-def _credentials(cluster: Optional[Address]) -> Iterator[None]:
+def _credentials(cluster: Address | None) -> Iterator[None]:
     """Java, which takes them from the environment when it starts, has them; what this process starts later has not."""
     before = os.environ.get(HEADERS)
     if cluster is not None and cluster.headers:
@@ -151,7 +152,7 @@ def _credentials(cluster: Optional[Address]) -> Iterator[None]:
 def collected(table: Table) -> pa.Table:
     """All rows of a table, computed where Flink computes. Raises: ConfigError: it cannot."""
     utilities = get_gateway().jvm.org.apache.flink.table.runtime.arrow.ArrowUtils
-    batches: List[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     # what comes here comes in pieces of that size at most
     table._t_env.get_config().set("collect-sink.batch-size.max", "128 mb")
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.client import Submitter
@@ -46,21 +47,21 @@ class Subtasks:
         count: int,
         order: Mapping[str, Any],
         keys: JobKeys,
-        master: Optional[Address] = None,
-        port: Optional[int] = None,
+        master: Address | None = None,
+        port: int | None = None,
         fed: int = 0,
     ) -> None:
         self.client = client
         self.count = count
         self._fed = fed
-        self.places: List[Place] = []
+        self.places: list[Place] = []
         self.lost = False
         self._closing = False
         self._job = ""
         self._master = master
-        self._watch: Optional[Watch] = None
+        self._watch: Watch | None = None
         self._hub = Hub(host, keys.host, port, count)
-        wanted: Dict[str, Any] = {**order, "subtasks": count, "door": self._hub.door(host, keys.agents).carried()}
+        wanted: dict[str, Any] = {**order, "subtasks": count, "door": self._hub.door(host, keys.agents).carried()}
         try:
             self.submitted = client.submit(wanted)
         except BaseException:
@@ -126,7 +127,7 @@ class Subtasks:
             and all(not place.gone.is_set() and place.idle.is_set() for place in self.places)
         )
 
-    def come(self, seconds: float) -> List[Place]:
+    def come(self, seconds: float) -> list[Place]:
         """All places; waits for them. Raises: StartError: some did not come, or Flink failed."""
         deadline = time.monotonic() + seconds
         while len(self.places) < self.count:
@@ -147,7 +148,7 @@ class Subtasks:
         else:
             self.places.append(place)
 
-    def _why(self) -> Optional[str]:
+    def _why(self) -> str | None:
         """What Flink says of a place that has gone."""
         self.submitted.ended.wait(_WHY_SECONDS)
         return self.submitted.failed
@@ -192,7 +193,7 @@ class Subtasks:
                 if self._hub.broken is not None:
                     raise JobError(self._hub.broken) from None
 
-    def leave(self, error: Optional[str] = None, final: bool = True) -> None:
+    def leave(self, error: str | None = None, final: bool = True) -> None:
         """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
         its restart strategy says."""
         for place in self.places:
@@ -202,7 +203,7 @@ class Subtasks:
         """Whether a place has gone by itself, and with it the attempt."""
         return any(place.gone.is_set() for place in self.places)
 
-    def start_again(self, state: Callable[[str], Optional[str]]) -> Optional[str]:
+    def start_again(self, state: Callable[[str], str | None]) -> str | None:
         """Wait until Flink has started the job again. The places of before are to have been told to leave.
 
         Args: state: Flink's id of the job -> its word for how it is, None where that cannot be known.

@@ -8,8 +8,9 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping, Optional
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,11 +35,11 @@ class FlinkTable(TableSource):
     """
 
     table: Any = None
-    output: Optional[pa.Schema] = None
-    pairs: Optional[Pairing] = None
+    output: pa.Schema | None = None
+    pairs: Pairing | None = None
 
     @classmethod
-    def of(cls, source: Any) -> "FlinkTable":
+    def of(cls, source: Any) -> FlinkTable:
         """Args: source: a PyFlink Table or DataStream. Raises: ConfigError: neither, or of types Arrow does not have."""
         from akrunner.engines.flink.program import bridge
 
@@ -77,7 +78,7 @@ class FlinkTable(TableSource):
 
         return bridge.slots(self.table, job)
 
-    def submitter(self, job: JobSpec, options: Mapping[str, str], in_java: bool) -> "ProgramSubmitter":
+    def submitter(self, job: JobSpec, options: Mapping[str, str], in_java: bool) -> ProgramSubmitter:
         return ProgramSubmitter(self.table, job, options, in_java)
 
 
@@ -118,7 +119,7 @@ class ProgramSubmitter:
         self._options = options
         self._in_java = in_java
         self._running: Any = None
-        self._watching: Optional[threading.Thread] = None
+        self._watching: threading.Thread | None = None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         """Raises: ConfigError: what Flink does not like about it."""
@@ -175,7 +176,7 @@ class ProgramGraph:
         self._options = options
         self._in_java = in_java
         self.table: Any = None
-        self.output: Optional[pa.Schema] = None
+        self.output: pa.Schema | None = None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         from akrunner.engines.flink.program import bridge

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Optional
 
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.errors import ConfigError
@@ -24,7 +23,7 @@ def check_version(cluster: Rest, python: str, version: str) -> None:
         )
 
 
-def reachable_host(cluster: Optional[Address]) -> str:
+def reachable_host(cluster: Address | None) -> str:
     """This machine's address, as a cluster sees it; None: the local one."""
     if cluster is None:
         return _LOOPBACK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Callable, Optional
+from collections.abc import Callable
 
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.errors import ClusterError, JobManagerLostError
@@ -28,7 +28,7 @@ class Watch:
         self._rest = Rest(master, _ASK_SECONDS)
         self._job = job
         self.state = ""
-        self._answered: Optional[float] = None
+        self._answered: float | None = None
         self._unanswered = 0
         self._why = ""
         self._closed = threading.Event()

@@ -16,7 +16,8 @@ import functools
 import os
 import sys
 import warnings
-from typing import Any, Iterator, List, Mapping, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaGateway, JavaObject
@@ -122,7 +123,7 @@ def slots(table: Table, job: JobSpec) -> int:
 
 def submit(
     table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
-) -> "Running":
+) -> Running:
     """Submit the table's own job, with a place for each task in it. Args: in_java: with the Java operators."""
     environment = _environment(table)
     with _apart(environment):
@@ -170,7 +171,7 @@ def attach(
     options: Mapping[str, str],
     in_java: bool,
     schema: pa.Schema,
-) -> Tuple[Table, pa.Schema]:
+) -> tuple[Table, pa.Schema]:
     """A place for each task in whatever job executes the Table this returns, that of what they write.
 
     Args: in_java: as for `submit`; schema: of what they write.
@@ -245,7 +246,7 @@ def _flush_millis(job: JobSpec) -> int:
     return max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
 
 
-def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: bool) -> Tuple[Table, pa.Schema]:
+def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: bool) -> tuple[Table, pa.Schema]:
     types = DataTypes.ROW([DataTypes.FIELD(field.name, flink_type(field.name, field.type)) for field in schema])
     arrow = create_arrow_schema(types.names, [field.data_type for field in types.fields])
     if not in_java:
@@ -281,7 +282,7 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
     return made(UNITS[arrow.unit]) if known.family is Family.MOMENT else made()
 
 
-def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, parallelism: int) -> DataStream:
+def _operated(table: Table, stream: Any, name: str, given: list[Any], out: Any, parallelism: int) -> DataStream:
     """A stream through one of the Java operators beside this file."""
     gateway = get_gateway()
     jvm = gateway.jvm

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from typing import Any, Iterator, List, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyflink.common import Row, Types
@@ -43,7 +44,7 @@ class _AsBytes(ScalarFunction):  # type: ignore[misc, unused-ignore]
 class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
     """Raises: RuntimeError: the words the job is to fail with."""
 
-    def eval(self, data: bytes) -> Iterator[Tuple[Any, ...]]:
+    def eval(self, data: bytes) -> Iterator[tuple[Any, ...]]:
         if data[:1] == FINAL:
             raise RuntimeError(bytes(data[1:]).decode())
         with pa.ipc.open_stream(data) as reader:
@@ -54,7 +55,7 @@ class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
 class _Dealt:
     """Which key a row has: that of one subtask after the other; a hello that of its own."""
 
-    def __init__(self, keys: List[int]) -> None:
+    def __init__(self, keys: list[int]) -> None:
         self._keys = keys
         self._turn = itertools.count()
 
@@ -79,7 +80,7 @@ class FedRows(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
     def open(self, runtime_context: RuntimeContext) -> None:
         self._fed.open(runtime_context)
         self._schema = schema_from(self._schema_bytes)
-        self._rows: List[Tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._greeted = False
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[bytes]:
@@ -116,7 +117,7 @@ class FedRows(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
         yield from self._fed.process_element((ROWS, as_bytes([pa.record_batch(arrays, schema=self._schema)])), ctx)
 
 
-def _array(values: Tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind) and any(isinstance(value, str) for value in values):
         return pa.array(values, pa.string()).cast(kind)
     return pa.array(values, kind)
@@ -145,11 +146,11 @@ def _column(name: str, kind: DataType) -> Any:
     return col(name).cast(DataTypes.STRING()) if isinstance(kind, TimestampType) else col(name)
 
 
-def _keys(parallelism: int) -> List[int]:
+def _keys(parallelism: int) -> list[int]:
     """A key for each subtask, in the order of the subtasks."""
     jvm = get_gateway().jvm
     groups = jvm.org.apache.flink.runtime.state.KeyGroupRangeAssignment
-    found: "dict[int, int]" = {}
+    found: dict[int, int] = {}
     for key in itertools.count():
         fields = get_gateway().new_array(jvm.java.lang.Object, 1)
         fields[0] = key
@@ -160,7 +161,7 @@ def _keys(parallelism: int) -> List[int]:
     raise AssertionError("unreachable")
 
 
-def rows_table(table: Table, out: DataStream, names: List[str], types: List[Any]) -> Table:
+def rows_table(table: Table, out: DataStream, names: list[str], types: list[Any]) -> Table:
     """What tasks write as a Table. Args: table: of the program; out: as `fed` gives it; names, types: of the columns, as DataTypes."""
     environment = table._t_env
     function = f"akrunner_rows_{uuid.uuid4().hex}"

@@ -17,7 +17,8 @@ import select
 import sys
 import tempfile
 import time
-from typing import Any, Dict, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
@@ -55,7 +56,7 @@ class Running:
 
 
 def main() -> int:
-    jobs: Dict[int, Running] = {}
+    jobs: dict[int, Running] = {}
     rest = b""
     while True:
         readable, _, _ = select.select([0], [], [], _POLL_SECONDS)
@@ -78,7 +79,7 @@ def main() -> int:
     return 0
 
 
-def heed(word: Dict[str, Any], jobs: Dict[int, Running]) -> None:
+def heed(word: dict[str, Any], jobs: dict[int, Running]) -> None:
     """One line of the submitter's."""
     if "submit" in word:
         try:
@@ -95,7 +96,7 @@ def heed(word: Dict[str, Any], jobs: Dict[int, Running]) -> None:
             say(of=word["cancel"], failed=words(e))
 
 
-def end(jobs: Dict[int, Running]) -> None:
+def end(jobs: dict[int, Running]) -> None:
     """Nothing runs on when the submitter has gone."""
     deadline = time.monotonic() + _CANCEL_SECONDS
     for job in jobs.values():
@@ -113,7 +114,7 @@ def end(jobs: Dict[int, Running]) -> None:
         time.sleep(0.1)
 
 
-def submitted(order: Dict[str, Any]) -> Any:
+def submitted(order: dict[str, Any]) -> Any:
     """The client of the running job."""
     from pyflink.common import Types
 
@@ -128,7 +129,7 @@ def submitted(order: Dict[str, Any]) -> Any:
     return environment.execute_async(order["name"])
 
 
-def detached(order: Dict[str, Any]) -> Any:
+def detached(order: dict[str, Any]) -> Any:
     """The client of a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.hosting`)."""
     from pyflink.common import Types
 
@@ -150,7 +151,7 @@ def detached(order: Dict[str, Any]) -> Any:
     return environment.execute_async(order["name"])
 
 
-def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
+def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
     from pyflink.common import Configuration
 
     count = order["subtasks"]
@@ -175,7 +176,7 @@ def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
     return environment
 
 
-def environment_of(configuration: Any, remote: Optional[Mapping[str, str]], brings_python: bool = True) -> Any:
+def environment_of(configuration: Any, remote: Mapping[str, str] | None, brings_python: bool = True) -> Any:
     """Flink's environment.
 
     Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process; brings_python: whether

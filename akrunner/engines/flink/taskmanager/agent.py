@@ -24,7 +24,8 @@ import tarfile
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from akrunner import leftovers
 from akrunner.cluster.ports import PortHold
@@ -54,7 +55,7 @@ _LENGTH_BYTES = 8
 __all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
 
 
-def work(door: Door, feed: "Optional[Feed]" = None, **who: Any) -> None:
+def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
     """Be a place for tasks until the host says that it is over.
 
     Args: feed: where the task's rows come from, None: from the host; who: what `Register` says of it.
@@ -64,21 +65,21 @@ def work(door: Door, feed: "Optional[Feed]" = None, **who: Any) -> None:
 
 
 class _Agent:
-    def __init__(self, door: Door, feed: "Optional[Feed]") -> None:
+    def __init__(self, door: Door, feed: Feed | None) -> None:
         from akrunner.engines.flink import control_pb2
 
         self._pb: Any = control_pb2
         self._door = door
         self._feed = feed
         self._place = uuid.uuid4().hex
-        self._process: Optional[ChildProcess] = None
-        self._pumps: "list[threading.Thread]" = []
-        self._logged: Optional[threading.Thread] = None
-        self._open: "list[socket.socket]" = []
-        self._reads: "Optional[Feed]" = None
-        self._broken: Optional[BaseException] = None
+        self._process: ChildProcess | None = None
+        self._pumps: list[threading.Thread] = []
+        self._logged: threading.Thread | None = None
+        self._open: list[socket.socket] = []
+        self._reads: Feed | None = None
+        self._broken: BaseException | None = None
 
-    def run(self, who: "dict[str, Any]") -> None:
+    def run(self, who: dict[str, Any]) -> None:
         leftovers.keep_awake(_STOPPED_SECONDS)
         watch_java(self._broke)
         with Line(self._door, place=self._place, fed=self._feed is not None, **who) as self._line:
@@ -121,7 +122,7 @@ class _Agent:
         self._process, self._pumps, self._logged, self._open, self._reads = None, [], None, [], None
         with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
             guard.watch_mark(mark)
-            hold: Optional[PortHold] = None
+            hold: PortHold | None = None
             try:
                 python = self._interpreter(asked.python)
                 hold = self._ports(asked.bind_host) if python is not None else None
@@ -149,14 +150,14 @@ class _Agent:
                     hold.close()
                 self._close()
 
-    def _ports(self, bind_host: str) -> Optional[PortHold]:
+    def _ports(self, bind_host: str) -> PortHold | None:
         try:
             return PortHold(1, bind_host)
         except ConfigError as e:
             self._failed(f"{e} (on {socket.gethostname()})", "ConfigError")
             return None
 
-    def _interpreter(self, python_env: str) -> Optional[str]:
+    def _interpreter(self, python_env: str) -> str | None:
         """Path of the task's, which may have to be unpacked first."""
         # it needs more than this module's standard library: what PyFlink has brought
         from akrunner.launch import environments
@@ -249,7 +250,7 @@ class _Agent:
                 self._line.say(log=self._pb.Log(data=data))
             self._line.say(log=self._pb.Log(last=True))
 
-    def _passing(self, order: Any) -> Optional[Callable[..., None]]:
+    def _passing(self, order: Any) -> Callable[..., None] | None:
         """Who takes the rows the task writes; None: the host, as of a task beside a PyFlink table's that has no rows of it."""
         if not order.HasField("output"):
             return None
@@ -366,7 +367,7 @@ def watch_java(failed: threads.Failed) -> None:
     threads.started("watch-java", failed, watch)
 
 
-def _java_ancestor() -> "Optional[Tuple[int, str]]":
+def _java_ancestor() -> tuple[int, str] | None:
     """(pid, start time) of the Java process this one descends from; None where /proc does not tell."""
     pid = os.getppid()
     try:
@@ -382,7 +383,7 @@ def _java_ancestor() -> "Optional[Tuple[int, str]]":
     return None
 
 
-def _start_time(pid: int) -> Optional[str]:
+def _start_time(pid: int) -> str | None:
     """None when it has gone, a zombie its parent has not noticed included."""
     try:
         with open(f"/proc/{pid}/stat") as f:

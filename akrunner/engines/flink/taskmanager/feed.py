@@ -19,7 +19,7 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import Callable, Deque, Iterator, List, Optional, Union
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ _WORDS = 1 << 16
 Say = Callable[..., None]
 
 
-def pairs_word(pairing: Pairing) -> "pb.Pairs":
+def pairs_word(pairing: Pairing) -> pb.Pairs:
     """What an agent is told of it."""
     inputs = [pb.Pairs.Input(name=i.name, dtype=i.dtype, columns=i.columns, travels=i.travels) for i in pairing.inputs]
     return pb.Pairs(
@@ -55,13 +55,13 @@ def pairs_word(pairing: Pairing) -> "pb.Pairs":
     )
 
 
-def pairing_of(word: "pb.Pairs") -> Pairing:
+def pairing_of(word: pb.Pairs) -> Pairing:
     """Of `pairs_word`."""
     inputs = tuple(Fed(one.name, one.dtype, tuple(one.columns), tuple(one.travels)) for one in word.inputs)
     return Pairing(inputs, schema_from(word.feed), tuple(word.outputs), schema_from(word.result))
 
 
-def as_bytes(batches: List[pa.RecordBatch]) -> bytes:
+def as_bytes(batches: list[pa.RecordBatch]) -> bytes:
     """An Arrow IPC stream of one batch. Args: batches: at least one, all of one schema."""
     (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
     out = pa.BufferOutputStream()
@@ -74,7 +74,7 @@ class Written:
     """What a task has written and Flink has not taken yet: a few megabytes at most."""
 
     def __init__(self) -> None:
-        self._batches: List[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._changed = threading.Condition()
 
@@ -87,7 +87,7 @@ class Written:
             self._bytes += batch.nbytes
             self._changed.notify_all()
 
-    def take(self, seconds: float) -> List[pa.RecordBatch]:
+    def take(self, seconds: float) -> list[pa.RecordBatch]:
         """Everything; waits so long for the first."""
         with self._changed:
             if not self._batches and seconds:
@@ -97,7 +97,7 @@ class Written:
             return taken
 
 
-def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: "pb.Output") -> None:
+def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
     """What the task says, until it ends: rows to a file of the output's, the rest to the host. Args: as `pass_on`."""
     part = PartFile(output.part, output.format, schema_from(output.rows))
     pass_on(source_fd, writer, output, part.write, lambda went_well: part.close())
@@ -106,7 +106,7 @@ def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: "pb.Output"
 def pass_on(
     source_fd: int,
     writer: frames.FrameWriter,
-    output: "pb.Output",
+    output: pb.Output,
     put: Callable[[pa.RecordBatch], None],
     finish: Callable[[bool], None],
     answered: Callable[[int], None] = lambda number: None,
@@ -167,18 +167,18 @@ class Feed:
     """One task's rows. `put` and `taken` are the subtask's, everything else the agent's."""
 
     def __init__(self) -> None:
-        self._waiting: "queue.Queue[Union[bytes, int, None]]" = queue.Queue(_DEPTH)
+        self._waiting: queue.Queue[bytes | int | None] = queue.Queue(_DEPTH)
         self._context = threading.Event()
         self._started = threading.Event()
         self._over = threading.Event()
         self._answered = 0
         self._returned = False
         self._written = Written()
-        self._pairs: Optional[Pairing] = None
-        self._unpaired: Deque[pa.RecordBatch] = deque()
-        self._writer: Optional[frames.FrameWriter] = None
+        self._pairs: Pairing | None = None
+        self._unpaired: deque[pa.RecordBatch] = deque()
+        self._writer: frames.FrameWriter | None = None
 
-    def put(self, chunk: Union[bytes, int, None], seconds: float) -> bool:
+    def put(self, chunk: bytes | int | None, seconds: float) -> bool:
         """An Arrow IPC stream; a barrier's number, from 1; None: no more rows come.
 
         Returns: whether it was taken; False when the task was behind for so long. Once the task is over, rows are dropped.
@@ -206,8 +206,8 @@ class Feed:
         self._over.set()
 
     def start(
-        self, reader: frames.FrameReader, target_fd: int, order: "pb.Order", say: Say, failed: Failed
-    ) -> List[threading.Thread]:
+        self, reader: frames.FrameReader, target_fd: int, order: pb.Order, say: Say, failed: Failed
+    ) -> list[threading.Thread]:
         """Args: reader: what the host sends; target_fd: the task's pipe, closed at the end; order: of the launcher; say: a `Said` to the host,
         by name; failed: told what one of the threads dies of."""
         self._writer = frames.FrameWriter(target_fd)
@@ -215,7 +215,7 @@ class Feed:
             self._pairs = pairing_of(order.pairs)
         return [started("in", failed, self._forward, reader), started("rows", failed, self._feed, order, say)]
 
-    def pass_on(self, source_fd: int, writer: frames.FrameWriter, output: "pb.Output") -> None:
+    def pass_on(self, source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
         """What the task says, until it ends: rows to the subtask, the rest to the host. Args: as `pass_on`."""
         pass_on(source_fd, writer, output, self._put_written, self._end, self._answer, self._paired)
 
@@ -251,7 +251,7 @@ class Feed:
             # as with a pipe: nothing more comes for the process
             self._writer.close()
 
-    def _feed(self, order: "pb.Order", say: Say) -> None:
+    def _feed(self, order: pb.Order, say: Say) -> None:
         assert self._writer is not None
         stream = order.mode == "stream"
         may_begin = self._started if stream else self._context
@@ -286,7 +286,7 @@ class Feed:
         except (DataError, ReadError, pa.ArrowException) as e:
             say(refused=pb.Refused(kind=type(e).__name__, words=str(e)[:_WORDS]))
 
-    def _chunks(self, order: "pb.Order") -> Iterator[Union[pa.RecordBatch, int]]:
+    def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch | int]:
         while not self._over.is_set():
             try:
                 chunk = self._waiting.get(timeout=_TICK)
@@ -304,7 +304,7 @@ class Feed:
 class FileFeed(Feed):
     """Rows of files that this machine reads itself; see `akrunner.engines.flink.host.files`."""
 
-    def _chunks(self, order: "pb.Order") -> Iterator[pa.RecordBatch]:
+    def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch]:
         form, schema = formats.named(order.files.format), schema_from(order.files.schema)
         for part in order.files.parts:
             if self._over.is_set():

@@ -16,8 +16,8 @@ import glob
 import os
 import stat
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Callable, Optional, Type
 
 from akrunner import leftovers
 from akrunner.launch.process import sweep
@@ -48,9 +48,7 @@ class TaskFolder:
                 continue  # another task looked at it before it was held
         return self._path
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         leftovers.remove(self._path)
         os.close(self._lock)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Dict, Iterator, Mapping, Optional
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyflink.datastream import ProcessFunction, RuntimeContext
 
@@ -36,7 +37,7 @@ class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         return iter(())
 
 
-def _who(runtime_context: RuntimeContext) -> Dict[str, Any]:
+def _who(runtime_context: RuntimeContext) -> dict[str, Any]:
     return {"subtask": runtime_context.get_index_of_this_subtask(), "attempt": runtime_context.get_attempt_number()}
 
 
@@ -95,8 +96,8 @@ class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._who = _who(runtime_context)
-        self._agent: Optional[threading.Thread] = None
-        self._failed: Optional[BaseException] = None
+        self._agent: threading.Thread | None = None
+        self._failed: BaseException | None = None
         self._barrier = 0
         self._unanswered = False
 

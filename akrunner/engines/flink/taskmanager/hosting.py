@@ -18,7 +18,8 @@ import os
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from akrunner.engines.flink.connections import proved
 from akrunner.engines.flink.keys import Door, Keys
@@ -83,11 +84,11 @@ class Host:
             self._process.kill()
             self._process.wait()
 
-    def _hear(self) -> Dict[str, Any]:
+    def _hear(self) -> dict[str, Any]:
         """Its next word; lines for the log are logged."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            word: Dict[str, Any] = json.loads(line)
+            word: dict[str, Any] = json.loads(line)
             if "failed" in word:
                 raise JobFailed(marked(word["failed"]))
             if "log" not in word:
@@ -125,7 +126,7 @@ def marked(text: str) -> str:
     return f"{_BEGIN}\n{text}\n{_END}"
 
 
-def unmarked(text: str) -> "str | None":
+def unmarked(text: str) -> str | None:
     """The words in `marked`, None when there are none."""
     _, begin, rest = text.partition(_BEGIN + "\n")
     inside, end, _ = rest.partition("\n" + _END)

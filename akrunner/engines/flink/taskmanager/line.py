@@ -9,8 +9,9 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Iterator, Optional, Type
+from typing import Any
 
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import CONNECT_SECONDS
@@ -60,10 +61,10 @@ class Line:
         self._pb: Any = control_pb2
         self._grpc: Any = library()
         self._door = door
-        self._out: "queue.Queue[Any]" = queue.Queue(_WAITING)
-        self._words: "queue.Queue[Any]" = queue.Queue()
+        self._out: queue.Queue[Any] = queue.Queue(_WAITING)
+        self._words: queue.Queue[Any] = queue.Queue()
         self._gone = threading.Event()
-        self._reading: Optional[threading.Thread] = None
+        self._reading: threading.Thread | None = None
         self.address = self._asked()
         self._channel = self._made()
         try:
@@ -146,7 +147,7 @@ class Line:
             raise JobFailed(f"what submitted this job does not answer at {where}: {why}", True)
         time.sleep(_AGAIN_SECONDS)
 
-    def _saying(self, words: "queue.Queue[Any]", register: Any) -> "Iterator[Any]":
+    def _saying(self, words: queue.Queue[Any], register: Any) -> Iterator[Any]:
         yield self._pb.Said(register=register)
         while (word := words.get()) is not None:
             yield word
@@ -190,12 +191,10 @@ class Line:
                 raise SubmitterGone("the submitter has gone") from None
             return None
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> Line:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             self._out.put(None, timeout=_LAST_SECONDS)
             self._gone.wait(_LAST_SECONDS)

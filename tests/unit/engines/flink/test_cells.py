@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
-from typing import Any, List
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +32,7 @@ CELLS = st.one_of(
 
 
 @given(st.lists(st.one_of(CELLS, st.lists(CELLS, max_size=3), st.lists(st.lists(CELLS, max_size=2), max_size=2)), max_size=6))
-def test_a_row_is_the_same_again(row: List[Any]) -> None:
+def test_a_row_is_the_same_again(row: list[Any]) -> None:
     found = unpacked(packed(row))
     assert found == tuple(row) and [type(one) for one in found] == [type(one) for one in row]
 

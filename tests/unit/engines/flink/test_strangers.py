@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any
 
 import grpc
 import pytest
@@ -32,7 +33,7 @@ MANY = 500
 
 
 @contextlib.contextmanager
-def listening(made: JobKeys, port: "int | None" = None) -> Iterator[Tuple[Hub, Door]]:
+def listening(made: JobKeys, port: int | None = None) -> Iterator[tuple[Hub, Door]]:
     hub = Hub("127.0.0.1", made.host, port)
     try:
         yield hub, hub.door("127.0.0.1", made.agents)
@@ -353,7 +354,7 @@ def test_keys_show_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.delattr(os, "memfd_create", raising=False)
-    seen: List[int] = []
+    seen: list[int] = []
     load: Callable[..., None] = ssl.SSLContext.load_cert_chain
 
     def loaded(self: ssl.SSLContext, path: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import pytest
 
@@ -16,18 +16,18 @@ from akrunner.wire import frames, messages
 SCRIPT = "/home/me/train.py"
 
 
-def node(kind: str, line: int, **facts: Any) -> Dict[str, Any]:
+def node(kind: str, line: int, **facts: Any) -> dict[str, Any]:
     return {"node": kind, "at": f"{SCRIPT}:{line}", **facts}
 
 
 def record(
-    nodes: Dict[str, Any],
-    chain: List[Dict[str, Any]],
+    nodes: dict[str, Any],
+    chain: list[dict[str, Any]],
     wait: float = 8.0,
     between: float = 2.0,
     passes: int = 1,
     **more: Any,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Args: nodes: path -> (seconds of its own, calls)."""
     return {
         "by": "dataset", "asked": 20, "main": 11.0, "batches": 100, "rows": 3200, "wait": wait, "between": between, "outside": 0.0, "first": 0.1,
@@ -48,7 +48,7 @@ MAPPED = {
 CHAIN = [node("Prefetch", 33), node("Batch", 32), node("Map", 31), node("TFRecord", 30)]
 
 
-def first(told: Dict[str, Any]) -> Advice:
+def first(told: dict[str, Any]) -> Advice:
     return advised(told)[0]
 
 
@@ -119,7 +119,7 @@ def test_what_wins_most_is_said_first() -> None:
         ({}, {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}, "busy_map"),
     ],
 )
-def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[str, Any], rule: str) -> None:
+def test_what_a_map_does_says_what_to_change(facts: dict[str, Any], nodes: dict[str, Any], rule: str) -> None:
     chain = [node("Prefetch", 33), node("Batch", 32), node("Map", 31, **facts), node("TFRecord", 30)]
     assert first(record(nodes, chain)).rule == rule
 
@@ -298,7 +298,7 @@ BOTH = [
     "used, passes, rules",
     [(1.9, 8, ["cache", "busy_map"]), (1.9, 1, ["busy_map"]), (0.4, 1, ["small_files"]), (0.4, 8, ["cache", "small_files"])],
 )
-def test_reading_is_not_blamed_where_the_same_map_decodes_all_the_time(used: float, passes: int, rules: List[str]) -> None:
+def test_reading_is_not_blamed_where_the_same_map_decodes_all_the_time(used: float, passes: int, rules: list[str]) -> None:
     told = advised(record(LOOKED, BOTH, used=used, cores=2, idle=0.1, passes=passes))
     assert [one.rule for one in told] == rules
 
@@ -379,7 +379,7 @@ FILES = [
         ({"node": "Map"}, {"used": 0.9, "idle": 3.0, "passes": 10}, ["cache"]),
     ],
 )
-def test_files_that_are_read_and_decoded_without_a_look(facts: Dict[str, Any], more: Dict[str, Any], rules: List[str]) -> None:
+def test_files_that_are_read_and_decoded_without_a_look(facts: dict[str, Any], more: dict[str, Any], rules: list[str]) -> None:
     chain = [{**one, **facts} if one.get("reads") else one for one in FILES]
     told = advised(record({}, chain, asked=0, looked=0, **more))
     assert [one.rule for one in told] == rules
@@ -454,7 +454,7 @@ def test_a_feed_dict() -> None:
     ],
     ids=["fine", "nobody looked", "read in no way that is known"],
 )
-def test_what_is_fine_or_not_known_is_no_fault(told: Dict[str, Any]) -> None:
+def test_what_is_fine_or_not_known_is_no_fault(told: dict[str, Any]) -> None:
     assert advised(told) == [] and bound({"chief:0": told}, 0.0, 11.0) != "input"
     assert wording.verdict({"inputs": {"chief:0": {**told, "asked": 0}}}) == []
 
@@ -582,7 +582,7 @@ CLOSED = {
 }  # fmt: skip
 
 
-def closed(told: Optional[Dict[str, Any]]) -> frames.Frame:
+def closed(told: dict[str, Any] | None) -> frames.Frame:
     return frames.Frame(frames.CLOSED, 0, bytearray(json.dumps({**CLOSED, "input": told}).encode()))
 
 
@@ -622,7 +622,7 @@ LINES = [
 ]
 
 
-def other(by: str, **more: Any) -> Dict[str, Any]:
+def other(by: str, **more: Any) -> dict[str, Any]:
     """Of a script that does not read by tf.data."""
     told = {"by": by, "pipelines": [], "lines": LINES, "asked": 0, "known": by != "call", "wait": 0.0, "between": 10.0, **more}
     return {**record({}, []), **told}
@@ -658,7 +658,7 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("dataset", wait=9.0, between=1.0, elsewhere=True), "unknown", "another thread than the main one reads it"),
     ],
 )  # fmt: skip
-def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dict[str, Any], side: str, words: str) -> None:
+def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: dict[str, Any], side: str, words: str) -> None:
     assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
     said = wording.verdict({"inputs": {"chief:0": told}})
     assert len(said) == bool(words) and all(words in one for one in said)
@@ -739,7 +739,7 @@ def test_what_computes_in_threads_of_a_librarys_does_not_wait() -> None:
 @pytest.mark.parametrize(
     "cards, busy, side", [(False, None, "unknown"), (True, None, "compute"), (True, 0.9, "compute"), (True, 0.0, "unknown")]
 )
-def test_where_neither_the_processor_nor_a_card_is_busy_nothing_computes(cards: bool, busy: Optional[float], side: str) -> None:
+def test_where_neither_the_processor_nor_a_card_is_busy_nothing_computes(cards: bool, busy: float | None, side: str) -> None:
     waits = [{"main": True, "at": f"{SCRIPT}:11", "in": "tensorflow", "share": 0.95, "does": "", "computes": 0.03}]
     assert bound({"a": other("dataset", lines=waits, used=0.1, cards=cards, busy=busy)}, 0.0, 11.0) == side
 
@@ -760,7 +760,7 @@ WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
     ],
 )
 def test_python_that_waits_is_to_be_done_at_the_same_time_and_not_by_operations(
-    kind: str, python: Dict[str, Any], rule: str, words: str
+    kind: str, python: dict[str, Any], rule: str, words: str
 ) -> None:
     nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), f"Root::Prefetch::BatchV2::{kind}": (1.8, 640)}
     chain = [node("Prefetch", 9), node("Batch", 9), node(kind, 8, python=True)]
@@ -812,7 +812,7 @@ def test_what_nobody_has_looked_at_is_not_fine() -> None:
     assert len(words) == 1 and "which take 40% of the steps' time" in words[0] and not wording.calls_for_change(words[0])
 
 
-def unlooked(chain: List[Dict[str, Any]], **more: Any) -> Dict[str, Any]:
+def unlooked(chain: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A record of a job in which nobody asked for a look."""
     return record({}, chain, **{"asked": 0, "looked": 0, "look": 0.0, "tunes": False, **more})
 
@@ -837,7 +837,7 @@ SOURCES = [node("Batch", 32), node("FlatMap", 31), node("TFRecord", 30, depth=1)
     ],
 )  # fmt: skip
 def test_without_a_look_what_is_most_likely_is_said_and_what_is_timed(
-    chain: List[Dict[str, Any]], more: Dict[str, Any], rule: str, words: str
+    chain: list[dict[str, Any]], more: dict[str, Any], rule: str, words: str
 ) -> None:
     told = unlooked(chain, **more)
     assert [one.rule for one in advised(told)][:1] == ([rule] if rule else [])
@@ -865,7 +865,7 @@ def test_of_several_datasets_the_one_that_is_waited_for_is_taken() -> None:
     assert "train.py:61" in first(told).what
 
 
-def within(chain: List[Dict[str, Any]], wall: float = 0.0, **more: Any) -> Dict[str, Any]:
+def within(chain: list[dict[str, Any]], wall: float = 0.0, **more: Any) -> dict[str, Any]:
     """Of a script that calls Keras' fit, and did not ask."""
     clocks = {"known": False, "wait": 0.0, "between": 10.0, "unlooked": 10.0}
     return unlooked(
@@ -1022,11 +1022,11 @@ def test_what_was_done_a_few_times_in_a_short_job_is_not_too_often() -> None:
 
 def line(
     number: int, share: float, does: str = "", package: str = "", computes: float = 1.0, main: bool = True
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     return {"main": main, "at": f"{SCRIPT}:{number}", "in": package, "share": share, "does": does, "computes": computes}
 
 
-def between(*some: Dict[str, Any], inside: float = 3.0, calls: int = 100, **more: Any) -> List[Advice]:
+def between(*some: dict[str, Any], inside: float = 3.0, calls: int = 100, **more: Any) -> list[Advice]:
     """What is said of a loop of ten seconds, whose functions took some of them."""
     told = record(
         {},
@@ -1334,7 +1334,7 @@ def test_advice_that_was_followed_is_not_repeated() -> None:
         ({"cycle": 8, "parallel": 8, "unordered": True}, "are read several at a time", "a larger cycle_length="),
     ],
 )
-def test_sources_that_are_read_at_once_are_not_to_be_read_at_once(reader: Dict[str, int], words: str, change: str) -> None:
+def test_sources_that_are_read_at_once_are_not_to_be_read_at_once(reader: dict[str, int], words: str, change: str) -> None:
     path = "Root::Prefetch::BatchV2::ParallelInterleaveV4"
     nodes = {"Root": (0.0, 20), f"{path}[0]::TFRecord": (1.4, 160)}
     chain = [node("Prefetch", 33), node("Batch", 32), node("ParallelInterleave", 31, **reader), node("TFRecord", 30, depth=1)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple, Type, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from akrunner.engines.supervision import actions as do
 from akrunner.engines.supervision import events as on
@@ -53,9 +54,9 @@ class Play:
     def __init__(self, rules: Rules) -> None:
         self.now = 100.0
         self.state = State.first(rules, self.now, self.now)
-        self.did: List[do.Action] = []
-        self.exits: Dict[TaskSpec, Tuple[str, bool]] = {}
-        self.stacks: Dict[TaskSpec, str] = {}
+        self.did: list[do.Action] = []
+        self.exits: dict[TaskSpec, tuple[str, bool]] = {}
+        self.stacks: dict[TaskSpec, str] = {}
         self.computing = False
         self.waiting = 0
         self.facts = Facts()
@@ -67,19 +68,19 @@ class Play:
         return self.state.verdict
 
     @property
-    def tasks(self) -> Tuple[TaskSpec, ...]:
+    def tasks(self) -> tuple[TaskSpec, ...]:
         return self.state.rules.cluster.tasks
 
-    def states(self) -> List[str]:
+    def states(self) -> list[str]:
         return [record.state.value for record in self.state.tasks.values()]
 
-    def done(self, kind: Type[Kind]) -> List[Kind]:
+    def done(self, kind: type[Kind]) -> list[Kind]:
         return [action for action in self.did if isinstance(action, kind)]
 
-    def stopped(self) -> List[TaskSpec]:
+    def stopped(self) -> list[TaskSpec]:
         return [action.task for action in self.done(do.Stop)]
 
-    def warnings(self) -> List[str]:
+    def warnings(self) -> list[str]:
         return [action.what for action in self.done(do.Warn)]
 
     def happened(self, *events: on.Event) -> None:
@@ -138,5 +139,5 @@ class Play:
             self.happened(on.Closed(task, LastWord(main_ns=5), **body), on.PipeEnded(task))
 
 
-def names(tasks: Sequence[TaskSpec]) -> List[str]:
+def names(tasks: Sequence[TaskSpec]) -> list[str]:
     return [task.name for task in tasks]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -23,7 +23,7 @@ from .play import CHIEF, IN_MAIN, TICK, WORKER, Play, names, rules
 SCRIPT = {"raises": "raised RuntimeError in main(): boom", "sys.exit(3)": "called sys.exit(3)"}
 SCRIPT["ignores SIGTERM"] = SCRIPT["raises"]
 #: words of an exit, and whether it is one with code 0
-EXITS: Dict[str, Tuple[str, bool]] = {
+EXITS: dict[str, tuple[str, bool]] = {
     "os._exit(0)": ("exit code 0", True),
     "segfault": ("SIGSEGV (exit code 139): segmentation fault", False),
     "abort": ("SIGABRT (exit code 134): abort", False),
@@ -31,7 +31,7 @@ EXITS: Dict[str, Tuple[str, bool]] = {
     "out of memory": ("SIGKILL (exit code 137): killed by the kernel's out-of-memory killer", False),
 }
 #: how a mode differs for the host: a stream's rows come while the script runs. Columns, and what is trained, are the same to it
-IN_MODE: Dict[str, Any] = {"batch": {}, "train": {}, "columns": {}, "stream": {"streaming": True}}
+IN_MODE: dict[str, Any] = {"batch": {}, "train": {}, "columns": {}, "stream": {"streaming": True}}
 
 
 def test_every_mode_is_here() -> None:
@@ -279,7 +279,7 @@ def test_its_places_are_gone() -> None:
     assert report._ERRORS[failed.kind] is TaskDiedError and failed.what == "Flink ended the job"
 
 
-LOST: List[Tuple[str, on.Event, str]] = [
+LOST: list[tuple[str, on.Event, str]] = [
     ("rows in", on.Ready(CHIEF, 9, 10), "received 9 rows of the 10 it was sent"),
     ("rows out", on.Closed(CHIEF, LastWord(), rows=3), "wrote 3 rows, 2 arrived"),
     (

@@ -3,7 +3,7 @@ for everybody; and always an end."""
 
 from __future__ import annotations
 
-from typing import Any, List, Set
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,8 +41,8 @@ class Walk(Play):
     were seen to; failed_at: when the first failure was told."""
 
     def __init__(self, of: Any) -> None:
-        self.fine: Set[TaskSpec] = set()
-        self.serve: Set[TaskSpec] = set()
+        self.fine: set[TaskSpec] = set()
+        self.serve: set[TaskSpec] = set()
         self.failed_at = 0.0
         super().__init__(of)
 
@@ -72,7 +72,7 @@ class Walk(Play):
             "places": [on.PlacesFailed("gone")],
         }
         # a session lets nothing through behind the last word (`TaskSession._take`)
-        if not (closed and what in WELL + ["serving", "miscounted", "raised", "unfinished", "lost"]):
+        if not (closed and what in [*WELL, "serving", "miscounted", "raised", "unfinished", "lost"]):
             self.exits[task] = ("exit code 3", False) if what == "died" else ("", False)
             if what == "closed" and task not in self.state.failures:
                 self.fine.add(task)
@@ -136,7 +136,7 @@ def walks(draw: Any) -> Any:
     if draw(st.booleans()) and not of.cluster.coordinator:
         of = rules(**shape, staying=of.cluster.awaited)
     tasks = of.cluster.tasks
-    steps: List[Any] = draw(
+    steps: list[Any] = draw(
         st.lists(
             st.tuples(
                 st.one_of(st.sampled_from(WELL), st.sampled_from(WELL), st.sampled_from(ILL)),

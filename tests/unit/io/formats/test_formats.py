@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,9 +37,9 @@ Installs = Callable[..., None]
 @pytest.fixture
 def installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installs]:
     """Installs a package: (its name, text of its module, format -> what is named; the module is called as the package)."""
-    modules: List[str] = []
+    modules: list[str] = []
 
-    def made(package: str, text: str, points: Dict[str, str]) -> None:
+    def made(package: str, text: str, points: dict[str, str]) -> None:
         modules.append(package)
         install(tmp_path / package, package, {f"{package}.py": text}, {GROUP: points}, monkeypatch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Optional
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +22,7 @@ class Catalog:
         return ("enum",) if self.asked == (77,) else None
 
 
-def described(kind: pa.DataType, word: str, decimals: Optional[str] = None, typmod: int = -1) -> pg_types.Column:
+def described(kind: pa.DataType, word: str, decimals: str | None = None, typmod: int = -1) -> pg_types.Column:
     field = pa.field("x", kind, metadata={"POSTGRESQL:type": word, "POSTGRESQL:typmod": str(typmod)})
     (found,) = pg_types.described(Catalog(), pa.schema([field]), decimals, "the table")
     return found

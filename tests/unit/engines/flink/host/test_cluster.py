@@ -22,7 +22,7 @@ def test_the_class_path_has_what_file_systems_need_behind_the_jars(tmp_path: Pat
     ("release", "words"),
     [('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n', ["-Djava.security.manager=allow"]), ('JAVA_VERSION="17.0.9"', []), ("", [])],
 )
-def test_java_has_the_words_of_its_version(tmp_path: Path, release: str, words: "list[str]") -> None:
+def test_java_has_the_words_of_its_version(tmp_path: Path, release: str, words: list[str]) -> None:
     (tmp_path / "release").write_text(release)
     assert java_words("jobmanager", str(tmp_path), {}) == words
 

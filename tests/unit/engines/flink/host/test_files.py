@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import List
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -23,13 +22,13 @@ from akrunner.io.formats import lines
 from akrunner.io.sources import open_source
 
 
-def written(path: Path, values: List[int], group: int) -> Path:
+def written(path: Path, values: list[int], group: int) -> Path:
     pq.write_table(pa.table({"i": values}), path, row_group_size=group)
     return path
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 6))
-def test_shares_are_even_and_complete(rows: List[int], tasks: int) -> None:
+def test_shares_are_even_and_complete(rows: list[int], tasks: int) -> None:
     groups = [Part("a", group, 0, count) for group, count in enumerate(rows)]
     shares = dealt(groups, tasks)
     counts = [sum(part.rows for part in share) for share in shares]

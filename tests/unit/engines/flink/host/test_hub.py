@@ -10,8 +10,9 @@ import sys
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import grpc
 import pyarrow as pa
@@ -58,7 +59,7 @@ class Nobody:
 
 
 @contextlib.contextmanager
-def subtasks_of_one(tls: bool = True) -> Iterator["tuple[Subtasks, Nobody]"]:
+def subtasks_of_one(tls: bool = True) -> Iterator[tuple[Subtasks, Nobody]]:
     nobody = Nobody()
     made = Subtasks(nobody, "127.0.0.1", 1, {}, issued(tls))
     try:
@@ -186,7 +187,7 @@ class Beside:
     def __init__(self, made: Subtasks, nobody: Nobody, folder: Path, given: Any = None) -> None:
         self._made = made
         self._folder = folder
-        self.ended: "queue.Queue[Any]" = queue.Queue()
+        self.ended: queue.Queue[Any] = queue.Queue()
         self._thread = threading.Thread(target=self._run, args=(door_of(nobody), given), name="beside", daemon=True)
         self._thread.start()
 

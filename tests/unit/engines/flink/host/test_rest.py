@@ -7,8 +7,8 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Callable, Iterator, List, Optional
 
 import pytest
 
@@ -24,7 +24,7 @@ OVERVIEW = b'{"slots-available": 3, "flink-version": "2.3.0"}'
 
 
 @contextlib.contextmanager
-def answering(answer: Callable[[socket.socket], None], heard: Optional[List[bytes]] = None) -> Iterator[str]:
+def answering(answer: Callable[[socket.socket], None], heard: list[bytes] | None = None) -> Iterator[str]:
     """A server that does as `answer` says, once it has heard a request. Yields: its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -154,7 +154,7 @@ def test_no_addresses(master: str) -> None:
 
 
 def test_credentials_go_with_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: List[bytes] = []
+    heard: list[bytes] = []
     with answering(saying(OVERVIEW), heard) as where:
         Rest(f"http://me:ge%20heim@{where}/flink/").free_slots()
         monkeypatch.setenv(CREDENTIALS, "you:secret")

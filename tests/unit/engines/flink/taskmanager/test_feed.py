@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Dict, Iterator, List, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from akrunner.schema import Schema
 from akrunner.wire import frames, messages
 
 BATCH = pa.record_batch({"a": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
-ORDER: Dict[str, Any] = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
+ORDER: dict[str, Any] = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
 
 
 class Ends:
@@ -26,13 +27,13 @@ class Ends:
 
     def __init__(self) -> None:
         self.feed = Feed()
-        self.said: List[Dict[str, Any]] = []
+        self.said: list[dict[str, Any]] = []
         source, submitter = os.pipe()
         task, target = os.pipe()
         self.submitter = frames.FrameWriter(submitter)
         self.task = frames.FrameReader(task)
         self._given = (source, target)
-        self._threads: List[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
 
     def _failed(self, name: str, error: BaseException) -> None:
         self.said.append({"broken": name, "error": repr(error)})
@@ -61,7 +62,7 @@ def ends() -> Iterator[Ends]:
     made.close()
 
 
-def frame_of(ends: Ends) -> Tuple[int, int]:
+def frame_of(ends: Ends) -> tuple[int, int]:
     frame = ends.task.read()
     assert frame is not None
     return frame.kind, frame.count

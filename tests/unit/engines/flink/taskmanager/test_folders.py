@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
 
 import psutil
 import pytest
@@ -32,7 +31,7 @@ with TaskFolder("abc", lambda path: None) as folder:
 
 
 def test_it_comes_and_goes(leaves_nothing: Path) -> None:
-    removed: List[str] = []
+    removed: list[str] = []
     with TaskFolder("one", removed.append) as folder:
         assert removed == [folder] and os.stat(folder).st_mode & 0o777 == 0o700
         with TaskFolder("two", removed.append) as other:

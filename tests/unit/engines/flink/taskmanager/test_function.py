@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import types
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
@@ -46,7 +46,7 @@ def hosted(function: Any) -> Any:
 def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
     function: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, waits: bool
 ) -> None:
-    slept: List[float] = []
+    slept: list[float] = []
 
     door = Door("127.0.0.1", 1, 2, Keys("token"))
 
@@ -64,7 +64,7 @@ def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
 
 
 def test_so_is_it_before_a_place_that_never_reaches_the_host(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: List[float] = []
+    slept: list[float] = []
 
     def gone(told: str, keys: Keys) -> None:
         raise OSError("the job's host does not answer")
