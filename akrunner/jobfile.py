@@ -19,7 +19,7 @@ import datetime
 import functools
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -28,11 +28,6 @@ from akrunner.checks import check_path, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, of_command, of_verb
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 P = ParamSpec("P")
 R = TypeVar("R")

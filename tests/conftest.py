@@ -191,7 +191,7 @@ def need_flink(program: bool = False) -> None:
     # half prepared is not prepared: the stamp comes last
     if not all((ENVS / name / "stamp").exists() for name in ("flink", "program")[: 1 + program]):
         not_run(
-            "Flink", "`scripts/flink` prepares it, with Python 3.10 to 3.12 and a network; what it says tells why it could not"
+            "Flink", "`scripts/flink` prepares it, with Python 3.11 to 3.12 and a network; what it says tells why it could not"
         )
 
 

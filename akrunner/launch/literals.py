@@ -335,7 +335,7 @@ def _zone(values: Values, name: str, value: Any) -> str:
     offset = _time(values, name, value.utcoffset(None))
     return (
         f"__import__('datetime').timezone({offset}, {value.tzname(None)!r})"
-        if value != datetime.timezone.utc
+        if value != datetime.UTC
         else ("__import__('datetime').timezone.utc")
     )
 

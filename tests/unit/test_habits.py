@@ -5,17 +5,12 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -26,7 +26,7 @@ from tests import models
 
 ROOT = Path(__file__).parents[2]
 #: which have wheels of TensorFlow
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13")
 ENDS = ("newest", "lowest")
 #: what pip says when the index is not there
 _NO_NETWORK = ("Retrying (", "No matching distribution found for setuptools", "Could not fetch URL")

@@ -60,9 +60,7 @@ def test_every_type_keeps_its_own() -> None:
     }  # fmt: skip
     assert got["u64"].tolist() == [0, 2**64 - 1] and got["f64"].tolist() == [0.1, 1e300]
     assert got["s"].tolist() == [b"a", "é".encode()] and got["z"].tolist() == [b"\x00", b""]
-    assert got["d"].tolist() == [20455, 20455] and got["t"][0] == int(
-        moment.replace(tzinfo=datetime.timezone.utc).timestamp() * 1000
-    )
+    assert got["d"].tolist() == [20455, 20455] and got["t"][0] == int(moment.replace(tzinfo=datetime.UTC).timestamp() * 1000)
     assert got["n"].tolist() == [5, -5] and got["c"].tolist() == [b"x", b"y"]
     assert got["v"].tolist() == [[1, 2], [3, 4]] and got["m"].tolist() == [[[1], [2]], [[3], [4]]]
     assert got["w"].tolist() == [[b"p", b"q"], [b"r", b"s"]]

@@ -439,7 +439,7 @@ def test_datetimes_where_the_schema_says_times(values: Any, back: str, told: lis
     [
         ([MOMENT], "date", r"row 0: 2026-01-02T03:04:05.600000 does not fit date32\[day\]; declare .*astype\('datetime64\[D\]'\)"),
         ([[MOMENT], [None, MOMENT]], "array<timestamp>", "row with a null among its values"),
-        ([None, MOMENT.replace(tzinfo=datetime.timezone.utc)], "timestamp", "datetime with a time zone in row 1.*without a zone, or int64"),
+        ([None, MOMENT.replace(tzinfo=datetime.UTC)], "timestamp", "datetime with a time zone in row 1.*without a zone, or int64"),
         (np.array([MOMENT.replace(year=1)], "datetime64[us]"), "timestamp(9)", "row 0: 0001-.* does not fit timestamp"),
         ([np.datetime64(MOMENT, "ns"), MOMENT.replace(year=1)], "timestamp", "row 1: 0001-.* does not fit nanoseconds"),
         ([MOMENT], "bigint", "holds datetime64.us., and is int64 in the output schema; give .*'x timestamp'"),
@@ -605,7 +605,7 @@ def test_nulls_of_pandas_and_values_without_dimensions(values: Any, back: str, t
         ),
         ([datetime.time(1)], "holds time in row 0, which .*since midnight"),
         (
-            [MOMENT.replace(tzinfo=datetime.timezone.utc)],
+            [MOMENT.replace(tzinfo=datetime.UTC)],
             r"with a time zone in row 0.* 'x timestamp' .*without a zone they are value.astimezone\(datetime.timezone.utc\).replace\(tzinfo=None\)",
         ),
     ],

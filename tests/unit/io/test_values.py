@@ -54,7 +54,7 @@ def read(source: Any, **options: Any) -> pa.Array:
         ([pd.Timedelta(1, unit="ns"), SPAN], pa.duration("ns"), [1, 5000]),
         ([np.datetime64(1, "ns"), None], NS, [1, None]),
         (
-            [AWARE, NOON.replace(tzinfo=datetime.timezone.utc)],
+            [AWARE, NOON.replace(tzinfo=datetime.UTC)],
             pa.timestamp("us", "+05:00"),
             [1577862000000000, 1577880000000000],
         ),

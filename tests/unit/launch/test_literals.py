@@ -68,7 +68,7 @@ ADD = functools.partial(add, 1)
 HANDLERS = {"add": add, "box": Box, "sub": operator.sub}
 IN_PARIS = zoneinfo.ZoneInfo("Europe/Paris")
 VALUES = [
-    datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc),
+    datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC),
     datetime.datetime(2026, 10, 25, 2, 30, tzinfo=IN_PARIS, fold=1),
     datetime.time(1, 2, 3),
     datetime.time(1, tzinfo=datetime.timezone(datetime.timedelta(hours=1), "X")),

@@ -172,7 +172,7 @@ def test_values_of_a_column(column: dict[str, Any], values: Any, wanted: list[An
         (BIGINT, [1, 2.5], 11), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
         (DOUBLE, ["x"], 10), (DOUBLE, [2**53 + 1], 10), (TEXT, ["a", 5], 11), (TEXT, [1.5], 10), (TRUTH, [1], 10), (BIGINT, [{}], 10),
         (TEXT, ["a", "\ud800"], 11), (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
-        (DATETIME, ["2024-01-02", 1.5], 11), (DATETIME, ["2024-01-02", datetime.datetime.now(datetime.timezone.utc)], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
+        (DATETIME, ["2024-01-02", 1.5], 11), (DATETIME, ["2024-01-02", datetime.datetime.now(datetime.UTC)], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
         (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10), (DOUBLE, [None, 2**53 + 1], 11), (DOUBLE, [1.0, 2**53 + 1], 11),
         (NUMBERS, [[1], [1, "x"]], 11), (NUMBERS, [{}], 10), (NUMBERS, [[True]], 10), (WHOLE, [[[1.0]]], 10), (WHOLE, [[[1]], [1]], 11),
         (DOUBLE, [None, True], 11), (BIGINT, [2, None, True], 12), (BIGINT, [-1, 2**63], 11), (REAL, [0.5, 2**24 + 1], 11), (TRUTH, [True, 1], 11),

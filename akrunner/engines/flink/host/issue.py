@@ -69,7 +69,7 @@ def _certificate(subject: Any, public: Any, issuer: Any, signer: Any, basic: Any
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(subject)

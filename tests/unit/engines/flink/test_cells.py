@@ -27,7 +27,7 @@ CELLS = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False),
     st.dates(),
     st.times(),
-    st.datetimes(timezones=st.one_of(st.none(), st.just(datetime.timezone.utc))),
+    st.datetimes(timezones=st.one_of(st.none(), st.just(datetime.UTC))),
 )
 
 
