@@ -32,7 +32,7 @@ from akrunner.launch.as_written import NOTHING, bound, parsed, same_code, value_
 INSTEAD = "put it into a file of its own and give that as the script"
 _MUTABLE = (list, dict, set, bytearray, collections.deque, np.ndarray)
 #: methods that change nothing
-_READING = {
+READING = {
     "get",
     "items",
     "keys",
@@ -48,7 +48,7 @@ _READING = {
     "issuperset",
 }
 #: functions that change nothing they are given
-_LOOKING = {
+LOOKING = {
     "all", "any", "bool", "dict", "enumerate", "frozenset", "id", "isinstance", "iter", "len", "list", "max", "min", "print", "range", "repr", "reversed",
     "set", "sorted", "str", "sum", "tuple", "type", "zip",
 }  # fmt: skip
@@ -292,12 +292,12 @@ def _changed(run: _Run) -> set[str]:
             changed = [node.target]
         elif (
             isinstance(node, ast.Attribute)
-            and node.attr not in _READING
+            and node.attr not in READING
             and not isinstance(run.known.get(_name(node)), np.ndarray)
         ):
             # a method that is called, or handed over to whoever calls it
             changed = [node.value]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _LOOKING:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in LOOKING:
             changed = node.args if isinstance(run.known.get(node.func.id), types.FunctionType) else []
         found |= {one.id for one in changed if mutable(one)}
     return found

@@ -241,7 +241,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     as_written.check(thing, piece.text, piece.first if piece.file else 0)
     _write_live(thing, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
-    set_outside.check_imports(piece.text, user)
+    set_outside.check_imports(piece.text, thing.__module__, user)
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -389,7 +389,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         return
     imported = as_imported(name, value, of) or import_of(name, value)
     if imported and not (isinstance(plain, type) and _is_ours(plain, of)):
-        set_outside.check(value, user)
+        set_outside.check_imports(imported, of.__module__, user)
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)

@@ -104,10 +104,13 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
     # of names that are bound more than once, the class has but the last
     bound = [name for node in whole.body for name in _bound(node)]
     around = dict(known)
-    for node in whole.body:
+    for at, node in enumerate(whole.body):
         names = _bound(node)
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             (name,) = names
+            if any(isinstance(one, type(node)) and one.name == name for one in whole.body[at + 1 :]):
+                # the class has the last one, as of overloads
+                continue
             inner = _within(node, there.get(mangled(name, kind)))
             if isinstance(node, ast.ClassDef) and inspect.isclass(inner):
                 yield from _of_class(inner, node, around, f"{own}.{name}")
@@ -186,6 +189,8 @@ def _says(node: ast.expr, value: Any, known: dict[str, Any]) -> bool | None:
         now = _looked_up(node, known)
     if now is not NOTHING:
         return _is_same(now, value)
+    if any(isinstance(one, ast.Starred) for one in ast.iter_child_nodes(node)):
+        return None
     if isinstance(node, (ast.List, ast.Tuple)) and isinstance(value, (list, tuple)):
         parts = [] if len(node.elts) != len(value) else [_says(one, other, known) for one, other in zip(node.elts, value)]
     elif isinstance(node, ast.Dict) and type(value) is dict and len(node.values) == len(value) and None not in node.keys:
@@ -218,6 +223,9 @@ def _looked_up(node: ast.expr, known: dict[str, Any]) -> Any:
 def _is_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
+    if isinstance(one, (set, frozenset)) and type(one) is type(other):
+        # in whatever order they show what they hold
+        return bool(one == other) and sorted(map(repr, one)) == sorted(map(repr, other))
     if type(one) is not type(other) or repr(one) != repr(other):
         return False
     return not isinstance(one, np.ndarray) or (one.dtype == other.dtype and one.tobytes() == other.tobytes())

@@ -1,50 +1,76 @@
-"""Settings of the user's own modules that somebody has changed since the import (`settings.EPOCHS = 3` in a notebook): the tasks import the file, and have what it says.
+"""What somebody has set in modules of the user's own since they were imported (`settings.EPOCHS = 3` in a notebook): the tasks import the files, and have what
+these make.
 
-Only what is certain is told: a name that the file binds once, to a number, a text or a tuple of these, and that no function of it declares global.
+::
+
+    settings.py                             in this process             in the tasks
+    EPOCHS = 1                              settings.EPOCHS is 3        1: refused
+    RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          0.1: refused
+    CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   the module does that itself: no matter
+
+Told is what can be computed without running anything of the module: numbers, texts, lists and dicts of these, paths, times, simple dataclasses, the environment's
+variables, and whether functions and classes are still the file's own.
 """
 
 from __future__ import annotations
 
 import ast
-import collections
+import contextlib
+import dataclasses
+import datetime
+import functools
+import inspect
 import os
+import pathlib
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.errors import ScriptError
+from akrunner.launch import live
 from akrunner.launch.as_written import NOTHING, parsed, value_of
+from akrunner.launch.at_import import LOOKING, READING
 
 #: more than this of a value is not shown
 _LONGEST = 60
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+#: what may be called to learn what it gives
+_MAKERS = (
+    bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+    pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join,
+)  # fmt: skip
 
 
-def check(imported: Any, user: str) -> None:
-    """Args: imported: a module that a function uses, or what it has from one; user: the function's name, for errors.
+def check_imports(text: str, of: str, user: str) -> None:
+    """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
+    errors.
 
-    Raises: ScriptError: the module, or one of the user's own that it uses, holds another value than its file says; it names it.
+    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes; it names it.
     """
-    for one in _own_within(imported, set()):
-        with open(str(one.__file__), encoding="utf-8", errors="replace") as stream:
-            settings = _settings(parsed(stream.read()))
-        for name, said in settings.items():
-            now = vars(one).get(name, NOTHING)
-            if now is not NOTHING and _is_plain(now) and (type(now), repr(now)) != (type(said), repr(said)):
-                raise ScriptError(
-                    f"script: {one.__name__}.{name} is {_shown(now)} here, but {_shown(said)} in {one.__file__}, which is what the tasks import; "
-                    f"set it within {user}(), give it by user_params=, or change the file (and import it again: importlib.reload)"
-                )
-
-
-def check_imports(text: str, user: str) -> None:
-    """The same of the modules that a definition imports when it is called. Args: text: its source. Raises: ScriptError."""
+    names: list[str] = []
     for node in ast.walk(parsed(text)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            check(sys.modules.get(name), user)
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    seen: set[str] = set()
+    modules = [one for name in names for one in _own_within(sys.modules.get(name), seen)]
+    # the module of the function itself is not run in the tasks
+    others = (
+        [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType) and one.__name__ != of and _is_own(one)]
+        if modules
+        else []
+    )
+    altered = {one.__name__: _file_of(one).altered for one in others}
+    for module in modules:
+        told = _changed(module, set().union(*(names for name, names in altered.items() if name != module.__name__)))
+        if told:
+            raise ScriptError(
+                f"script: {told} in {module.__file__}, which is what the tasks import; set it within {user}(), give it by user_params=, or change the "
+                "file (and import it again: importlib.reload)"
+            )
 
 
 def _own_within(imported: Any, seen: set[str]) -> Iterator[types.ModuleType]:
@@ -72,40 +98,282 @@ def _is_own(module: types.ModuleType) -> bool:
     return not any(part in ("site-packages", "dist-packages") for part in file.split(os.sep)) and os.path.isfile(file)
 
 
-def _settings(tree: ast.Module) -> dict[str, Any]:
-    """Name -> value, of those that a module binds once, wherever that is, and to what is plain."""
-    bindings = collections.Counter(_bound(tree))
-    found: dict[str, Any] = {}
+def _changed(module: types.ModuleType, elsewhere: set[str]) -> str:
+    """What a module has otherwise than its file, half a sentence; "" for nothing. Args: elsewhere: `_File.altered` of the user's other modules: they may do so
+    when they are imported, as they are in the tasks."""
+    file = _file_of(module)
+    made: dict[str, Any] = {}
+    for name, bindings in file.bindings.items():
+        values = [_made(node, module, made) for node in bindings]
+        # of a name that is set twice nobody knows which one another expression has seen
+        made[name] = (
+            values[0] if len(values) == 1 and name not in file.often and not isinstance(values[0], _Defined) else NOTHING
+        )
+        now = vars(module).get(name, NOTHING)
+        if (
+            now is NOTHING
+            or isinstance(now, types.ModuleType)
+            or any(value is NOTHING for value in values)
+            or {name, f".{name}"} & elsewhere
+        ):
+            continue
+        if name in file.touched and not isinstance(values[-1], (_Defined, *_PLAIN)):
+            continue
+        if not any(_is_same(now, value, module) for value in values):
+            return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
+        if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.touched:
+            for one in live.values_of(now, ast.unparse(bindings[0]), {}):
+                if one.settled and _is_certain(one, file):
+                    return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
+    return ""
+
+
+def _is_certain(one: live.Live, file: _File) -> bool:
+    """Whether it is the definition itself that says something else: names mean what they did when the file was run, and what is in a list changes."""
+    if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or type(one.value) not in _PLAIN:
+        return False
+    return not {one.name.rpartition(".")[2], f".{one.name.rpartition('.')[2]}"} & file.touched
+
+
+@dataclass
+class _File:
+    """What a module's file says. Attributes: bindings: name -> what it is bound to: an expression, a definition, or None for what is not known; where there is more
+    than one, it depends on a condition; often: those that are bound more than once; altered: names of what the file's own code changes in place, and .attributes;
+    touched: these, and what it hands on to where it may be changed."""
+
+    bindings: dict[str, list[ast.AST | None]] = field(default_factory=dict)
+    often: set[str] = field(default_factory=set)
+    altered: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+
+
+def _file_of(module: types.ModuleType) -> _File:
+    with contextlib.suppress(OSError):
+        return _read(str(module.__file__), os.stat(str(module.__file__)).st_mtime_ns)
+    return _File()
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(path: str, changed: int) -> _File:
+    """Args: changed: when the file was, so that it is read again then."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        tree = parsed(stream.read())
+    found = _File()
     for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(target, ast.Name) and node.value is not None:
-            value = value_of(node.value, {})
-            if bindings[target.id] == 1 and value is not NOTHING and _is_plain(value):
-                found[target.id] = value
+        _bind(node, found, False)
+    looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
+    for inner in ast.walk(tree):
+        found.altered |= _changes(inner)
+        if isinstance(inner, ast.Global):
+            # a function sets it, as it may in the tasks
+            found.bindings.update({name: [None] for name in inner.names})
+        elif isinstance(inner, ast.ImportFrom) and any(alias.name == "*" for alias in inner.names):
+            # whatever that brings
+            return _File()
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in looked_at:
+            found.touched.add(inner.id)
+    found.touched |= found.altered
     return found
 
 
-def _bound(tree: ast.Module) -> list[str]:
-    names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.append(node.id)
-        elif isinstance(node, ast.Global):
-            # a function sets it, as it may in the tasks
-            names += node.names * 2
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.append(node.name)
-        elif isinstance(node, ast.alias):
-            names.append(node.asname or node.name.partition(".")[0])
-    return names
+def _bind(node: ast.AST, found: _File, conditional: bool) -> None:
+    """Note what a statement of a module binds."""
+
+    def note(name: str, value: ast.AST | None) -> None:
+        if name in found.bindings:
+            found.often.add(name)
+        # what is set again for certain is that
+        found.bindings[name] = [*found.bindings.get(name, []), value] if conditional else [value]
+
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        # what a decorator makes of a function is known to nobody; a class is one still
+        note(node.name, None if isinstance(node, ast.FunctionDef) and node.decorator_list else node)
+        return
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        # what has two names may be changed by either
+        said = node.value if len(targets) == 1 or isinstance(node.value, ast.Constant) else None
+        for target in targets if node.value is not None else ():
+            for one, value in _paired(target, said):
+                note(one, value)
+        return
+    if isinstance(node, ast.If):
+        for statement in [*node.body, *node.orelse]:
+            _bind(statement, found, True)
+        return
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            found.bindings[inner.id] = [None]
+        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+            found.bindings[inner.name] = [None]
+        elif isinstance(inner, ast.alias):
+            found.bindings[inner.asname or inner.name.partition(".")[0]] = [None]
 
 
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(_is_plain(one) for one in value)
-    return type(value) in (bool, int, float, complex, str, bytes)
+def _paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """(name, what it gets) of an assignment."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else []
+        starred = any(isinstance(one, ast.Starred) for one in [*target.elts, *parts])
+        for at, one in enumerate(target.elts):
+            yield from _paired(one, parts[at] if parts and not starred else None)
+    elif isinstance(target, ast.Starred):
+        yield from _paired(target.value, None)
+
+
+def _looked_at(node: ast.AST) -> list[ast.AST]:
+    """The expressions within one that are only looked at."""
+    if isinstance(node, (ast.Subscript, ast.Attribute)):
+        return [node.value]
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return [node.iter]
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return [node.test]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.FormattedValue, ast.Starred)):
+        return list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Call):
+        looking = isinstance(node.func, ast.Name) and node.func.id in LOOKING
+        return [node.func, *(node.args if looking else [])]
+    return []
+
+
+def _changes(node: ast.AST) -> set[str]:
+    """What code changes in place: names, and attributes as ".name"."""
+    one: Any = None
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        one = node
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in READING:
+        one = node.func.value
+    found: set[str] = set()
+    while isinstance(one, (ast.Attribute, ast.Subscript, ast.Starred)):
+        if isinstance(one, ast.Attribute):
+            found.add(f".{one.attr}")
+        one = one.value
+    return found | ({one.id} if isinstance(one, ast.Name) else set())
+
+
+@dataclass(frozen=True)
+class _Defined:
+    """A function or a class, by its definition."""
+
+    node: ast.AST
+
+
+def _made(node: ast.AST | None, module: types.ModuleType, made: dict[str, Any]) -> Any:
+    """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: made: what the names bound before it are."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return _Defined(node)
+    if isinstance(node, ast.Name):
+        # what a module is called is its own
+        return made.get(node.id, value_of(node, {}) if not node.id.startswith("__") else NOTHING)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        parts = [_made(one, module, made) for one in node.elts]
+        kind = list if isinstance(node, ast.List) else tuple if isinstance(node, ast.Tuple) else set
+        with contextlib.suppress(TypeError):
+            return NOTHING if _unknown(parts) else kind(parts)
+        return NOTHING
+    if isinstance(node, ast.Dict):
+        keys, values = [_made(one, module, made) for one in node.keys], [_made(one, module, made) for one in node.values]
+        with contextlib.suppress(TypeError):
+            return NOTHING if _unknown([*keys, *values]) else dict(zip(keys, values, strict=True))
+        return NOTHING
+    if isinstance(node, ast.Call):
+        return _called(node, module, made)
+    return (
+        value_of(node, {name: one for name, one in made.items() if type(one) in _PLAIN})
+        if isinstance(node, ast.expr)
+        else NOTHING
+    )
+
+
+def _unknown(values: list[Any]) -> bool:
+    return any(value is NOTHING or isinstance(value, _Defined) for value in values)
+
+
+def _called(node: ast.Call, module: types.ModuleType, made: dict[str, Any]) -> Any:
+    function = _looked_up(node.func, module)
+    values = [_made(one, module, made) for one in node.args]
+    named = {str(one.arg): _made(one.value, module, made) for one in node.keywords}
+    if _unknown([*values, *named.values()]) or any(one.arg is None for one in node.keywords):
+        return NOTHING
+    with contextlib.suppress(Exception):
+        if any(function == one for one in _MAKERS) or _is_simple(function):
+            return function(*values, **named)
+    return NOTHING
+
+
+def _looked_up(node: ast.expr, module: types.ModuleType) -> Any:
+    """What a name, or a chain of names (os.environ.get), means in a module."""
+    if isinstance(node, ast.Name):
+        return vars(module).get(node.id, value_of(node, {}))
+    around = _looked_up(node.value, module) if isinstance(node, ast.Attribute) else NOTHING
+    simple = isinstance(around, (types.ModuleType, type)) or around is os.environ
+    return getattr(around, node.attr, NOTHING) if isinstance(node, ast.Attribute) and simple else NOTHING
+
+
+def _is_simple(kind: Any) -> bool:
+    """Whether it is a dataclass whose instances nothing but its fields makes."""
+    if not inspect.isclass(kind) or not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
+        return False
+    init = vars(kind).get("__init__")
+    # written by dataclasses, in no file
+    written = isinstance(init, types.FunctionType) and init.__code__.co_filename == "<string>"
+    factories = (dataclasses.MISSING, list, dict, set)
+    return (
+        written and kind.__new__ is object.__new__ and all(one.default_factory in factories for one in dataclasses.fields(kind))
+    )
+
+
+def _is_same(now: Any, made: Any, module: types.ModuleType) -> bool:
+    """Whether what a module holds is what its file makes."""
+    if isinstance(made, _Defined):
+        return _is_defined(now, made.node, module)
+    if type(now) is not type(made):
+        return False
+    if isinstance(made, dict):
+        # in their order, as a script may rely on that
+        return len(now) == len(made) and all(
+            _is_same(*one, module) and _is_same(*other, module)
+            for one, other in zip(zip(now, made), zip(now.values(), made.values()))
+        )
+    if isinstance(made, (list, tuple)):
+        return len(now) == len(made) and all(_is_same(one, other, module) for one, other in zip(now, made))
+    if isinstance(made, types.SimpleNamespace) or (dataclasses.is_dataclass(made) and hasattr(made, "__dict__")):
+        return _is_same(vars(now), vars(made), module)
+    if isinstance(made, (set, frozenset)):
+        return bool(now == made)
+    return repr(now) == repr(made)
+
+
+def _is_defined(now: Any, node: Any, module: types.ModuleType) -> bool:
+    """Whether a name still means what its definition has made, whatever decorated a class."""
+    if isinstance(node, ast.ClassDef):
+        return bool(node.decorator_list) or (inspect.isclass(now) and now.__qualname__ == node.name)
+    if not isinstance(now, types.FunctionType):
+        return False
+    file = now.__code__.co_filename
+    elsewhere = file != "<string>" and os.path.abspath(file) != os.path.abspath(str(module.__file__))
+    return now.__code__.co_name == node.name and not elsewhere
+
+
+def _said(node: Any) -> str:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return f"defined by {'def' if isinstance(node, ast.FunctionDef) else 'class'}"
+    return _short(ast.unparse(node))
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    if isinstance(value, (types.FunctionType, type)):
+        return f"{value.__module__}.{value.__qualname__}"
+    try:
+        return _short(repr(value))
+    except Exception:
+        return f"another {type(value).__name__}"
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,82 +1,160 @@
-"""A function does not go to the tasks with a module that says something else there than here."""
+"""A function does not go to the tasks with a module that is something else there than here."""
 
 import importlib
+import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from akrunner.errors import ScriptError
-from akrunner.launch.set_outside import check, check_imports
+from akrunner.launch.set_outside import check_imports
 
 SETTINGS = """
+import dataclasses, os, pathlib, types
+
 EPOCHS = 3
 SIZES: tuple = (1, 2)
-MODE = "a"
 TWICE = 1
 TWICE = 2
+A, B = 1, 2
+if EPOCHS > 2:
+    BRANCH = "deep"
+else:
+    BRANCH = "flat"
+RATES = {"lr": 0.1, "steps": [1, EPOCHS]}
+KINDS = {"a", "b"}
+WHERE = pathlib.Path("data")
+FROM_ENV = os.environ.get("AKRUNNER_TEST_NOT_SET", "none")
+MODEL = None
+TABLE = {"lr": 0.1}
+
+@dataclasses.dataclass
+class Config:
+    lr: float = 0.1
+    sizes: list = dataclasses.field(default_factory=list)
+
+CONFIG = Config(sizes=[1])
+SPACE = types.SimpleNamespace(lr=0.1)
+
+class Names:
+    lr = 0.1
+
+def epochs(most=5):
+    return EPOCHS
+
+# what follows is changed by the module itself
+MODE = "a"
 SEEN = []
+CACHE = {"a": 1}
+ALIAS = OTHER = {"a": 1}
 MADE = len("ab")
+
+class Counter:
+    count = 0
+    known = []
+
+    def __init__(self):
+        Counter.count += 1
+        self.known.append(1)
 
 def use(mode):
     global MODE
     MODE = mode
+    SEEN.append(mode)
+    hand_on(CACHE)
 
-def epochs():
-    return EPOCHS
+def hand_on(cache):
+    cache["b"] = 2
 """
+USER = "import set_outside_{n} as s\nfrom set_outside_{n} import TABLE\n\nTABLE['lr'] = 0.5\n\ndef epochs():\n    return s.EPOCHS, TABLE\n"
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    (tmp_path / "set_outside_settings.py").write_text(SETTINGS)
-    (tmp_path / "set_outside_user.py").write_text("import set_outside_settings as s\n\ndef epochs():\n    return s.EPOCHS\n")
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    n = next(NUMBERS)
+    (tmp_path / f"set_outside_{n}.py").write_text(SETTINGS)
+    (tmp_path / f"set_outside_user_{n}.py").write_text(USER.format(n=n))
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("set_outside_settings")
-    for name in ("set_outside_settings", "set_outside_user"):
+    yield importlib.import_module(f"set_outside_{n}")
+    for name in (f"set_outside_{n}", f"set_outside_user_{n}"):
         sys.modules.pop(name, None)
 
 
-def test_what_the_module_itself_does_is_no_matter(settings: ModuleType) -> None:
+def look(settings: ModuleType) -> None:
+    check_imports(f"import {settings.__name__}", __name__, "main")
+
+
+def test_what_the_module_itself_does_is_no_matter(settings: Any) -> None:
+    look(settings)
     settings.use("b")
-    settings.SEEN.append(1)
-    settings.TWICE, settings.MADE = 1, 5
-    settings.NEW = 1  # type: ignore[attr-defined]
-    settings.EPOCHS = object()
-    check(settings, "main")
-    check(settings.use, "main")
+    settings.OTHER["b"] = 2
+    settings.Counter()
+    settings.MADE, settings.NEW = 5, 1
+    look(settings)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [("EPOCHS", 10, "10 here, but 3"), ("SIZES", (1, 3), r"\(1, 3\) here, but \(1, 2\)"), ("EPOCHS", 3.0, "3.0 here, but 3 ")],
-)
-def test_a_setting_that_was_changed_is_named(settings: ModuleType, name: str, value: object, words: str) -> None:
-    setattr(settings, name, value)
+SET: dict[str, Callable[[Any], object]] = {
+    "EPOCHS": lambda s: setattr(s, "EPOCHS", 10),
+    "EPOCHS is 3.0 here, but 3": lambda s: setattr(s, "EPOCHS", 3.0),
+    r"SIZES is \(1, 3\) here, but \(1, 2\)": lambda s: setattr(s, "SIZES", (1, 3)),
+    "TWICE is 1 here, but 2": lambda s: setattr(s, "TWICE", 1),
+    "B is 9": lambda s: setattr(s, "B", 9),
+    "BRANCH is 'other'": lambda s: setattr(s, "BRANCH", "other"),
+    r"RATES is \{'lr': 0.5": lambda s: s.RATES.update(lr=0.5),
+    "RATES is .*4.* here": lambda s: s.RATES["steps"].append(4),
+    "KINDS is": lambda s: s.KINDS.add("c"),
+    r"WHERE is PosixPath\('x'\) here, but pathlib.Path\('data'\)": lambda s: setattr(s, "WHERE", Path("x")),
+    "FROM_ENV is 'zz'": lambda s: setattr(s, "FROM_ENV", "zz"),
+    "MODEL is <object": lambda s: setattr(s, "MODEL", object()),
+    r"CONFIG is Config\(lr=0.5": lambda s: setattr(s.CONFIG, "lr", 0.5),
+    r"CONFIG is Config\(lr=0.1, sizes=\[1, 2\]\)": lambda s: s.CONFIG.sizes.append(2),
+    r"SPACE is namespace\(lr=1\)": lambda s: setattr(s.SPACE, "lr", 1),
+    "Names.lr in .* is 0.5 here, but 0.1": lambda s: setattr(s.Names, "lr", 0.5),
+    "Names is .* here, but defined by class": lambda s: setattr(s, "Names", ModuleType),
+    "epochs is .* here, but defined by def": lambda s: setattr(s, "epochs", lambda: 1),
+    r"the default most of epochs\(\) in .* is 6 here, but 5": lambda s: setattr(s.epochs, "__defaults__", (6,)),
+}
+
+
+@pytest.mark.parametrize("words", SET)
+def test_what_was_set_is_named(settings: Any, words: str) -> None:
+    SET[words](settings)
     with pytest.raises(
-        ScriptError, match=rf"set_outside_settings.{name} is {words}.*set_outside_settings.py, .*within main\(\)"
+        ScriptError, match=rf"{words}.*{settings.__name__}.py, which is what the tasks import; .*within main\(\)"
     ):
-        check(settings, "main")
+        look(settings)
 
 
-def test_it_is_found_behind_functions_other_modules_and_late_imports(settings: ModuleType) -> None:
-    user = importlib.import_module("set_outside_user")
-    settings.EPOCHS = 10  # type: ignore[attr-defined]
-    for imported in (settings.epochs, user, user.epochs):
+def test_it_is_found_behind_functions_other_modules_and_late_imports(settings: Any) -> None:
+    name = settings.__name__.replace("outside", "outside_user")
+    importlib.import_module(name)
+    settings.EPOCHS = 10
+    for line in (
+        f"import {name}",
+        f"from {name} import epochs",
+        f"import {name} as x, os",
+        f"from {settings.__name__} import epochs",
+    ):
         with pytest.raises(ScriptError, match="EPOCHS is 10"):
-            check(imported, "main")
-    for line in ("import set_outside_user", "from set_outside_user import epochs", "import set_outside_settings as x, os"):
-        with pytest.raises(ScriptError, match="EPOCHS is 10"):
-            check_imports(f"def main(task_config):\n    {line}\n", "main")
+            check_imports(f"def main(task_config):\n    {line}\n", __name__, "main")
+
+
+def test_what_another_module_may_fill_is_no_matter(settings: Any) -> None:
+    name = settings.__name__.replace("outside", "outside_user")
+    importlib.import_module(name)
+    look(settings)
+    # but it is, if that is the module of the function, which is not run there
+    with pytest.raises(ScriptError, match="TABLE is"):
+        check_imports(f"import {settings.__name__}", name, "main")
 
 
 def test_packages_and_the_standard_library_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     import json.decoder
 
     monkeypatch.setattr(json.decoder, "NaN", 1.0)
-    check(json, "main")
-    check(pytest, "main")
-    check(3, "main")
-    check_imports("def main(c):\n    import missing_module\n    from . import x\n", "main")
+    check_imports("import json, pytest, missing_module\nfrom . import x\n", __name__, "main")
