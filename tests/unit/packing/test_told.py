@@ -479,3 +479,12 @@ def test_stopped_between_the_copy_of_the_description_and_itself(
     assert (done.rows, done.total_rows, done.splits, done.warnings) == (0, expected.total_rows, expected.splits, [])
     assert (out / "all").is_dir() and len(list((out / "all").iterdir())) == done.shards
     assert json.loads((out / "dataset.json").read_text())["splits"]["all"]["rows"] == expected.total_rows
+
+
+@pytest.mark.parametrize("kind", [None, "rows"])
+def test_two_columns_of_one_name_are_told(tmp_path: Path, kind: Literal["rows"] | None) -> None:
+    pq.write_table(pa.table([pa.array(["x"]), pa.array(["y"])], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(akrunner.SourceError, match=r"two columns of .*t\.parquet are called 'a'; rename one"):
+        akrunner.pack(tmp_path / "t.parquet", tmp_path / "out", kind=kind)
+    with pytest.raises(akrunner.SourceError, match=r"two columns of .*t\.parquet are called 'a'; rename one"):
+        akrunner.plan("def main(task_config): pass", tmp_path / "t.parquet")
