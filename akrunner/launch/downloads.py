@@ -31,7 +31,7 @@ from akrunner.launch.trees import CHUNK, Blame, component
 
 _TRIES = 3
 #: without a byte
-_SILENCE = 30.0
+SILENCE = 30.0
 #: bytes that come at least in so many seconds, or whoever sends them is taken for dead
 SLOWEST = 16 << 10
 SLOWEST_SECONDS = 60.0
@@ -145,7 +145,7 @@ def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes
         pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
         # not for a host that it is redirected to
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=_SILENCE) as source:
+    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=SILENCE) as source:
         announced = source.headers.get("Content-Length", "")
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         plan, about = _plan(given, new, settings, state, overwrite)
         warnings += _several(plan)
         files.save(state, part, new, plan, about)
-        rows += _finish(given, settings, state, part, meter, bad, earlier)
+        rows += _finish(given, settings, state, part, meter, bad, earlier, plan.unfetched)
     elif part is None and earlier:
         raise leftout.refused(given.kind, [], earlier=earlier, packed=False)
     broken = [one for one in broken if not (asks and one.again)]
@@ -147,7 +147,7 @@ def _with_the_rest(
     files.save(state, after, rest, plan, about)
     try:
         meter.starts("looking at", len(rest))
-        files.FilePacker(state, after, settings, meter).run()
+        files.FilePacker(state, after, settings, meter, unfetched=plan.unfetched).run()
     except ReadError as e:
         return leftout.refused(
             given.kind, [*error.broken[len(earlier) :], *e.broken], [*error.unfetched, *e.unfetched], earlier
@@ -420,14 +420,21 @@ def _there(before: dict[str, Any] | None, splits: Sequence[str], labels: int) ->
 
 
 def _finish(
-    given: Given, settings: Settings, state: State, part: int, meter: Meter, bad: Bad, earlier: Sequence[tuple[str, str]]
+    given: Given,
+    settings: Settings,
+    state: State,
+    part: int,
+    meter: Meter,
+    bad: Bad,
+    earlier: Sequence[tuple[str, str]],
+    unfetched: Mapping[bytes, str] | None = None,
 ) -> int:
-    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail. Returns: its rows.
-    Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
+    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail; unfetched: name -> why,
+    of what this run has tried already. Returns: its rows. Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
     assert given.index is not None
     plan = state.plan(part)
     meter.starts("packing", plan["rows"])
-    files.FilePacker(state, part, settings, meter, earlier).run()
+    files.FilePacker(state, part, settings, meter, earlier, unfetched).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
     broken: list[tuple[str, str]] = []
     again: list[tuple[str, str]] = []

@@ -263,7 +263,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "_SILENCE", 0.3)
+    monkeypatch.setattr(downloads, "SILENCE", 0.3)
     monkeypatch.setattr(downloads, "SLOWEST_SECONDS", 0.4)
     monkeypatch.setattr(downloads, "_TRIES", 1)
     Hostile.asked.clear()
@@ -361,7 +361,7 @@ def test_the_cache_is_the_users_alone(hostile: str, tmp_path: Path) -> None:
 
 def test_two_at_a_time(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # the server's queue is short: some wait until the system tries once more to reach it
-    monkeypatch.setattr(downloads, "_SILENCE", 30.0)
+    monkeypatch.setattr(downloads, "SILENCE", 30.0)
     monkeypatch.setattr(downloads, "SLOWEST_SECONDS", 30.0)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         got = set(pool.map(lambda _: fetch(f"{hostile}/ok/a.py", "user_files").path, range(24)))
