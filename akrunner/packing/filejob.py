@@ -396,7 +396,8 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
     splits = [*(before or {}).get("splits", {}), *(name for name in splits if name not in (before or {}).get("splits", {}))]
     folder: Any | None = None
     if given.splits:
-        firsts = folders.folders_of(text_of(new.table.column(NAME)))
+        assert given.index is not None
+        firsts = folders.first_folders(new.table, given.index.start)
         folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")

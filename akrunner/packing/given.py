@@ -134,13 +134,13 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             return _of_folder(table, base, holds, names[0], directory, label, settings)
     if settings.split_by == "folder":
         raise ConfigError("split='folders' (--split folders) is for a directory with a folder for each split")
-    if (
-        names is not None
-        and all(map(_is_text_file, names))
-        and not of_table
-        and input_format is None
-        and kind in (None, "rows")
-    ):
+    if names is not None and len(names) > 1 and input_format is None:
+        _check_one_directory(names, kind if not of_table else None)
+    if names is not None and all(map(_is_text_file, names)) and not of_table and input_format is None:
+        if kind not in (None, "rows"):
+            raise ConfigError(
+                f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of {_some_of(names)} leave kind= (--kind) out, or give rows"
+            )
         return _of_texts(names, named, label)
     if named is not None:
         raise ConfigError(
@@ -148,6 +148,28 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         )
     options: dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
     return _of_table(source, names, options, kind, label, paths, below, settings, earlier)
+
+
+def _check_one_directory(names: list[str], kind: str | None) -> None:
+    """Args: names: several, that are given. Raises: SourceError: one of them is a directory of images or texts, which is packed alone."""
+    for name in names:
+        if _directory(name) is None:
+            continue
+        holds = kind
+        if holds is None:
+            with contextlib.suppress(SourceError):
+                # of what is no table `run` says more
+                holds = folders.kind_of(folders.listed(name)[0], name)
+        if holds not in (None, "rows"):
+            raise SourceError(
+                f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing beside it ({_some_of(names)} are given); "
+                "put all below one directory, as folders or as links to them, and give that"
+            )
+
+
+def _some_of(names: Sequence[str]) -> str:
+    few = [redacted(name) for name in names[:3]]
+    return ", ".join(few) + " ..." if len(names) > 3 else " and ".join([", ".join(few[:-1]), few[-1]] if len(few) > 1 else few)
 
 
 def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
@@ -222,12 +244,7 @@ def _of_folder(
     index = folders.index_of(table, base, kind, source, label is None, by_folder)
     given = Given(kind, directory, index, asked={"label": label})
     if by_folder:
-        splits = folders.folder_splits(index.table)
-        if None in splits:
-            raise SourceError(
-                f"source: files lie beside the folders of splits in {redacted(source)}; move each into one of them"
-            )
-        given.splits = tuple(str(one) for one in splits)
+        given.splits = tuple(folders.folder_splits(index))
         if taken := next((one for one in given.splits if one in OURS), None):
             raise SourceError(
                 f"source: a folder in {redacted(source)} is called {taken}, as a file that pack writes; rename it"
@@ -240,7 +257,7 @@ def _of_folder(
             + (" ..." if index.passed > len(index.passed_over) else "")
         )
     if label is None and not by_folder:
-        given.said += folders.odd_classes(index, given.classes(), redacted(source))
+        given.said += folders.odd_classes(index, given.classes(), source)
     return given
 
 

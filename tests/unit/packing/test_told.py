@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -488,3 +489,68 @@ def test_two_columns_of_one_name_are_told(tmp_path: Path, kind: Literal["rows"] 
         akrunner.pack(tmp_path / "t.parquet", tmp_path / "out", kind=kind)
     with pytest.raises(akrunner.SourceError, match=r"two columns of .*t\.parquet are called 'a'; rename one"):
         akrunner.plan("def main(task_config): pass", tmp_path / "t.parquet")
+
+
+def test_folders_of_classes_one_level_deeper_are_told_below_several_folders(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", *(f"{a}/{b}/1.txt" for a in "xy" for b in ("cat", "dog")))
+    words = r"first folders are the classes \(x, y\), and each .* same folders \(cat, dog\): .*/in/x .*split='folders'"
+    for dry_run in (True, False):
+        (told,) = [one for one in akrunner.pack(source, tmp_path / "out", dry_run=dry_run).warnings if "same folders" in one]
+        assert re.search(words, told)
+    assert akrunner.pack(source, tmp_path / "splits", split="folders").warnings == []
+    # folders of a class that have other names, or files beside them, say nothing of classes
+    for name in ("x/0.txt", "x/owl/1.txt"):
+        other = _texts(tmp_path / name.replace("/", "-"), *(f"{a}/{b}/1.txt" for a in "xy" for b in ("cat", "dog")), name)
+        assert akrunner.pack(other, tmp_path / f"out-{other.name}").warnings == []
+    one = _texts(tmp_path / "one", "x/cat/1.txt", "y/cat/1.txt")
+    assert akrunner.pack(one, tmp_path / "out-one").warnings == []
+
+
+@pytest.mark.parametrize("label", [None, "none"])
+def test_a_file_beside_the_folders_of_splits_is_named_at_once(tmp_path: Path, label: str | None) -> None:
+    source = _texts(tmp_path / "in", "train/a/1.txt", "test/a/2.txt", "train/3.txt", "stray.txt")
+    with pytest.raises(
+        akrunner.SourceError, match=r"1 file lies beside the folders of splits in .*in \(stray\.txt\): move it"
+    ) as caught:
+        akrunner.pack(source, tmp_path / "out", split="folders", label=label)
+    assert "label=" not in str(caught.value)
+    (source / "stray.txt").unlink()
+    if label is None:
+        with pytest.raises(akrunner.SourceError, match=r"beside the folders of classes .*\(train/3\.txt\).*label='none'"):
+            akrunner.pack(source, tmp_path / "out", split="folders")
+    assert akrunner.pack(source, tmp_path / "out", split="folders", label="none").splits == {"test": 1, "train": 2}
+
+
+def test_folders_behind_a_url_are_splits_and_classes_as_on_the_disk(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory")
+    for name in ("train/a/1", "train/b/2", "test/a/3", "test/b/4"):
+        files.pipe(f"/{tmp_path.name}/{name}.txt", b"x")
+    try:
+        done = akrunner.pack(f"memory://{tmp_path.name}", tmp_path / "out", split="folders")
+        assert (done.splits, done.labels) == ({"test": 2, "train": 2}, ["a", "b"])
+        with pytest.raises(akrunner.SourceError, match="are splits by their names"):
+            akrunner.pack(f"memory://{tmp_path.name}", tmp_path / "other")
+    finally:
+        files.rm(f"/{tmp_path.name}", recursive=True)
+
+
+@pytest.mark.parametrize("kind", ["texts", "files", "images"])
+def test_lines_of_text_files_are_not_of_a_kind_of_files(tmp_path: Path, kind: Any) -> None:
+    source = _texts(tmp_path / "in", "s.txt", "l.txt")
+    given = [source / "s.txt", source / "l.txt"]
+    with pytest.raises(
+        akrunner.ConfigError, match=rf"kind='{kind}' .* takes a directory.*row a line of .*s\.txt and .*l\.txt .*rows"
+    ):
+        akrunner.pack(given, tmp_path / "out", kind=kind)
+
+
+@pytest.mark.parametrize("kind", [None, "texts", "files"])
+def test_several_directories_are_told_to_be_put_below_one(tmp_path: Path, kind: Any) -> None:
+    given = [_texts(tmp_path / "a"), _texts(tmp_path / "b")]
+    with pytest.raises(akrunner.SourceError, match=r"/a is a directory of .* one at a time.* put all below one directory"):
+        akrunner.pack(given, tmp_path / "out", kind=kind)
+    for one in given:
+        shutil.rmtree(one)
+        one.mkdir()
+        (one / "t.csv").write_text("n\n1\n")
+    assert akrunner.pack(given, tmp_path / "out").rows == 2
