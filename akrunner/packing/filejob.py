@@ -50,6 +50,8 @@ def check_bad_place(folder: str, given: Given, state: State) -> None:
     there = real
     while not os.path.lexists(there):
         there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise ConfigError(f"bad_rows (--bad-rows): {there} is a file, so that there can be no {real}; name another directory")
     if holds_no_files(real) or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}")
     if no := copies.check_list(folder):

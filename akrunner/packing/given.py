@@ -31,7 +31,7 @@ from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.result import counted
 from akrunner.packing.settings import PackArguments, Settings
-from akrunner.schema import Schema, is_list, replaced
+from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 
@@ -378,8 +378,8 @@ def _of_table(
     # a new file that lacks the column of classes is told by its name when it is read
     chosen = lists.label_of(table.schema if like is None else like, label)
     said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
-    clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
-    _check_made(clash, names, f" of {chosen!r}")
+    clash = [name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names]
+    _check_made(clash, table.schema.names, names, f" of {chosen!r}")
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if table.read_from is None or not where.local:
         return Given(
@@ -411,17 +411,24 @@ def _no_paths(schema: pa.Schema, kind: str | None) -> str:
     return f"{why}: paths= (--paths) names the one that has them, with kind='texts' or 'files' (--kind) if they are no images"
 
 
-def _check_made(clash: str | None, names: list[str] | None, of: str) -> None:
-    """Args: clash: the column of a table that is called as one that pack makes; of: what it makes that of. Raises: SourceError: there is one."""
-    if clash is None:
+def _check_made(clash: list[str], columns: list[str], names: list[str] | None, of: str) -> None:
+    """Args: clash: those of a table's columns that are called as ones that pack makes; names: what the table was given as; of: what it makes them of.
+    Raises: SourceError: there is one."""
+    if not clash:
         return
     if names is not None and packed.find(names) is not None:
         raise SourceError(
             f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack again what it was made of, "
             "or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
         )
+    are = (
+        f"column {clash[0]!r} has the name of one that pack makes{of}"
+        if len(clash) == 1
+        else f"columns {', '.join(map(repr, clash))} have names of ones that pack makes{of}"
+    )
+    them = "it" if len(clash) == 1 else "them"
     raise SourceError(
-        f"source: column {clash!r} has the name of one that pack makes{of}; leave it out or rename it with select= (--select)"
+        f"source: {are}; select={left_out(clash)!r} (--select) leaves {them} out, and select={renamed(clash, columns)!r} packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
     )
 
 
@@ -448,7 +455,7 @@ def _of_list(
         chosen = earlier.settings.get("label")
         if chosen is not None and chosen not in table.schema.names:
             raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
-    _check_made(lists.made_twice(table.schema, paths, chosen, kind), names, "")
+    _check_made(lists.made_twice(table.schema, paths, chosen, kind), table.schema.names, names, "")
     if below is None:
         # relative to the list, wherever one stands
         below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside

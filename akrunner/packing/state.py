@@ -65,7 +65,9 @@ class State:
             above = os.path.dirname(self.path)
             while not os.path.lexists(above):
                 above = os.path.dirname(above)
-            if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+            if not os.path.isdir(above):
+                raise SinkError(f"output: {above} is a file, so that there can be no {self.path}; name another directory")
+            if not os.access(above, os.W_OK | os.X_OK):
                 raise SinkError(f"output: nothing may be written in {above}")
             return None
         if not os.path.isdir(self.path):

@@ -554,3 +554,31 @@ def test_several_directories_are_told_to_be_put_below_one(tmp_path: Path, kind: 
         one.mkdir()
         (one / "t.csv").write_text("n\n1\n")
     assert akrunner.pack(given, tmp_path / "out").rows == 2
+
+
+def test_names_of_columns_that_pack_makes_are_told_all_at_once(tmp_path: Path) -> None:
+    _texts(tmp_path, "a.txt")
+    (tmp_path / "list.csv").write_text("file,label,label_name,text,path,text_1\na.txt,x,1,2,3,4\n")
+    for select, names in (
+        ("* EXCLUDE (label_name, text, path)", {"text_1"}),
+        (
+            "* RENAME (label_name AS label_name_1, text AS text_2, path AS path_1)",
+            {"label_name_1", "text_2", "path_1", "text_1"},
+        ),
+    ):
+        given: dict[str, Any] = {"kind": "texts", "paths": "file"}
+        with pytest.raises(akrunner.SourceError, match=r"'label_name', 'text', 'path' have names") as caught:
+            akrunner.pack(tmp_path / "list.csv", tmp_path / "out", **given)
+        assert f"select={select!r}" in str(caught.value)
+        done = akrunner.pack(tmp_path / "list.csv", tmp_path / select[2:4], **given, select=select)
+        columns = {one["name"] for one in json.loads((Path(done.path) / "dataset.json").read_text())["columns"]}
+        assert columns == {"text", "path", "label", "label_name", *names}
+
+
+def test_an_output_below_a_file_is_told_so(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in")
+    (tmp_path / "file.x").write_text("x")
+    with pytest.raises(akrunner.SinkError, match=r"/file\.x is a file, so that there can be no .*/file\.x/y/z; name another"):
+        akrunner.pack(source, tmp_path / "file.x" / "y" / "z")
+    with pytest.raises(akrunner.ConfigError, match=r"--bad-rows.*/file\.x is a file, so that there can be no .*/file\.x/y"):
+        akrunner.pack(source, tmp_path / "out", bad_rows=tmp_path / "file.x" / "y")
