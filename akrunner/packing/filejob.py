@@ -109,7 +109,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if len(new):
         part = state.next()
         plan, about = _plan(given, new, settings, state, overwrite)
-        warnings += _several(plan)
+        warnings += _several(plan, about["labels"])
         files.save(state, part, new, plan, about)
         rows += _finish(given, settings, state, part, meter, bad, earlier, plan.unfetched)
     elif part is None and earlier:
@@ -177,7 +177,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     if len(new):
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
-        told += _several(plan)
+        told += [*_several(plan, labels), *_alike(labels)]
         known = {**files.seen_broken(new, plan.label, bool(labels), settings.max_file_size), **plan.problems}
         lost[list(known)] = True
         told.append(_looked_into(len(new), plan.sampled, list(known.values()), settings.bad_rows))
@@ -225,12 +225,36 @@ def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
     ]
 
 
-def _several(plan: files.Plan) -> list[str]:
+def _several(plan: files.Plan, labels: Sequence[str]) -> list[str]:
+    """What is to be said of files that a list names more than once."""
     if not plan.several:
         return []
+    few = ", ".join(
+        f"{quoted(leftout.shown(name))}: {' and '.join(quoted(labels[one]) for one in numbers_)}"
+        for name, numbers_ in plan.unlike[:_FEW]
+    ) + (" ..." if len(plan.unlike) > _FEW else "")
+    count = len(plan.unlike)
+    unlike = [
+        f"{counted(count, 'file')} {'has' if count == 1 else 'have'} different classes in different rows of the list, and {'is' if count == 1 else 'are'} packed with each of them ({few})"
+    ]
     return [
+        *(unlike if count else []),
         f"{counted(plan.several, 'row')} of the list {'names' if plan.several == 1 else 'name'} a file that another row names, too: it is packed as often as "
-        "it is named, in one split"
+        "it is named, in one split",
+    ]
+
+
+def _alike(labels: Sequence[str]) -> list[str]:
+    """What is to be said of classes whose names look the same."""
+    groups: dict[str, list[str]] = {}
+    for name in labels:
+        groups.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    some = [names for names in groups.values() if len(names) > 1]
+    if not some:
+        return []
+    shown = "; ".join(", ".join(map(repr, names[:_NAMED])) for names in some[:_FEW]) + (" ..." if len(some) > _FEW else "")
+    return [
+        f"classes whose names differ only by blanks or case are classes of their own: {shown}; if they are the same, spell them alike and pack all anew (--overwrite)"
     ]
 
 
@@ -493,7 +517,8 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
     webp = about["formats"].get("webp", 0)
     told = list(warnings)
     if rows:
-        told += _no_rows(splits, str(about.get("settings", {}).get("split_by")))
+        told += [*_alike(about["labels"]), *_no_rows(splits, str(about.get("settings", {}).get("split_by")))]
+    told += state.redone()
     if webp and rows:
         told.append(
             f"{counted(webp, 'image')} {'is' if webp == 1 else 'are'} WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"

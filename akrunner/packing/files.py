@@ -100,7 +100,7 @@ def _text(data: bytes) -> tuple[bytes, str]:
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
     them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; takes: [rows of the index] bytes of a shard that each
-    takes, about; several: rows whose file another row has, too; sampled: files
+    takes, about; several: rows whose file another row has, too; unlike: files of which rows say different classes, and these; sampled: files
     that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed; unfetched: name -> why, of
     those of them that did not come: three tries are enough."""
 
@@ -111,6 +111,7 @@ class Plan:
     dealt: list[int]
     takes: I64
     several: int = 0
+    unlike: list[tuple[bytes, list[int]]] = field(default_factory=list)
     sampled: int = 0
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
     unfetched: dict[bytes, str] = field(default_factory=dict)
@@ -147,6 +148,7 @@ def planned(
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
         # and never in two splits
         split = split[firsts[same]] if several else split
+    unlike = _unlike(table, label, same) if several and labels else []
     del firsts, same
     order = np.lexsort((*twice, hashes.mixed(hashed, hashes.ORDER), split))
     # of each of these there are as many as files
@@ -166,7 +168,20 @@ def planned(
     takes = np.empty(rows, np.int64)
     takes[order] = sizes + _AROUND
     several = max(0, several - max(0, without - 1))
-    return Plan(order, split, label, shards, dealt.tolist(), takes, several, sampled, problems, unfetched)
+    return Plan(order, split, label, shards, dealt.tolist(), takes, several, unlike, sampled, problems, unfetched)
+
+
+def _unlike(table: pa.Table, label: NDArray[np.int32], same: I64) -> list[tuple[bytes, list[int]]]:
+    """(name, numbers of classes) of files of which rows say different classes. Args: same: [rows] the number of each row's file."""
+    # what has no class, or no path, is broken, and told as that
+    rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0)))
+    rows = rows[np.lexsort((label[rows], same[rows]))]
+    file, number = same[rows], label[rows]
+    changes = np.flatnonzero((file[1:] == file[:-1]) & (number[1:] != number[:-1])) + 1
+    found: dict[int, tuple[int, list[int]]] = {}
+    for at in changes.tolist():
+        found.setdefault(int(file[at]), (int(rows[at]), [int(number[at - 1])]))[1].append(int(number[at]))
+    return [(table.column(NAME)[row].as_py(), classes) for row, classes in found.values()]
 
 
 def _sizes(
@@ -303,6 +318,7 @@ class FilePacker:
         state = self._state
         state.clear(self._part)
         open_ = [shard for shard in self._plan["shards"] if not state.is_done(self._part, shard)]
+        state.notes_again(self._part, open_)
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)

@@ -19,6 +19,7 @@ import pytest
 
 import akrunner
 from akrunner.packing import dataset
+from akrunner.packing.rows import RowPacker
 
 
 @pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
@@ -582,3 +583,94 @@ def test_an_output_below_a_file_is_told_so(tmp_path: Path) -> None:
         akrunner.pack(source, tmp_path / "file.x" / "y" / "z")
     with pytest.raises(akrunner.ConfigError, match=r"--bad-rows.*/file\.x is a file, so that there can be no .*/file\.x/y"):
         akrunner.pack(source, tmp_path / "out", bad_rows=tmp_path / "file.x" / "y")
+
+
+def _list(folder: Path, *rows: str) -> Path:
+    for number in (1, 2, 3):
+        (folder / f"{number}.txt").write_text(str(number))
+    (folder / "list.csv").write_text("\n".join(["path,label", *rows, ""]))
+    return folder / "list.csv"
+
+
+def test_classes_that_look_the_same_are_told_and_not_merged(tmp_path: Path) -> None:
+    source = _list(tmp_path, "1.txt, cat", "2.txt,Cat", "3.txt,cat")
+    for dry_run in (True, False):
+        done = akrunner.pack(source, tmp_path / "out", kind="texts", dry_run=dry_run)
+        assert done.labels == [" cat", "Cat", "cat"]
+        assert [one for one in done.warnings if "only by blanks or case" in one and "' cat', 'Cat', 'cat'" in one]
+    (tmp_path / "t.csv").write_text("n,label\n1,cat\n2,cat \n3,dog\n")
+    (told,) = akrunner.pack(tmp_path / "t.csv", tmp_path / "rows").warnings
+    assert "own: 'cat', 'cat ';" in told
+
+
+def test_a_file_that_a_list_names_with_two_classes_is_told(tmp_path: Path) -> None:
+    source = _list(tmp_path, "1.txt,cat", "1.txt,dog", "2.txt,cat", "./2.txt,cat", "3.txt,owl", "./1.txt,owl", ",cat", ",dog")
+    for dry_run in (True, False):
+        done = akrunner.pack(source, tmp_path / "out", kind="texts", dry_run=dry_run, bad_rows="skip")
+        (told,) = [one for one in done.warnings if "different classes" in one]
+        assert told.startswith("1 file has different classes") and told.endswith("(1.txt: cat and dog and owl)")
+    source = _list(tmp_path, "1.txt,cat", "./1.txt,cat")
+    assert not [one for one in akrunner.pack(source, tmp_path / "same", kind="texts").warnings if "classes" in one]
+
+
+@pytest.mark.parametrize("harm", ["gone", "another bit", "cut short", "its record"])
+def test_a_shard_that_is_made_again_is_told(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in", *(f"a/{i}.txt" for i in range(40))), tmp_path / "out"
+    (source / "a" / "40.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out, split="0.5,0.5")
+    (shard,) = (out / ".pack" / "0001").glob("*.tfrecord")
+    data = shard.read_bytes()
+    if harm == "gone":
+        shard.unlink()
+    elif harm == "its record":
+        record = shard.with_name(shard.name + ".json")
+        record.write_bytes(record.read_bytes().replace(b'"rows": ', b'"rows": 9'))
+    else:
+        shard.write_bytes(data[:-1] + (bytes([data[-1] ^ 1]) if harm == "another bit" else b""))
+    done = akrunner.pack(source, out, split="0.5,0.5", bad_rows="skip")
+    name = shard.name.replace("-", "/", 1)
+    told = f"1 file that an earlier run had finished was gone or damaged, and was made again: {name}"
+    assert [one for one in done.warnings if "made again" in one] == [told]
+    assert (out / name).read_bytes() == data
+    assert akrunner.pack(source, out, split="0.5,0.5", bad_rows="skip").warnings == []
+
+
+def test_what_was_begun_and_is_damaged_is_told_to_be_packed_from_its_beginning(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in", "a/1.txt", "a/2.txt"), tmp_path / "out"
+    (source / "a" / "3.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out)
+    os.truncate(out / ".pack" / "0001" / "index.arrow", 400)
+    (source / "a" / "3.txt").write_text("good")
+    (told,) = akrunner.pack(source, out).warnings
+    assert re.search(r"packed from its beginning: .*index\.arrow is damaged", told)
+
+
+@pytest.mark.parametrize("harm", ["shard", "buckets"])
+def test_of_tables_it_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "t.csv").write_text("\n".join(["n", *map(str, range(400)), ""]))
+    done, count = RowPacker.done, 0
+
+    def stopped(packer: RowPacker, *given: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise KeyboardInterrupt
+        done(packer, *given)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(RowPacker, "done", stopped)
+        akrunner.pack(tmp_path / "t.csv", out, shard_size=2000)
+    part = out / ".pack" / "0001"
+    (shard,) = part.glob("*.tfrecord")
+    if harm == "shard":
+        shard.unlink()
+        words = "1 file that an earlier run had finished was gone or damaged, and was made again: all/00000.tfrecord"
+    else:
+        for one in (part / "buckets").iterdir():
+            os.truncate(one, one.stat().st_size - 1)
+        words = "packed from its beginning: rows in .*buckets are gone or damaged"
+    (told,) = akrunner.pack(tmp_path / "t.csv", out, shard_size=2000).warnings
+    assert re.search(words, told)
