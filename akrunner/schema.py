@@ -328,6 +328,22 @@ def replaced(name: str, expression: str = "CAST({} AS VARCHAR)") -> str:
     return f"* REPLACE ({expression.format(_quoted(name))} AS {_quoted(name)})"
 
 
+def left_out(names: Sequence[str]) -> str:
+    """What to give `select=` to have all columns but some."""
+    return f"* EXCLUDE ({', '.join(map(_quoted, names))})"
+
+
+def renamed(names: Sequence[str], others: Sequence[str]) -> str:
+    """What to give `select=` to have all columns as they are, some of them under other names. Args: others: all names, none of which is a new one."""
+    taken = {name.lower() for name in others}
+    new = []
+    for name in names:
+        other = next(one for i in itertools.count(1) if (one := f"{name}_{i}").lower() not in taken)
+        taken.add(other.lower())
+        new.append(f"{_quoted(name)} AS {_quoted(other)}")
+    return f"* RENAME ({', '.join(new)})"
+
+
 def _quoted(name: str) -> str:
     """A column's name as SQL takes it."""
     plain = name.isidentifier() and name.isascii() and name.lower() not in _RESERVED

@@ -150,9 +150,13 @@ def _say(done: Packed, quiet: bool) -> None:
     )
     if done.labels:
         typer.echo(f"classes: {_some(done.labels)} (labels.json)")
-    first = next((name for name, rows in done.splits.items() if rows), "all")
-    typer.echo(f"output: {done.path}   (--input {done.path}/{first})")
+    typer.echo(f"output: {done.path}   (--input {done.path}/{_to_train_on(done.splits)})")
     sys.stdout.flush()
+
+
+def _to_train_on(splits: Mapping[str, int]) -> str:
+    """The split that is shown as an input: train, else the largest."""
+    return "train" if splits.get("train") else max(splits, key=lambda name: splits[name], default="all")
 
 
 def _left_out(done: Packed) -> str:
@@ -170,5 +174,5 @@ def _were(number: int) -> str:
 
 
 def _some(labels: list[str]) -> str:
-    shown = ", ".join(f"{number} {printable(name)}" for number, name in enumerate(labels[:10]))
+    shown = ", ".join(f"{number} {quoted(name)}" for number, name in enumerate(labels[:10]))
     return shown + (f", and {len(labels) - 10:,} more" if len(labels) > 10 else "")

@@ -468,6 +468,15 @@ def no_column(text: str, name: str, names: Sequence[str], parameter: str = "inpu
     return SourceError(f"{parameter}: {text} has no column {name!r} (it has {', '.join(names)}){nearest(name, list(names))}")
 
 
+def check_once(text: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
+    """Args: text: the table, for errors; wanted: of its columns those that are taken, None: all. Raises: SourceError: two of these have one name."""
+    twice = repeated([name for name in names if wanted is None or name in wanted])
+    if twice is not None:
+        raise SourceError(
+            f"source: two columns of {text} are called {twice!r}; rename one, or name them apart with select= (--select), where the second is called {twice + '_1'!r}"
+        )
+
+
 class Unseen:
     """Columns that were asked for and no object of a JSON text has had so far: they would be null everywhere, without a word."""
 

@@ -118,6 +118,7 @@ class _Reader:
         names = self.only
         if names is None:
             return schema, batches
+        parse.check_once(redacted(path), schema.names, names)
         missing = next((name for name in names if name not in schema.names), None)
         if missing is not None:
             raise parse.no_column(path, missing, schema.names, "input_schema" if self.wanted is not None else "columns")
@@ -137,6 +138,7 @@ def _untold(schema: pa.Schema) -> bool:
 
 
 def _check_names(path: str, names: list[str], first: str, those: list[str]) -> None:
+    parse.check_once(redacted(path), names, those)
     for one, other, some, more in ((path, first, names, those), (first, path, those, names)):
         missing = next((name for name in more if name not in some), None)
         if missing is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats, frames, packed, paths, readers, systems
+from akrunner.io import formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
@@ -68,6 +68,10 @@ def open_source(
         raise SourceError(
             f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
         )
+    if select is None and not table.elsewhere:
+        # a query tells them apart
+        wanted = [field.name for field in input_schema] if input_schema is not None else columns
+        parse.check_once(table.name, table.schema.names, wanted)
     if input_schema is not None:
         table = _cast(table, input_schema if select is not None else _narrowed(input_schema, columns))
     if select is not None:

@@ -15,7 +15,7 @@ from akrunner.checks import check_count, check_text, shown
 from akrunner.errors import ConfigError
 from akrunner.io import hashes
 from akrunner.io.table import TableSource
-from akrunner.schema import nearest
+from akrunner.schema import nearest, repeated
 from akrunner.spec import SplitSpec
 
 #: what splits are called that nobody named
@@ -67,8 +67,15 @@ def _named(given: Any, names: Sequence[str]) -> tuple[str, ...]:
     odd = next((name for name in names if not _NAME.fullmatch(name)), None)
     if odd is not None:
         raise ConfigError(f"split={shown(given)}: {odd!r:.100} is no name of a split, which has letters, digits, - and _")
-    if len({name.lower() for name in names}) < len(names):
-        raise ConfigError(f"split={shown(given)}: a name is there twice")
+    first: dict[str, str] = {}
+    for name in names:
+        before = first.setdefault(name.lower(), name)
+        if before != name:
+            raise ConfigError(
+                f"split={shown(given)}: {before!r} and {name!r} differ only by case, and count as one name, as they would be one directory on some disks; give another name"
+            )
+    if len(first) < len(names):
+        raise ConfigError(f"split={shown(given)}: {repeated(list(names))!r} is there twice; give another name")
     if len(names) > _MOST_SPLITS:
         raise ConfigError(f"split: {len(names):,} splits; the most is {_MOST_SPLITS}")
     return tuple(names)

@@ -31,7 +31,7 @@ from akrunner.launch.trees import CHUNK, Blame, component
 
 _TRIES = 3
 #: without a byte
-_SILENCE = 30.0
+SILENCE = 30.0
 #: bytes that come at least in so many seconds, or whoever sends them is taken for dead
 SLOWEST = 16 << 10
 SLOWEST_SECONDS = 60.0
@@ -145,7 +145,7 @@ def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes
         pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
         # not for a host that it is redirected to
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=_SILENCE) as source:
+    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=SILENCE) as source:
         announced = source.headers.get("Content-Length", "")
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:
@@ -264,12 +264,46 @@ class _Response(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Paced(self.fp.detach()))
 
 
+def _connected(address: tuple[str, int], timeout: float, *_: Any) -> socket.socket:
+    """As `socket.create_connection`; but the addresses of a host have the time together, and not each of them."""
+    until = time.monotonic() + timeout
+    found = socket.getaddrinfo(*address, 0, socket.SOCK_STREAM)
+    error = OSError(f"{address[0]} has no address")
+    for left, (family, kind, number, _name, place) in zip(range(len(found), 0, -1), found):
+        try:
+            # of a family that this machine does not have there is none
+            connection = socket.socket(family, kind, number)
+        except OSError as e:
+            error = e
+            continue
+        try:
+            connection.settimeout(max(0.001, until - time.monotonic()) / left)
+            connection.connect(place)
+            connection.settimeout(timeout)
+            return connection
+        except OSError as e:
+            connection.close()
+            error = e
+        except BaseException:
+            connection.close()
+            raise
+    raise error
+
+
 class _Connection(http.client.HTTPConnection):
     response_class = _Response
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._create_connection = _connected
 
 
 class _SecureConnection(http.client.HTTPSConnection):
     response_class = _Response
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._create_connection = _connected
 
 
 class _Http(urllib.request.HTTPHandler):

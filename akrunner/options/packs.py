@@ -89,9 +89,9 @@ OPTIONS = (
         "resize",
         "int | str | tuple[int, int] | None",
         OUTPUT,
-        '"WIDTHxHEIGHT", or (height, width): images in another size, turned as EXIF says (needs Pillow). None: the files as they are.',
+        '"WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow). None: the files as they are.',
         verbs=_PACK,
-        help="WIDTHxHEIGHT of images, turned as EXIF says. Default: the files as they are. Needs Pillow.",
+        help="WIDTHxHEIGHT of images, or one number for both, turned as EXIF says. Default: the files as they are. Needs Pillow.",
         often=True,
     ),
     Option(

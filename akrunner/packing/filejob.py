@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ def check_bad_place(folder: str, given: Given, state: State) -> None:
     there = real
     while not os.path.lexists(there):
         there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise ConfigError(f"bad_rows (--bad-rows): {there} is a file, so that there can be no {real}; name another directory")
     if holds_no_files(real) or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}")
     if no := copies.check_list(folder):
@@ -107,9 +109,9 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if len(new):
         part = state.next()
         plan, about = _plan(given, new, settings, state, overwrite)
-        warnings += _several(plan)
+        warnings += _several(plan, about["labels"])
         files.save(state, part, new, plan, about)
-        rows += _finish(given, settings, state, part, meter, bad, earlier)
+        rows += _finish(given, settings, state, part, meter, bad, earlier, plan.unfetched)
     elif part is None and earlier:
         raise leftout.refused(given.kind, [], earlier=earlier, packed=False)
     broken = [one for one in broken if not (asks and one.again)]
@@ -147,7 +149,7 @@ def _with_the_rest(
     files.save(state, after, rest, plan, about)
     try:
         meter.starts("looking at", len(rest))
-        files.FilePacker(state, after, settings, meter).run()
+        files.FilePacker(state, after, settings, meter, unfetched=plan.unfetched).run()
     except ReadError as e:
         return leftout.refused(
             given.kind, [*error.broken[len(earlier) :], *e.broken], [*error.unfetched, *e.unfetched], earlier
@@ -175,7 +177,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     if len(new):
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
-        told += _several(plan)
+        told += [*_several(plan, labels), *_alike(labels)]
         known = {**files.seen_broken(new, plan.label, bool(labels), settings.max_file_size), **plan.problems}
         lost[list(known)] = True
         told.append(_looked_into(len(new), plan.sampled, list(known.values()), settings.bad_rows))
@@ -223,12 +225,36 @@ def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
     ]
 
 
-def _several(plan: files.Plan) -> list[str]:
+def _several(plan: files.Plan, labels: Sequence[str]) -> list[str]:
+    """What is to be said of files that a list names more than once."""
     if not plan.several:
         return []
+    few = ", ".join(
+        f"{quoted(leftout.shown(name))}: {' and '.join(quoted(labels[one]) for one in numbers_)}"
+        for name, numbers_ in plan.unlike[:_FEW]
+    ) + (" ..." if len(plan.unlike) > _FEW else "")
+    count = len(plan.unlike)
+    unlike = [
+        f"{counted(count, 'file')} {'has' if count == 1 else 'have'} different classes in different rows of the list, and {'is' if count == 1 else 'are'} packed with each of them ({few})"
+    ]
     return [
+        *(unlike if count else []),
         f"{counted(plan.several, 'row')} of the list {'names' if plan.several == 1 else 'name'} a file that another row names, too: it is packed as often as "
-        "it is named, in one split"
+        "it is named, in one split",
+    ]
+
+
+def _alike(labels: Sequence[str]) -> list[str]:
+    """What is to be said of classes whose names look the same."""
+    groups: dict[str, list[str]] = {}
+    for name in labels:
+        groups.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    some = [names for names in groups.values() if len(names) > 1]
+    if not some:
+        return []
+    shown = "; ".join(", ".join(map(repr, names[:_NAMED])) for names in some[:_FEW]) + (" ..." if len(some) > _FEW else "")
+    return [
+        f"classes whose names differ only by blanks or case are classes of their own: {shown}; if they are the same, spell them alike and pack all anew (--overwrite)"
     ]
 
 
@@ -396,7 +422,8 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
     splits = [*(before or {}).get("splits", {}), *(name for name in splits if name not in (before or {}).get("splits", {}))]
     folder: Any | None = None
     if given.splits:
-        firsts = folders.folders_of(text_of(new.table.column(NAME)))
+        assert given.index is not None
+        firsts = folders.first_folders(new.table, given.index.start)
         folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
@@ -420,14 +447,21 @@ def _there(before: dict[str, Any] | None, splits: Sequence[str], labels: int) ->
 
 
 def _finish(
-    given: Given, settings: Settings, state: State, part: int, meter: Meter, bad: Bad, earlier: Sequence[tuple[str, str]]
+    given: Given,
+    settings: Settings,
+    state: State,
+    part: int,
+    meter: Meter,
+    bad: Bad,
+    earlier: Sequence[tuple[str, str]],
+    unfetched: Mapping[bytes, str] | None = None,
 ) -> int:
-    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail. Returns: its rows.
-    Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
+    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail; unfetched: name -> why,
+    of what this run has tried already. Returns: its rows. Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
     assert given.index is not None
     plan = state.plan(part)
     meter.starts("packing", plan["rows"])
-    files.FilePacker(state, part, settings, meter, earlier).run()
+    files.FilePacker(state, part, settings, meter, earlier, unfetched).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
     broken: list[tuple[str, str]] = []
     again: list[tuple[str, str]] = []
@@ -483,7 +517,8 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
     webp = about["formats"].get("webp", 0)
     told = list(warnings)
     if rows:
-        told += _no_rows(splits, str(about.get("settings", {}).get("split_by")))
+        told += [*_alike(about["labels"]), *_no_rows(splits, str(about.get("settings", {}).get("split_by")))]
+    told += state.redone()
     if webp and rows:
         told.append(
             f"{counted(webp, 'image')} {'is' if webp == 1 else 'are'} WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,8 +100,9 @@ def _text(data: bytes) -> tuple[bytes, str]:
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
     them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; takes: [rows of the index] bytes of a shard that each
-    takes, about; several: rows whose file another row has, too; sampled: files
-    that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed."""
+    takes, about; several: rows whose file another row has, too; unlike: files of which rows say different classes, and these; sampled: files
+    that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed; unfetched: name -> why, of
+    those of them that did not come: three tries are enough."""
 
     order: I64
     split: NDArray[np.uint8]
@@ -110,8 +111,10 @@ class Plan:
     dealt: list[int]
     takes: I64
     several: int = 0
+    unlike: list[tuple[bytes, list[int]]] = field(default_factory=list)
     sampled: int = 0
     problems: dict[int, tuple[str, str]] = field(default_factory=dict)
+    unfetched: dict[bytes, str] = field(default_factory=dict)
 
 
 def planned(
@@ -145,11 +148,12 @@ def planned(
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
         # and never in two splits
         split = split[firsts[same]] if several else split
+    unlike = _unlike(table, label, same) if several and labels else []
     del firsts, same
     order = np.lexsort((*twice, hashes.mixed(hashed, hashes.ORDER), split))
     # of each of these there are as many as files
     del twice, hashed
-    sizes, sampled, problems = _sizes(index, order, settings, kind)
+    sizes, sampled, problems, unfetched = _sizes(index, order, settings, kind)
     shards: list[dict[str, Any]] = []
     counts = np.bincount(split, minlength=len(splits))
     at = 0
@@ -163,20 +167,37 @@ def planned(
         at += count
     takes = np.empty(rows, np.int64)
     takes[order] = sizes + _AROUND
-    return Plan(order, split, label, shards, dealt.tolist(), takes, max(0, several - max(0, without - 1)), sampled, problems)
+    several = max(0, several - max(0, without - 1))
+    return Plan(order, split, label, shards, dealt.tolist(), takes, several, unlike, sampled, problems, unfetched)
 
 
-def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> tuple[I64, int, dict[int, tuple[str, str]]]:
+def _unlike(table: pa.Table, label: NDArray[np.int32], same: I64) -> list[tuple[bytes, list[int]]]:
+    """(name, numbers of classes) of files of which rows say different classes. Args: same: [rows] the number of each row's file."""
+    # what has no class, or no path, is broken, and told as that
+    rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0)))
+    rows = rows[np.lexsort((label[rows], same[rows]))]
+    file, number = same[rows], label[rows]
+    changes = np.flatnonzero((file[1:] == file[:-1]) & (number[1:] != number[:-1])) + 1
+    found: dict[int, tuple[int, list[int]]] = {}
+    for at in changes.tolist():
+        found.setdefault(int(file[at]), (int(rows[at]), [int(number[at - 1])]))[1].append(int(number[at]))
+    return [(table.column(NAME)[row].as_py(), classes) for row, classes in found.values()]
+
+
+def _sizes(
+    index: Index, order: I64, settings: Settings, kind: str
+) -> tuple[I64, int, dict[int, tuple[str, str]], dict[bytes, str]]:
     """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it;
-    row -> (path, why) of those of them that cannot be packed)."""
+    row -> (path, why) of those of them that cannot be packed; name -> why, of those that did not come)."""
     sizes = numbers(index.table.column(SIZE))[order]
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
-        return sizes, 0, {}
+        return sizes, 0, {}, {}
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
     found: list[int] = []
     problems: dict[int, tuple[str, str]] = {}
+    unfetched: dict[bytes, str] = {}
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         for batch in pool.read([(None, names, known)]):
             found += [len(data) for data in batch.datas if data is not None]
@@ -186,9 +207,11 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> tuple[I64
                 at = batch.first + i
                 (row,) = leftout.located(some.slice(at, 1), [why[i]])
                 problems[int(sample[at])] = leftout.shown(names[at]), str(row)
+                if isinstance(why[i], Unfetched):
+                    unfetched[names[at]] = why[i]
     mean = int(np.mean(found)) if found else 0
     estimated = np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
-    return estimated, len(names), problems
+    return estimated, len(names), problems, unfetched
 
 
 def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> dict[int, tuple[str, str]]:
@@ -257,13 +280,20 @@ class Tally:
 
 class FilePacker:
     """Writes the shards of one part that are not there yet. Args: earlier: (path, why) of files because of which the part is not to count, even if all of its
-    own are good."""
+    own are good; unfetched: as `Plan` has it."""
 
     def __init__(
-        self, state: State, part: int, settings: Settings, meter: Meter, earlier: Sequence[tuple[str, str]] = ()
+        self,
+        state: State,
+        part: int,
+        settings: Settings,
+        meter: Meter,
+        earlier: Sequence[tuple[str, str]] = (),
+        unfetched: Mapping[bytes, str] | None = None,
     ) -> None:
         self._state, self._part, self._settings, self._meter = state, part, settings, meter
         self._earlier = earlier
+        self._known = unfetched
         self._plan = state.plan(part)
         self._kind: str = self._plan["kind"]
         self._labels: list[str] = self._plan["labels"]
@@ -288,12 +318,13 @@ class FilePacker:
         state = self._state
         state.clear(self._part)
         open_ = [shard for shard in self._plan["shards"] if not state.is_done(self._part, shard)]
+        state.notes_again(self._part, open_)
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)
         # until a shard is on the disk the next one is written
         with (
-            Pool(base, self._settings.threads, work, self._settings.max_file_size) as pool,
+            Pool(base, self._settings.threads, work, self._settings.max_file_size, self._known) as pool,
             ThreadPoolExecutor(1, _THREAD) as closer,
             ThreadPoolExecutor(1, _THREAD) as writer,
         ):

@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 import stat
+from collections.abc import Sequence
 from typing import Any
 
 import fsspec
@@ -21,7 +22,7 @@ from akrunner.io.formats import BUILT_IN
 from akrunner.io.paths import is_local
 from akrunner.packing import images
 from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
-from akrunner.packing.result import counted
+from akrunner.packing.result import counted, quoted
 from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")
@@ -172,18 +173,25 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
     taken = table if mask.all() else table.filter(array_of(mask))
     if not taken.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    start = 0
-    if base is None:
-        root = fsspec.core.url_to_fs(source)
-        start = len(root[0].unstrip_protocol(root[1]).rstrip("/")) + 1
+    start = _start(base, source)
+    if by_folder:
+        _check_splits(taken, start, source)
     column: Any = pa.chunked_array([pa.nulls(taken.num_rows, pa.string())])
     if classes:
         found = pa.chunked_array([folders_of(_inside(chunk, start), by_folder) for chunk in taken.column(NAME).chunks])
         known = array_of(~lost[mask])
         _check_classes(taken.filter(known), start, found.filter(known), source, by_folder)
         column = found if found.null_count < len(found) else column
-    index = Index(taken.append_column(CLASS, column), base, text_of(others[:_SHOWN]).to_pylist(), len(others))
+    index = Index(taken.append_column(CLASS, column), base, text_of(others[:_SHOWN]).to_pylist(), len(others), start=start)
     return index
+
+
+def _start(base: str | None, source: str) -> int:
+    """How many characters of each name are the directory's: of a URL's names all of it."""
+    if base is not None:
+        return 0
+    root = fsspec.core.url_to_fs(source)
+    return len(root[0].unstrip_protocol(root[1]).rstrip("/")) + 1
 
 
 def _inside(names: pa.Array, start: int) -> pa.Array:
@@ -197,12 +205,36 @@ def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
     return pc.struct_field(pc.extract_regex(inside, pattern), "c")
 
 
+def _check_splits(table: pa.Table, start: int, source: str) -> None:
+    """Raises: SourceError: files lie beside the folders of splits."""
+    beside = [
+        name
+        for chunk in table.column(NAME).chunks
+        for name in _inside(chunk, start).filter(_is_first(chunk, start)).to_pylist()
+    ]
+    if beside:
+        one = len(beside) == 1
+        raise SourceError(
+            f"source: {counted(len(beside), 'file')} {'lies' if one else 'lie'} beside the folders of splits in {redacted(source)} ({_few(sorted(beside))}): move {'it' if one else 'each'} "
+            "into one of them, or out of the input"
+        )
+
+
+def _is_first(names: pa.Array, start: int) -> pa.Array:
+    """[rows] Which names have no folder."""
+    return pc.invert(pc.match_substring(_inside(names, start), "/"))
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join(map(quoted, names[:_SHOWN])) + (" ..." if len(names) > _SHOWN else "")
+
+
 def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: str, by_folder: bool) -> None:
     if 0 < found.null_count < len(found):
         beside = _inside(table.column(NAME).filter(found.is_null()), start).to_pylist()
-        shown = ", ".join(sorted(beside)[:_SHOWN])
         raise SourceError(
-            f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in {redacted(source)} ({shown}): move each into the folder of its class, "
+            f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in {redacted(source)} ({_few(sorted(beside))}): move each into the folder of its class, "
             "or pack them without classes: label='none' (--label none)"
         )
     names = pc.unique(found).to_pylist()
@@ -214,8 +246,9 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
 
 
 def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
-    """What whoever looks at the classes ought to know, in words. Args: classes: those that have files."""
+    """What whoever looks at the classes ought to know, in words. Args: classes: those that have files; source: what was given."""
     said = []
+    shown_source = redacted(source)
     if index.base is not None and classes:
         with os.scandir(index.base) as entries:
             there = sorted(os.fsencode(one.name) for one in entries if not one.name.startswith(".") and one.is_dir())
@@ -223,20 +256,43 @@ def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
         empty = [name for name in shown if name not in classes]
         if empty:
             said.append(
-                f"{counted(len(empty), 'folder')} of {source} {'has' if len(empty) == 1 else 'have'} nothing to pack, and {'is' if len(empty) == 1 else 'are'} "
-                f"no class: {', '.join(empty[:_SHOWN])}" + (" ..." if len(empty) > _SHOWN else "")
+                f"{counted(len(empty), 'folder')} of {shown_source} {'has' if len(empty) == 1 else 'have'} nothing to pack, and {'is' if len(empty) == 1 else 'are'} "
+                f"no class: {_few(empty)}"
             )
-    if len(classes) == 1 and index.base is not None:
-        below = pc.unique(folders_of(text_of(index.table.column(NAME)), True)).drop_null()
+    if len(classes) == 1:
+        below = _seconds(index.table, index.start, all_=False)
         if len(below) > 1:
             said.append(
-                f"all files are of one class, {classes[0]!r}, as the first folders are the classes; if those in it are ({', '.join(below[:_SHOWN].to_pylist())}"
-                f"{' ...' if len(below) > _SHOWN else ''}), pack {os.path.join(source, classes[0])}"
+                f"all files are of one class, {classes[0]!r}, as the first folders are the classes; if those in it are ({_few(below)}), pack {os.path.join(shown_source, classes[0])}"
             )
+    elif len(classes) > 1 and len(below := _seconds(index.table, index.start, all_=True)) > 1:
+        said.append(
+            f"the first folders are the classes ({_few(classes)}), and each of them has the same folders ({_few(below)}): if those are the classes, pack "
+            f"{os.path.join(shown_source, classes[0])} and the others each into an output of its own; if the first folders are splits, split='folders' (--split folders) takes them so"
+        )
     return said
 
 
-def folder_splits(table: pa.Table) -> list[str | None]:
+def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
+    """The folders in the first folders, sorted. Args: all_: those that all of these have, if they have no others, and no file beside them; else none."""
+    found: dict[str, set[str]] = {}
+    for chunk in table.column(NAME).chunks:
+        inside = _inside(chunk, start)
+        pairs = pc.struct_field(pc.extract_regex(inside, r"\A(?P<c>[^/]+/[^/]+)/"), "c")
+        if all_ and pairs.null_count:
+            return []
+        for pair in pc.unique(pairs).drop_null().to_pylist():
+            first, _, second = pair.partition("/")
+            found.setdefault(first, set()).add(second)
+    below = list(found.values())
+    return sorted(below[0]) if below and all(one == below[0] for one in below) else []
+
+
+def first_folders(table: pa.Table, start: int) -> pa.Array:
+    """[rows] The first folder of each file. Args: start: as `Index` has it."""
+    return folders_of(_inside(table.column(NAME), start))
+
+
+def folder_splits(index: Index) -> list[str]:
     """The first folders of a directory, which are its splits."""
-    parts: dict[str | None, None] = dict.fromkeys(folders_of(text_of(table.column(NAME))).to_pylist())
-    return sorted(parts, key=str)
+    return sorted(map(str, pc.unique(first_folders(index.table, index.start)).to_pylist()))

@@ -31,7 +31,7 @@ from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.result import counted
 from akrunner.packing.settings import PackArguments, Settings
-from akrunner.schema import Schema, is_list, replaced
+from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 
@@ -134,13 +134,13 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             return _of_folder(table, base, holds, names[0], directory, label, settings)
     if settings.split_by == "folder":
         raise ConfigError("split='folders' (--split folders) is for a directory with a folder for each split")
-    if (
-        names is not None
-        and all(map(_is_text_file, names))
-        and not of_table
-        and input_format is None
-        and kind in (None, "rows")
-    ):
+    if names is not None and len(names) > 1 and input_format is None:
+        _check_one_directory(names, kind if not of_table else None)
+    if names is not None and all(map(_is_text_file, names)) and not of_table and input_format is None:
+        if kind not in (None, "rows"):
+            raise ConfigError(
+                f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of {_some_of(names)} leave kind= (--kind) out, or give rows"
+            )
         return _of_texts(names, named, label)
     if named is not None:
         raise ConfigError(
@@ -148,6 +148,28 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         )
     options: dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
     return _of_table(source, names, options, kind, label, paths, below, settings, earlier)
+
+
+def _check_one_directory(names: list[str], kind: str | None) -> None:
+    """Args: names: several, that are given. Raises: SourceError: one of them is a directory of images or texts, which is packed alone."""
+    for name in names:
+        if _directory(name) is None:
+            continue
+        holds = kind
+        if holds is None:
+            with contextlib.suppress(SourceError):
+                # of what is no table `run` says more
+                holds = folders.kind_of(folders.listed(name)[0], name)
+        if holds not in (None, "rows"):
+            raise SourceError(
+                f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing beside it ({_some_of(names)} are given); "
+                "put all below one directory, as folders or as links to them, and give that"
+            )
+
+
+def _some_of(names: Sequence[str]) -> str:
+    few = [redacted(name) for name in names[:3]]
+    return ", ".join(few) + " ..." if len(names) > 3 else " and ".join([", ".join(few[:-1]), few[-1]] if len(few) > 1 else few)
 
 
 def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
@@ -222,12 +244,7 @@ def _of_folder(
     index = folders.index_of(table, base, kind, source, label is None, by_folder)
     given = Given(kind, directory, index, asked={"label": label})
     if by_folder:
-        splits = folders.folder_splits(index.table)
-        if None in splits:
-            raise SourceError(
-                f"source: files lie beside the folders of splits in {redacted(source)}; move each into one of them"
-            )
-        given.splits = tuple(str(one) for one in splits)
+        given.splits = tuple(folders.folder_splits(index))
         if taken := next((one for one in given.splits if one in OURS), None):
             raise SourceError(
                 f"source: a folder in {redacted(source)} is called {taken}, as a file that pack writes; rename it"
@@ -240,7 +257,7 @@ def _of_folder(
             + (" ..." if index.passed > len(index.passed_over) else "")
         )
     if label is None and not by_folder:
-        given.said += folders.odd_classes(index, given.classes(), redacted(source))
+        given.said += folders.odd_classes(index, given.classes(), source)
     return given
 
 
@@ -361,8 +378,8 @@ def _of_table(
     # a new file that lacks the column of classes is told by its name when it is read
     chosen = lists.label_of(table.schema if like is None else like, label)
     said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
-    clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
-    _check_made(clash, names, f" of {chosen!r}")
+    clash = [name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names]
+    _check_made(clash, table.schema.names, names, f" of {chosen!r}")
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if table.read_from is None or not where.local:
         return Given(
@@ -394,17 +411,24 @@ def _no_paths(schema: pa.Schema, kind: str | None) -> str:
     return f"{why}: paths= (--paths) names the one that has them, with kind='texts' or 'files' (--kind) if they are no images"
 
 
-def _check_made(clash: str | None, names: list[str] | None, of: str) -> None:
-    """Args: clash: the column of a table that is called as one that pack makes; of: what it makes that of. Raises: SourceError: there is one."""
-    if clash is None:
+def _check_made(clash: list[str], columns: list[str], names: list[str] | None, of: str) -> None:
+    """Args: clash: those of a table's columns that are called as ones that pack makes; names: what the table was given as; of: what it makes them of.
+    Raises: SourceError: there is one."""
+    if not clash:
         return
     if names is not None and packed.find(names) is not None:
         raise SourceError(
             f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack again what it was made of, "
             "or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
         )
+    are = (
+        f"column {clash[0]!r} has the name of one that pack makes{of}"
+        if len(clash) == 1
+        else f"columns {', '.join(map(repr, clash))} have names of ones that pack makes{of}"
+    )
+    them = "it" if len(clash) == 1 else "them"
     raise SourceError(
-        f"source: column {clash!r} has the name of one that pack makes{of}; leave it out or rename it with select= (--select)"
+        f"source: {are}; select={left_out(clash)!r} (--select) leaves {them} out, and select={renamed(clash, columns)!r} packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
     )
 
 
@@ -431,7 +455,7 @@ def _of_list(
         chosen = earlier.settings.get("label")
         if chosen is not None and chosen not in table.schema.names:
             raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
-    _check_made(lists.made_twice(table.schema, paths, chosen, kind), names, "")
+    _check_made(lists.made_twice(table.schema, paths, chosen, kind), table.schema.names, names, "")
     if below is None:
         # relative to the list, wherever one stands
         below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside

@@ -38,13 +38,14 @@ ROWS = 65536
 @dataclass
 class Index:
     """Attributes: table: a row a file, in any order; base: the directory names are relative to, None if they are all URLs; passed_over: names
-    that were not taken, and how many; listed: a table names the files."""
+    that were not taken, and how many; listed: a table names the files; start: how many characters of each name are the directory's, of URLs."""
 
     table: pa.Table
     base: str | None
     passed_over: Sequence[str] = ()
     passed: int = 0
     listed: bool = False
+    start: int = 0
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

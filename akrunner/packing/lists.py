@@ -161,13 +161,11 @@ def can_be_paths(data_type: pa.DataType) -> bool:
     )
 
 
-def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> str | None:
-    """A column of a list that is called as one that is made, None: there is none. Args: paths, label: columns that are packed under other names."""
+def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> list[str]:
+    """The columns of a list that are called as ones that are made. Args: paths, label: columns that are packed under other names."""
     made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
     taken = ("path", *made, *(("label", "label_name") if label is not None else ()))
-    return next(
-        (name for name in schema.names if name not in (paths, label) and (name in taken or name.startswith("\x1f"))), None
-    )
+    return [name for name in schema.names if name not in (paths, label) and (name in taken or name.startswith("\x1f"))]
 
 
 def index_of(

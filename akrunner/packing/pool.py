@@ -18,7 +18,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -78,11 +78,19 @@ class Pool:
     """Threads that read files below a directory, or URLs.
 
     Args: base: the directory that relative names are below; threads: how many; work: done with each file by the thread that has read it; most: bytes a
-    file may have.
+    file may have; unfetched: URL -> why it did not come a moment ago, which is not tried again.
     """
 
-    def __init__(self, base: str | None, threads: int, work: Worked | None = None, most: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        base: str | None,
+        threads: int,
+        work: Worked | None = None,
+        most: int = MOST_BYTES,
+        unfetched: Mapping[bytes, str] | None = None,
+    ) -> None:
         self._threads = threads
+        self._unfetched = unfetched or {}
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
@@ -205,7 +213,11 @@ class Pool:
     def _some(self, names: list[bytes], sizes: list[int], ticket: int | None = None) -> _Read:
         began = time.monotonic()
         found = [
-            self._fetcher.get(name.decode("utf-8", "surrogateescape"), size, ticket) if is_url(name) else self._one(name, size)
+            (None, self._unfetched[name])
+            if name in self._unfetched
+            else self._fetcher.get(name.decode("utf-8", "surrogateescape"), size, ticket)
+            if is_url(name)
+            else self._one(name, size)
             for name, size in zip(names, sizes)
         ]
         self._late = self._late or (len(names) > _AT_ONCE and time.monotonic() - began > len(names) * _LATE)

@@ -159,7 +159,7 @@ class Fetcher:
             except _TooLarge as e:
                 return None, str(e)
             except Exception as e:
-                why, final, worth = _why(e), _final(e), _is_worth_a_try(e)
+                why, final, worth = _why(e, url), _final(e), _is_worth_a_try(e)
                 if isinstance(e, urllib.error.HTTPError):
                     e.close()
             if final or not worth:
@@ -253,7 +253,9 @@ def _is_worth_a_try(error: Exception) -> bool:
     return code >= 500 or code in _TRIED_AGAIN if code else not downloads.is_final(error)
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception, url: str) -> str:
+    if downloads.is_web(url) and _has_waited(error):
+        return f"no answer within {downloads.SILENCE:g} s"
     if isinstance(error, urllib.error.HTTPError) and 300 <= error.code < 400:
         if _leads_away(error):
             return redacted(f"it leads on to {str(error.headers.get('Location'))[:200]}, which is neither http nor https")
@@ -262,6 +264,12 @@ def _why(error: Exception) -> str:
         said = " ".join(str(error).split())[:_SAID]
         return redacted(f"what answers there does not speak HTTP (it says {said!r})")
     return redacted(in_words(error))
+
+
+def _has_waited(error: Exception) -> bool:
+    """Whether we gave up waiting, and not the system, which says so with a number."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(reason, TimeoutError) and reason.errno is None
 
 
 def too_large(size: int, most: int) -> str:

@@ -156,7 +156,12 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
         return False
     index = state.index(part)
     found = difference(given.files, index, octets_of([], pa.large_binary()))
-    return not (found.changed or found.gone) and not found.new.all() and _has_its_rows(state, part, plan)
+    if found.changed or found.gone or found.new.all():
+        return False
+    if not _has_its_rows(state, part, plan):
+        state.begins_anew(f"rows in {os.path.join(state.folder(part), BUCKETS)} are gone or damaged")
+        return False
+    return True
 
 
 def _has_its_rows(state: State, part: int, plan: dict[str, Any]) -> bool:

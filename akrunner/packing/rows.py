@@ -70,6 +70,8 @@ class RowPacker:
             # shards are done in their order, so those that are not stand at the end
             left = next((i for i, shard in enumerate(shards) if not state.is_done(self._part, shard)), len(shards))
             queues.append(shards[left:])
+            # those behind it are made again, too, and may be as they were
+            state.notes_again(self._part, (shard for shard in queues[-1] if not state.is_done(self._part, shard)))
             starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
         self._meter.goes_on(sum(starts))
         ends = np.cumsum(rows, axis=1)

@@ -166,14 +166,14 @@ def resize_of(given: Any) -> tuple[int, int]:
     if isinstance(given, str):
         match = re.fullmatch(r"\s*([0-9]{1,6})\s*(?:[xX\u00d7]\s*([0-9]{1,6}))?\s*", given)
         if match is None:
-            raise ConfigError(f"resize={shown(given)}: give WIDTHxHEIGHT, like 256x256")
+            raise ConfigError(f"resize={shown(given)}: give WIDTHxHEIGHT, like 256x256, or one number for both")
         sides: Sequence[Any] = (int(match[2] or match[1]), int(match[1]))
     elif isinstance(given, (list, tuple)) and len(given) == 2:
         sides = given
     elif isinstance(given, int):
         sides = (given, given)
     else:
-        raise ConfigError(f"resize={shown(given)}: give 'WIDTHxHEIGHT', or (height, width)")
+        raise ConfigError(f"resize={shown(given)}: give 'WIDTHxHEIGHT', (height, width), or one number for both")
     height, width = (check_count("resize", side, 1, _SIDE) for side in sides)
     return height, width
 

@@ -30,9 +30,12 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
 from akrunner.packing import dataset, sealed
+from akrunner.packing.result import counted
 from akrunner.packing.shards import PARTIAL
 
 PLAN, INDEX, LOCK = "plan.json", "index.arrow", "lock"
+#: files that a warning names
+_FEW = 3
 #: the directory of a part that holds rows until they are written
 BUCKETS = "buckets"
 _PART = re.compile(r"[0-9]{4,}")
@@ -55,6 +58,8 @@ class State:
         self.path = os.path.realpath(path)
         self._state = os.path.join(self.path, STATE)
         self._harmed = ""
+        self._again: list[str] = []
+        self._anew: list[str] = []
         with ours(SinkError, f"output: cannot look at {path}"):
             self.about = self._look()
 
@@ -65,7 +70,9 @@ class State:
             above = os.path.dirname(self.path)
             while not os.path.lexists(above):
                 above = os.path.dirname(above)
-            if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+            if not os.path.isdir(above):
+                raise SinkError(f"output: {above} is a file, so that there can be no {self.path}; name another directory")
+            if not os.access(above, os.W_OK | os.X_OK):
                 raise SinkError(f"output: nothing may be written in {above}")
             return None
         if not os.path.isdir(self.path):
@@ -190,11 +197,20 @@ class State:
         found, parts = None, self.parts()
         for number in self._numbers():
             if number not in parts:
-                if number > max([0, *parts]) and not self._harm(number):
+                begun = number > max([0, *parts])
+                harm = self._harm(number)
+                if begun and not harm:
                     found = number
-                else:
-                    self.drop(number)
+                    continue
+                if begun and self._has_plan_or_shards(number):
+                    self.begins_anew(harm)
+                self.drop(number)
         return found
+
+    def _has_plan_or_shards(self, part: int) -> bool:
+        """Whether a part was planned, and not only begun."""
+        folder = self.folder(part)
+        return os.path.isdir(folder) and any(name.endswith(".json") for name in os.listdir(folder))
 
     def next(self) -> int:
         return max([0, *self._numbers(), *self.parts()]) + 1
@@ -247,6 +263,24 @@ class State:
             return found is not None
         path = self.shard_path(part, shard)
         return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
+
+    def notes_again(self, part: int, shards: Iterable[dict[str, Any]]) -> None:
+        """Note which of those that are made now a run before this one had finished, so that it can be said."""
+        self._again += [shard["file"] for shard in shards if os.path.lexists(self.shard_path(part, shard) + ".json")]
+
+    def begins_anew(self, why: str) -> None:
+        """Note that what was begun cannot go on."""
+        self._anew.append(why)
+
+    def redone(self) -> list[str]:
+        """What is to be said of what this run had to make a second time."""
+        told = [f"what an earlier run had begun was packed from its beginning: {why}" for why in self._anew]
+        if self._again:
+            one, few = len(self._again) == 1, ", ".join(self._again[:_FEW]) + (" ..." if len(self._again) > _FEW else "")
+            told.append(
+                f"{counted(len(self._again), 'file')} that an earlier run had finished {'was' if one else 'were'} gone or damaged, and {'was' if one else 'were'} made again: {few}"
+            )
+        return told
 
     def shard_path(self, part: int, shard: dict[str, Any]) -> str:
         return os.path.join(self.folder(part), shard["file"].replace("/", "-"))

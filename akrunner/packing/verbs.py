@@ -68,8 +68,8 @@ def pack(
         paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
         format: of the files that are written.
         shard_size: bytes of a file, about: 128MB, 1GiB.
-        resize: "WIDTHxHEIGHT", or (height, width): images in another size, turned as EXIF says (needs Pillow). None: the files as
-            they are.
+        resize: "WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow).
+            None: the files as they are.
         check: of each image: header; whole: it is decoded (needs Pillow); none.
         bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.

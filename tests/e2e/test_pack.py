@@ -1108,7 +1108,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     file.write_text("x")
     akrunner.pack(source, tmp_path / "out", seed=1)
     cases: Any = [
-        (held, {}, "thesis.doc"), (held, {"overwrite": True}, "thesis.doc"), (file, {}, "is a file"), (file / "x", {}, "may be written"), (source / "out", {}, "lies in the input"),
+        (held, {}, "thesis.doc"), (held, {"overwrite": True}, "thesis.doc"), (file, {}, "is a file"), (file / "x", {}, "file is a file"), (source / "out", {}, "lies in the input"),
         (source, {}, "lies in the input|holds what pack"), (tmp_path, {}, "holds what pack"), ("s3://bucket/x", {}, "is a URL"), ("/proc/x", {}, "system"), ("", {}, "empty"),
         (tmp_path / "out", {"seed": 2}, "seed=1"), (tmp_path / "out", {"seed": 1, "split": "0.5,0.5"}, "split="), (tmp_path / "out", {"seed": 1, "format": "arrow"}, "format="),
     ]  # fmt: skip

@@ -33,7 +33,7 @@ class Arrow(Format):
                 reader = pa.ipc.open_file(source)
                 schema, only = reader.schema, table.within(reader.schema)
                 if only is not None:
-                    fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in only])
+                    fields = pa.ipc.IpcReadOptions(included_fields=[at for at, name in enumerate(schema.names) if name in only])
                     reader = pa.ipc.open_file(source, options=fields)
                 batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
                 return schema, _valid(batches)

@@ -323,3 +323,30 @@ def test_a_database_is_told_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):
         with pytest.raises(SourceError, match="^source: .*" + re.escape(words) + "$"):
             opened(given)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "s.arrow"])
+def test_two_columns_of_one_name_are_told_unless_a_query_names_them_apart(name: str, tmp_path: Path) -> None:
+    table = pa.table([pa.array(["x"]), pa.array(["y"]), pa.array([1])], names=["a", "a", "b"])
+    path = tmp_path / name
+    if name == "t.parquet":
+        pq.write_table(table, path)
+    else:
+        new = pa.ipc.new_file if name == "t.arrow" else pa.ipc.new_stream
+        with new(path, table.schema) as writer:
+            writer.write_table(table)
+    wanted = Schema.parse("a string", "input_schema")
+    for source in (str(path), table):
+        given: tuple[dict[str, Any], ...] = ({}, {"columns": ["a"]}, {"columns": ["b", "a"]}, {"input_schema": wanted})
+        for options in given:
+            with pytest.raises(SourceError, match=r"two columns of .* are called 'a'; rename one.*select= \(--select\).*'a_1'"):
+                opened(source, **options)
+        assert rows(source, select="a, a_1 AS other") == [{"a": "x", "other": "y"}]
+        assert rows(source, columns=["b"]) == [{"b": 1}]
+
+
+def test_two_columns_of_one_name_in_a_later_file_are_told(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table([pa.array(["x"]), pa.array(["y"])], names=["a", "a"]), tmp_path / "2.parquet")
+    with pytest.raises(SourceError, match=r"two columns of .*2\.parquet are called 'a'"):
+        rows(str(tmp_path / "*.parquet"))

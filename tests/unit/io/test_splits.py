@@ -36,6 +36,8 @@ def test_how_it_is_said() -> None:
         (({"train": 0.8, 2: 0.2}, None, 0), "names of splits are texts"),
         (({}, None, 0), "split="),
         ((0.2, None, 0), "split=0.2: give shares like"),
+        (("TRAIN=0.5,train=0.5", None, 0), "'TRAIN' and 'train' differ only by case, and count as one name"),
+        (("train=0.5,train=0.5", None, 0), "'train' is there twice"),
         (("train=0.8,0.2", None, 0), "name all of them, or none"),
         ((None, "user", 0), "split_by= says how the table is split, and split= is missing"),
         ((None, None, 3), "split_seed= says how"),

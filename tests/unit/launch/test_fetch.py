@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import itertools
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -263,7 +264,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "_SILENCE", 0.3)
+    monkeypatch.setattr(downloads, "SILENCE", 0.3)
     monkeypatch.setattr(downloads, "SLOWEST_SECONDS", 0.4)
     monkeypatch.setattr(downloads, "_TRIES", 1)
     Hostile.asked.clear()
@@ -361,7 +362,7 @@ def test_the_cache_is_the_users_alone(hostile: str, tmp_path: Path) -> None:
 
 def test_two_at_a_time(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # the server's queue is short: some wait until the system tries once more to reach it
-    monkeypatch.setattr(downloads, "_SILENCE", 30.0)
+    monkeypatch.setattr(downloads, "SILENCE", 30.0)
     monkeypatch.setattr(downloads, "SLOWEST_SECONDS", 30.0)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         got = set(pool.map(lambda _: fetch(f"{hostile}/ok/a.py", "user_files").path, range(24)))
@@ -388,3 +389,35 @@ def test_what_is_no_file(path: str, tmp_path: Path) -> None:
 def test_what_is_no_path(given: Any) -> None:
     with pytest.raises(UserFilesError, match="^user_files: "):
         fetch(given, "user_files")
+
+
+def test_the_addresses_of_a_host_have_the_time_together(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = int(hostile.rpartition(":")[2])
+    given: list[tuple[Any, float | None]] = []
+
+    class Deaf(socket.socket):
+        def connect(self, place: Any) -> None:
+            given.append((place[0], self.gettimeout()))
+            if place[0] != "127.0.0.1":
+                time.sleep(self.gettimeout() or 0)
+                raise TimeoutError("timed out")
+            super().connect(place)
+
+    def addresses(*names: str) -> Any:
+        # the last is of a family that nobody has
+        families = [-1 if name == "none" else socket.AF_INET for name in names]
+        return lambda *_: [(family, socket.SOCK_STREAM, 0, "", (name, port)) for family, name in zip(families, names)]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(downloads.socket, "socket", Deaf)
+        patched.setattr(downloads.socket, "getaddrinfo", addresses("10.0.0.1", "10.0.0.2", "10.0.0.3"))
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            downloads._connected(("host", port), 0.3)
+        assert 0.25 < time.monotonic() - began < 0.6 and len(given) == 3
+        patched.setattr(downloads.socket, "getaddrinfo", addresses("none", "10.0.0.1", "127.0.0.1"))
+        with downloads._connected(("host", port), 0.3) as connection:
+            assert connection.gettimeout() == 0.3
+        patched.setattr(downloads.socket, "getaddrinfo", addresses())
+        with pytest.raises(OSError, match="host has no address"):
+            downloads._connected(("host", port), 0.3)

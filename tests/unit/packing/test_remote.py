@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import gzip
 import http.server
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import akrunner
 from akrunner.packing import remote
 
 _MB = 1 << 20
@@ -169,3 +172,26 @@ def test_what_speaks_no_http_and_where_a_server_leads_nowhere_is_said(monkeypatc
 )
 def test_a_url_of_a_store_has_a_bucket_and_a_file(url: str, words: str) -> None:
     assert remote.odd_url(url) == words
+
+
+def test_a_server_that_never_answers_is_asked_three_times_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote.downloads, "SILENCE", 0.2)
+    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(server.accept()[0])
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        (tmp_path / "list.csv").write_text(f"path\nhttp://127.0.0.1:{server.getsockname()[1]}/x.jpg\n")
+        with pytest.raises(akrunner.ReadError, match=r"no answer within 0\.2 s \(3 tries\)"):
+            akrunner.pack(tmp_path / "list.csv", tmp_path / "out")
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+    assert len(held) == 3
+    for one in held:
+        one.close()

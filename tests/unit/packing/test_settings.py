@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ConfigError
+from akrunner.options import named as option
 from akrunner.packing.settings import _bad_rows, resize_of, size_of, splits_of
 
 
@@ -42,6 +43,10 @@ def test_sizes() -> None:
         and resize_of((128, 256)) == (128, 256)
         and resize_of("64") == resize_of(64) == (64, 64)
     )
+    with pytest.raises(ConfigError, match="WIDTHxHEIGHT, like 256x256, or one number for both"):
+        resize_of("2x")
+    # whoever reads what the option takes is told so, too
+    assert "one number for both" in option("resize").help
     with pytest.raises(ConfigError, match="128MB"):
         size_of("x", "lots", 0, 10)
 

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import akrunner
 from akrunner.packing import dataset
+from akrunner.packing.rows import RowPacker
 
 
 @pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
@@ -479,3 +481,196 @@ def test_stopped_between_the_copy_of_the_description_and_itself(
     assert (done.rows, done.total_rows, done.splits, done.warnings) == (0, expected.total_rows, expected.splits, [])
     assert (out / "all").is_dir() and len(list((out / "all").iterdir())) == done.shards
     assert json.loads((out / "dataset.json").read_text())["splits"]["all"]["rows"] == expected.total_rows
+
+
+@pytest.mark.parametrize("kind", [None, "rows"])
+def test_two_columns_of_one_name_are_told(tmp_path: Path, kind: Literal["rows"] | None) -> None:
+    pq.write_table(pa.table([pa.array(["x"]), pa.array(["y"])], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(akrunner.SourceError, match=r"two columns of .*t\.parquet are called 'a'; rename one"):
+        akrunner.pack(tmp_path / "t.parquet", tmp_path / "out", kind=kind)
+    with pytest.raises(akrunner.SourceError, match=r"two columns of .*t\.parquet are called 'a'; rename one"):
+        akrunner.plan("def main(task_config): pass", tmp_path / "t.parquet")
+
+
+def test_folders_of_classes_one_level_deeper_are_told_below_several_folders(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in", *(f"{a}/{b}/1.txt" for a in "xy" for b in ("cat", "dog")))
+    words = r"first folders are the classes \(x, y\), and each .* same folders \(cat, dog\): .*/in/x .*split='folders'"
+    for dry_run in (True, False):
+        (told,) = [one for one in akrunner.pack(source, tmp_path / "out", dry_run=dry_run).warnings if "same folders" in one]
+        assert re.search(words, told)
+    assert akrunner.pack(source, tmp_path / "splits", split="folders").warnings == []
+    # folders of a class that have other names, or files beside them, say nothing of classes
+    for name in ("x/0.txt", "x/owl/1.txt"):
+        other = _texts(tmp_path / name.replace("/", "-"), *(f"{a}/{b}/1.txt" for a in "xy" for b in ("cat", "dog")), name)
+        assert akrunner.pack(other, tmp_path / f"out-{other.name}").warnings == []
+    one = _texts(tmp_path / "one", "x/cat/1.txt", "y/cat/1.txt")
+    assert akrunner.pack(one, tmp_path / "out-one").warnings == []
+
+
+@pytest.mark.parametrize("label", [None, "none"])
+def test_a_file_beside_the_folders_of_splits_is_named_at_once(tmp_path: Path, label: str | None) -> None:
+    source = _texts(tmp_path / "in", "train/a/1.txt", "test/a/2.txt", "train/3.txt", "stray.txt")
+    with pytest.raises(
+        akrunner.SourceError, match=r"1 file lies beside the folders of splits in .*in \(stray\.txt\): move it"
+    ) as caught:
+        akrunner.pack(source, tmp_path / "out", split="folders", label=label)
+    assert "label=" not in str(caught.value)
+    (source / "stray.txt").unlink()
+    if label is None:
+        with pytest.raises(akrunner.SourceError, match=r"beside the folders of classes .*\(train/3\.txt\).*label='none'"):
+            akrunner.pack(source, tmp_path / "out", split="folders")
+    assert akrunner.pack(source, tmp_path / "out", split="folders", label="none").splits == {"test": 1, "train": 2}
+
+
+def test_folders_behind_a_url_are_splits_and_classes_as_on_the_disk(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory")
+    for name in ("train/a/1", "train/b/2", "test/a/3", "test/b/4"):
+        files.pipe(f"/{tmp_path.name}/{name}.txt", b"x")
+    try:
+        done = akrunner.pack(f"memory://{tmp_path.name}", tmp_path / "out", split="folders")
+        assert (done.splits, done.labels) == ({"test": 2, "train": 2}, ["a", "b"])
+        with pytest.raises(akrunner.SourceError, match="are splits by their names"):
+            akrunner.pack(f"memory://{tmp_path.name}", tmp_path / "other")
+    finally:
+        files.rm(f"/{tmp_path.name}", recursive=True)
+
+
+@pytest.mark.parametrize("kind", ["texts", "files", "images"])
+def test_lines_of_text_files_are_not_of_a_kind_of_files(tmp_path: Path, kind: Any) -> None:
+    source = _texts(tmp_path / "in", "s.txt", "l.txt")
+    given = [source / "s.txt", source / "l.txt"]
+    with pytest.raises(
+        akrunner.ConfigError, match=rf"kind='{kind}' .* takes a directory.*row a line of .*s\.txt and .*l\.txt .*rows"
+    ):
+        akrunner.pack(given, tmp_path / "out", kind=kind)
+
+
+@pytest.mark.parametrize("kind", [None, "texts", "files"])
+def test_several_directories_are_told_to_be_put_below_one(tmp_path: Path, kind: Any) -> None:
+    given = [_texts(tmp_path / "a"), _texts(tmp_path / "b")]
+    with pytest.raises(akrunner.SourceError, match=r"/a is a directory of .* one at a time.* put all below one directory"):
+        akrunner.pack(given, tmp_path / "out", kind=kind)
+    for one in given:
+        shutil.rmtree(one)
+        one.mkdir()
+        (one / "t.csv").write_text("n\n1\n")
+    assert akrunner.pack(given, tmp_path / "out").rows == 2
+
+
+def test_names_of_columns_that_pack_makes_are_told_all_at_once(tmp_path: Path) -> None:
+    _texts(tmp_path, "a.txt")
+    (tmp_path / "list.csv").write_text("file,label,label_name,text,path,text_1\na.txt,x,1,2,3,4\n")
+    for select, names in (
+        ("* EXCLUDE (label_name, text, path)", {"text_1"}),
+        (
+            "* RENAME (label_name AS label_name_1, text AS text_2, path AS path_1)",
+            {"label_name_1", "text_2", "path_1", "text_1"},
+        ),
+    ):
+        given: dict[str, Any] = {"kind": "texts", "paths": "file"}
+        with pytest.raises(akrunner.SourceError, match=r"'label_name', 'text', 'path' have names") as caught:
+            akrunner.pack(tmp_path / "list.csv", tmp_path / "out", **given)
+        assert f"select={select!r}" in str(caught.value)
+        done = akrunner.pack(tmp_path / "list.csv", tmp_path / select[2:4], **given, select=select)
+        columns = {one["name"] for one in json.loads((Path(done.path) / "dataset.json").read_text())["columns"]}
+        assert columns == {"text", "path", "label", "label_name", *names}
+
+
+def test_an_output_below_a_file_is_told_so(tmp_path: Path) -> None:
+    source = _texts(tmp_path / "in")
+    (tmp_path / "file.x").write_text("x")
+    with pytest.raises(akrunner.SinkError, match=r"/file\.x is a file, so that there can be no .*/file\.x/y/z; name another"):
+        akrunner.pack(source, tmp_path / "file.x" / "y" / "z")
+    with pytest.raises(akrunner.ConfigError, match=r"--bad-rows.*/file\.x is a file, so that there can be no .*/file\.x/y"):
+        akrunner.pack(source, tmp_path / "out", bad_rows=tmp_path / "file.x" / "y")
+
+
+def _list(folder: Path, *rows: str) -> Path:
+    for number in (1, 2, 3):
+        (folder / f"{number}.txt").write_text(str(number))
+    (folder / "list.csv").write_text("\n".join(["path,label", *rows, ""]))
+    return folder / "list.csv"
+
+
+def test_classes_that_look_the_same_are_told_and_not_merged(tmp_path: Path) -> None:
+    source = _list(tmp_path, "1.txt, cat", "2.txt,Cat", "3.txt,cat")
+    for dry_run in (True, False):
+        done = akrunner.pack(source, tmp_path / "out", kind="texts", dry_run=dry_run)
+        assert done.labels == [" cat", "Cat", "cat"]
+        assert [one for one in done.warnings if "only by blanks or case" in one and "' cat', 'Cat', 'cat'" in one]
+    (tmp_path / "t.csv").write_text("n,label\n1,cat\n2,cat \n3,dog\n")
+    (told,) = akrunner.pack(tmp_path / "t.csv", tmp_path / "rows").warnings
+    assert "own: 'cat', 'cat ';" in told
+
+
+def test_a_file_that_a_list_names_with_two_classes_is_told(tmp_path: Path) -> None:
+    source = _list(tmp_path, "1.txt,cat", "1.txt,dog", "2.txt,cat", "./2.txt,cat", "3.txt,owl", "./1.txt,owl", ",cat", ",dog")
+    for dry_run in (True, False):
+        done = akrunner.pack(source, tmp_path / "out", kind="texts", dry_run=dry_run, bad_rows="skip")
+        (told,) = [one for one in done.warnings if "different classes" in one]
+        assert told.startswith("1 file has different classes") and told.endswith("(1.txt: cat and dog and owl)")
+    source = _list(tmp_path, "1.txt,cat", "./1.txt,cat")
+    assert not [one for one in akrunner.pack(source, tmp_path / "same", kind="texts").warnings if "classes" in one]
+
+
+@pytest.mark.parametrize("harm", ["gone", "another bit", "cut short", "its record"])
+def test_a_shard_that_is_made_again_is_told(tmp_path: Path, harm: str) -> None:
+    source, out = _texts(tmp_path / "in", *(f"a/{i}.txt" for i in range(40))), tmp_path / "out"
+    (source / "a" / "40.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out, split="0.5,0.5")
+    (shard,) = (out / ".pack" / "0001").glob("*.tfrecord")
+    data = shard.read_bytes()
+    if harm == "gone":
+        shard.unlink()
+    elif harm == "its record":
+        record = shard.with_name(shard.name + ".json")
+        record.write_bytes(record.read_bytes().replace(b'"rows": ', b'"rows": 9'))
+    else:
+        shard.write_bytes(data[:-1] + (bytes([data[-1] ^ 1]) if harm == "another bit" else b""))
+    done = akrunner.pack(source, out, split="0.5,0.5", bad_rows="skip")
+    name = shard.name.replace("-", "/", 1)
+    told = f"1 file that an earlier run had finished was gone or damaged, and was made again: {name}"
+    assert [one for one in done.warnings if "made again" in one] == [told]
+    assert (out / name).read_bytes() == data
+    assert akrunner.pack(source, out, split="0.5,0.5", bad_rows="skip").warnings == []
+
+
+def test_what_was_begun_and_is_damaged_is_told_to_be_packed_from_its_beginning(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in", "a/1.txt", "a/2.txt"), tmp_path / "out"
+    (source / "a" / "3.txt").write_bytes(b"\xff")
+    with pytest.raises(akrunner.ReadError):
+        akrunner.pack(source, out)
+    os.truncate(out / ".pack" / "0001" / "index.arrow", 400)
+    (source / "a" / "3.txt").write_text("good")
+    (told,) = akrunner.pack(source, out).warnings
+    assert re.search(r"packed from its beginning: .*index\.arrow is damaged", told)
+
+
+@pytest.mark.parametrize("harm", ["shard", "buckets"])
+def test_of_tables_it_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "t.csv").write_text("\n".join(["n", *map(str, range(400)), ""]))
+    done, count = RowPacker.done, 0
+
+    def stopped(packer: RowPacker, *given: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise KeyboardInterrupt
+        done(packer, *given)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(RowPacker, "done", stopped)
+        akrunner.pack(tmp_path / "t.csv", out, shard_size=2000)
+    part = out / ".pack" / "0001"
+    (shard,) = part.glob("*.tfrecord")
+    if harm == "shard":
+        shard.unlink()
+        words = "1 file that an earlier run had finished was gone or damaged, and was made again: all/00000.tfrecord"
+    else:
+        for one in (part / "buckets").iterdir():
+            os.truncate(one, one.stat().st_size - 1)
+        words = "packed from its beginning: rows in .*buckets are gone or damaged"
+    (told,) = akrunner.pack(tmp_path / "t.csv", out, shard_size=2000).warnings
+    assert re.search(words, told)
