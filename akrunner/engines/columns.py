@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from akrunner import codec
+from akrunner.column_types import DTYPES
 from akrunner.errors import DataError, SchemaError
-from akrunner.schema import Schema, shortened
+from akrunner.schema import Field, Schema, is_text, shortened
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire import frames
+from akrunner.wire.features import BYTES, KINDS
 
 _GIVE = "give output_schema= (--output-schema), "
 
@@ -26,6 +28,7 @@ class OutputColumns:
         self.schema: Schema | None = job.output_schema
         self.inferred = self.schema is None and job.output_inferred
         self._given = job.schema
+        self._read = {field.name: _read_as(field, job.data_format) for field in job.schema}
         self._by: TaskSpec | None = None
         self._looked_at: set[tuple[TaskSpec, int]] = set()
 
@@ -36,7 +39,7 @@ class OutputColumns:
             than another task.
         """
         if self.inferred and (task, frame.kind) not in self._looked_at:
-            schema = _inferred(codec.frame_types(frame))
+            schema = _inferred(codec.frame_types(frame, self._read))
             if self.schema is None:
                 self.schema, self._by = schema, task
             else:
@@ -80,6 +83,17 @@ class OutputColumns:
                     f"column {shortened(name)} {_has(have)} here, and {_has(want)} in the first batch of {self._by.name}",
                     column=name,
                 )
+
+
+def _read_as(field: Field, data_format: str) -> pa.DataType:
+    """The type of the input's column as a script gets it: what it hands on is of that type, where the values leave it open."""
+    if field.kind == BYTES:
+        own = pa.string() if is_text(field.value_type) else pa.binary()
+    else:
+        own = DTYPES[field.dtype if data_format == "columns" else KINDS[field.kind].dtype].arrow
+        # no file has halves
+        own = pa.float32() if pa.types.is_float16(own) else own
+    return pa.list_(own) if field.is_list else own
 
 
 def _has_words(data_type: pa.DataType) -> bool:
