@@ -12,6 +12,7 @@ from akrunner import codec
 from akrunner.codec.protobuf import varint
 from akrunner.engines.columns import OutputColumns
 from akrunner.errors import DataError
+from akrunner.prepare import schema_of
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, TaskSpec
 from akrunner.wire import columns as layout
@@ -263,6 +264,51 @@ def test_times_that_become_numbers_are_told() -> None:
     declared = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_schema=Schema.parse("day bigint")))
     declared.of(CHIEF, written(day=[1]))
     assert declared.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (pa.timestamp("ns"), None),
+        (pa.date32(), None),
+        (pa.list_(pa.date32()), None),
+        (pa.list_(pa.timestamp("ms"), 2), None),
+        (pa.timestamp("ns", "Europe/Berlin"), "pyarrow.timestamp('ns', 'Europe/Berlin')"),
+        (pa.time32("ms"), "pyarrow.time32('ms')"),
+        (pa.time64("ns"), "pyarrow.time64('ns')"),
+        (pa.duration("us"), "pyarrow.duration('us')"),
+        (pa.list_(pa.timestamp("s", "UTC")), "pyarrow.list_(pyarrow.timestamp('s', 'UTC'))"),
+        (pa.large_list(pa.time64("us")), "pyarrow.list_(pyarrow.time64('us'))"),
+    ],
+)
+def test_every_kind_of_time_that_became_numbers_is_told(kind: pa.DataType, words: str | None) -> None:
+    """With what makes it a time again, beside others: in words where there are any for all of them, or else as Python has it."""
+    table = Schema.from_arrow(
+        pa.schema([("day", pa.date32()), ("t", kind), ("a b", pa.string()), ("v", pa.list_(pa.float32()))])
+    )
+    found = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_inferred=True))
+    times = np.int64([[3, 4]]) if pa.types.is_fixed_size_list(kind) else [[3, 4]] if table.fields[1].is_list else [3]
+    found.of(CHIEF, written(**{"day": [7], "t": times, "a b": ["x"], "v": [np.float32([1, 2])], "n": [1]}))
+    (told,) = found.warnings
+    assert "'day', 't'. To have times again" in told
+    said = told.split("output_schema=")[1]
+    if words is None:
+        assert said.endswith(" (--output-schema)") and "day date, t " in said
+    else:
+        assert words in said and said.endswith(" (in Python: --output-schema has no words for 't')")
+    back = schema_of(eval(said.rpartition(" (")[0], {"pyarrow": pa}), "output_schema")
+    assert back is not None and back.names == ["day", "t", "a b", "v", "n"]
+    again = pa.list_(kind.value_type) if table.fields[1].is_list else kind
+    assert back.arrow.types == [pa.date32(), again, pa.string(), pa.list_(pa.float32()), pa.int64()]
+
+
+def test_what_is_no_time_any_more_is_not_told() -> None:
+    table = Schema.from_arrow(
+        pa.schema([("t", pa.time64("us")), ("l", pa.list_(pa.date32())), ("z", pa.timestamp("us", "UTC"))])
+    )
+    found = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_inferred=True))
+    found.of(CHIEF, written(t=[0.5], l=[7], z=["text"], other=[1]))
+    assert found.warnings == []
 
 
 def test_truths_with_nulls_among_them_are_truths() -> None:
