@@ -39,7 +39,7 @@ from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 from akrunner.trial import Trial, tried
 from akrunner.wire.context import TFConfig
-from akrunner.wire.features import KINDS
+from akrunner.wire.features import FLOAT, KINDS
 
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
 #: columns, files and tasks that are shown, of more the first
@@ -50,6 +50,8 @@ _WRITTEN, _LONGEST = 8, 60
 _HIDDEN, _SHORTEST = "***", 4
 #: addresses of a role that are shown of TF_CONFIG
 _ADDRESSES = 4
+#: what becomes of a null that nobody has said more of
+_UNREAD = "an error, but for defaults= or nulls="
 #: files whose rows are counted, by what stands at their ends
 _COUNTED = 1000
 
@@ -63,7 +65,7 @@ class PlannedColumn:
         feature: what a script gets: "int64, one value", "float32, 4 values", "bytes, any number of values"; of `data_format="columns"` an array of numpy's
             ("float64, one value").
         nulls: how many there are, None: nobody has counted.
-        null: what a null becomes in `dataset()` and `batches()`.
+        null: what a null becomes in `dataset()` and `batches()`; an error, where neither a default nor `batches(nulls=)` is given.
     """
 
     name: str
@@ -193,6 +195,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         output = f"model: {neat(str(model_out)) if model_out is not None else 'result.model'}" + (
             f"; rows: {output}" if columns else ""
         )
+    trial = _trial(job, table, requirements, try_rows) if try_rows is not None else None
     return Plan(
         verb=verb,
         engine=engine.name,
@@ -221,8 +224,10 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(_warnings(job, given.output, columns_, tasks, rows, requirements)),
-        trial=_trial(job, table, requirements, try_rows) if try_rows is not None else None,
+        warnings=tuple(
+            _warnings(job, given.output, columns_, tasks, rows, requirements, trial.nulls if trial is not None else ())
+        ),
+        trial=trial,
     )
 
 
@@ -267,7 +272,7 @@ def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping
     elif field.shape is None:
         null = "an empty list"
     else:
-        null = "NaN" if field.kind == "float" and shape == () else "an error, but for defaults="
+        null = _UNREAD if field.kind != FLOAT else "NaN" if shape == () else "NaN in each place"
     return PlannedColumn(field.name, str(field.type), f"{kind}, {count}", nulls.get(field.name), null)
 
 
@@ -385,8 +390,10 @@ def _warnings(
     tasks: tuple[PlannedTask, ...],
     rows: int | None,
     requirements: str | None,
+    met: Sequence[str],
 ) -> list[str]:
-    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first."""
+    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; met: columns
+    with whose nulls the script was tried."""
     told = list(job.notes)
     fed = sum(task.gets_rows for task in tasks)
     if rows == 0 and job.mode == "batch" and job.output_inferred and output is not None:
@@ -401,10 +408,10 @@ def _warnings(
             f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
         )
     for one in columns:
-        if one.nulls and one.null.startswith("an error"):
+        if one.nulls and one.null == _UNREAD and one.name not in met:
             told.append(
                 f"column {one.name!r} has {one.nulls:,} null{'s' if one.nulls > 1 else ''}: a script that reads it needs "
-                f"defaults={{{one.name!r}: ...}} in dataset() or batches()"
+                f"defaults={{{one.name!r}: ...}} in dataset() or batches(), or batches(nulls='none')"
             )
     cores, computing = len(devices.cpus()), sum(task.gets_rows for task in tasks)
     if job.resources.cpus_per_worker is None and computing > 4 * cores:

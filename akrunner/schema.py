@@ -87,6 +87,12 @@ class Field:
         # of what can cross, dictionaries of text alone have no row
         return row.dtype if self.kind != BYTES and row is not None else BYTES
 
+    @property
+    def words(self) -> str:
+        """Its type in words that `Schema.parse` takes behind its name, "int64 not null", "array<float>"; see `Schema.words`."""
+        words = f"array<{_word(self.value_type)}>" if self.is_list else _word(self.type)
+        return words if self.nullable else f"{words} not null"
+
     def describe(self) -> dict[str, Any]:
         """What the worker is told: name, kind, dtype, shape (null when it varies), type in words, unit of a time."""
         return {
@@ -171,8 +177,7 @@ class Schema:
     @property
     def words(self) -> str:
         """What `parse` takes, "id int64, v array<float>", of scalars and lists; of times: dates, and timestamps without a zone."""
-        types = ((field, f"array<{_word(field.value_type)}>" if field.is_list else _word(field.type)) for field in self.fields)
-        return ", ".join(f"{_quoted(field.name)} {words}{'' if field.nullable else ' not null'}" for field, words in types)
+        return ", ".join(f"{_quoted(field.name)} {field.words}" for field in self.fields)
 
     def describe(self) -> list[dict[str, Any]]:
         """As scripts have it.

@@ -30,6 +30,7 @@ class Trial:
         printed: the last lines it printed.
         exported: the files it left in `saved_model_dir`, in `train`.
         warnings: what the job would have warned of.
+        nulls: the columns that had nulls in these rows.
     """
 
     rows_in: int
@@ -39,6 +40,7 @@ class Trial:
     printed: str
     exported: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
 
 
 def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
@@ -78,7 +80,11 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
         sink = MemorySink(job.output_schema.arrow if job.output_schema is not None else None)
         # a split without a row would fail scripts that do well
         each = math.ceil(rows / min(job.split.fractions)) if job.split is not None else rows
-        first = dataclasses.replace(table, open=lambda: _first(table, each * len(job.cluster.fed)), files=None, each=None)
+        # a dict, which keeps their order
+        nulls: dict[str, None] = {}
+        first = dataclasses.replace(
+            table, open=lambda: _first(table, each * len(job.cluster.fed), nulls), files=None, each=None
+        )
         outcome = LocalEngine().run(alone, first, sink, None)
         left = sorted(os.path.relpath(os.path.join(at, one), exports) for at, _, names in os.walk(exports) for one in names)
         (task,) = outcome.tasks
@@ -90,14 +96,18 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
             task.log_tail,
             tuple(left),
             tuple(outcome.stats.warnings),
+            tuple(nulls),
         )
     finally:
         leftovers.drop(folder)
 
 
-def _first(table: TableSource, rows: int) -> Iterator[pa.RecordBatch]:
+def _first(table: TableSource, rows: int, nulls: dict[str, None]) -> Iterator[pa.RecordBatch]:
+    """Args: nulls: gets the columns that have some."""
     for batch in table.batches():
-        yield batch[:rows]
+        some = batch[:rows]
+        nulls.update((name, None) for name, column in zip(some.schema.names, some.columns) if column.null_count)
+        yield some
         rows -= batch.num_rows
         if rows <= 0:
             return

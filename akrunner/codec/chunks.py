@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,18 +51,19 @@ def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, roundi
     return decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
 
 
-def frame_types(frame: frames.Frame) -> dict[str, pa.DataType | None]:
-    """The columns of an EXAMPLES or COLUMNS frame, each with the type its values have; None: it has no value.
+def frame_types(frame: frames.Frame, given: Mapping[str, pa.DataType] = MappingProxyType({})) -> dict[str, pa.DataType | None]:
+    """The columns of an EXAMPLES or COLUMNS frame, each with the type its values have; None: nothing says it.
 
+    Args: given: as of `column_types`.
     Raises: ProtocolError: the frame is not what the protocol says; DataError: a row is no Example, or one contradicts another.
     """
     try:
         if frame.kind == frames.COLUMNS:
-            return column_types(frame.payload, frame.count)
+            return column_types(frame.payload, frame.count, given)
         lengths = _lengths(frame)
     except frames.WireError as e:
         raise ProtocolError(f"a {frames.NAMES[frame.kind]} frame: {e}") from None
-    return example_types(memoryview(frame.payload)[4 * frame.count :], lengths)
+    return example_types(memoryview(frame.payload)[4 * frame.count :], lengths, given)
 
 
 def _lengths(frame: frames.Frame) -> NDArray[np.int64]:

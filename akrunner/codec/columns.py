@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from akrunner.codec.encode import list_layout
 from akrunner.codec.lists import listed, misfit
 from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.errors import DataError, ProtocolError
-from akrunner.schema import Field, Schema, is_text, replaced, to_floats
+from akrunner.schema import Field, Schema, is_list, is_text, replaced, to_floats
 from akrunner.wire import columns as layout
 from akrunner.wire.features import BYTES
 from akrunner.wire.frames import WireError
@@ -157,13 +158,16 @@ def decode_columns(
     return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row, rounding)
 
 
-def column_types(payload: bytes | bytearray, rows: int | None = None) -> dict[str, pa.DataType | None]:
-    """The columns that `output_writer.write_batch` sent, in order, each with the type its values have; None: it has no value.
+def column_types(
+    payload: bytes | bytearray, rows: int | None = None, given: Mapping[str, pa.DataType] = MappingProxyType({})
+) -> dict[str, pa.DataType | None]:
+    """The columns that `output_writer.write_batch` sent, in order, each with the type its values have; None: nothing says it.
 
-    Args: as of `decode_columns`. Raises: WireError: it is not laid out as `akrunner.wire.columns` says.
+    Args: as of `decode_columns`; given: the types of the input's columns, as the script gets them: of a column of the same name they say what its values
+        leave open. Raises: WireError: it is not laid out as `akrunner.wire.columns` says.
     """
     count, packed = layout.unpack(payload, None, rows)
-    return {header["name"]: _Column(header, buffers, count).own_type() for header, buffers in packed}
+    return {header["name"]: _Column(header, buffers, count).own_type(given.get(header["name"])) for header, buffers in packed}
 
 
 def decode_some_columns(schema: Schema, payload: bytes | bytearray | memoryview, first_row: int, rows: int) -> pa.RecordBatch:
@@ -241,18 +245,25 @@ class _Column:
             raise self.error(*wrong)
         return listed(field, values, offsets, self.valid)
 
-    def own_type(self) -> pa.DataType | None:
-        """The type of a row's value; None: there is no value that says it."""
-        values = self.flat(None)
-        if not len(values) or (self.valid is not None and not self.valid.any()):
-            return None
+    def own_type(self, given: pa.DataType | None = None) -> pa.DataType | None:
+        """The type of a row's value; None: nothing says it. Args: given: as of `column_types`."""
+        values, text = self.flat(None), self.header["form"] == "text"
+        listed = given is not None and is_list(given)
+        if self.valid is not None and not self.valid.any():
+            # nulls are of any type
+            if self.header.get("untyped") or (self.is_bytes and not text):
+                return given
+        elif not len(values) and (self.header.get("untyped") or self.header["form"] != "ragged"):
+            # lists of nothing
+            return given if listed else None
         own = values.type
         if self.is_bytes:
-            own = pa.string() if self.header["form"] == "text" else text_or_bytes(values)
+            own = pa.string() if text else text_or_bytes(values, given)
         elif own == pa.float16():
             # no file has it
             own = pa.float32()
-        return own if self.width == 1 else pa.list_(own)
+        # a list of one value is a list to whom it was one before
+        return pa.list_(own) if self.width != 1 or (len(self.shape) > 1 and listed) else own
 
     @property
     def width(self) -> int | None:
@@ -334,8 +345,13 @@ class _Column:
         return DataError(f"row {at}: column {self.field.name!r} {what}", row=at, column=self.field.name)
 
 
-def text_or_bytes(values: pa.Array) -> pa.DataType:
-    """What byte strings are: TensorFlow's texts are bytes, so those that are all UTF-8 are text."""
+def text_or_bytes(values: pa.Array, given: pa.DataType | None = None) -> pa.DataType:
+    """What byte strings are: TensorFlow's texts are bytes, so those that are all UTF-8 are text, but where they go by the name of a column of bytes.
+
+    Args: given: the type of the input's column of this name, None: there is none.
+    """
+    if given is not None and family_of(given.value_type if is_list(given) else given) is Family.OCTETS:
+        return pa.binary()
     try:
         values.cast(pa.large_string())
     except pa.ArrowInvalid:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -19,11 +22,13 @@ _LOOKED_AT = 1000
 _NOTHING = 4
 
 
-def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> dict[str, pa.DataType | None]:
+def example_types(
+    buffer: memoryview, lengths: NDArray[np.int64], given: Mapping[str, pa.DataType] = MappingProxyType({})
+) -> dict[str, pa.DataType | None]:
     """The features of Examples that lie end to end, by name, for a map has no order; each with the type of a column that holds it.
 
-    Args: buffer: the Examples; lengths: [rows] bytes of each; the first thousand are looked at.
-    Returns: name -> bigint, float, text (bytes of which all are UTF-8) or bytes, a list where a row has several; None: it has no value.
+    Args: buffer: the Examples; lengths: [rows] bytes of each; the first thousand are looked at; given: as of `column_types`.
+    Returns: name -> bigint, float, text (bytes of which all are UTF-8) or bytes, a list where a row has several; None: nothing says it.
     Raises: DataError: a row is no Example, or has a feature in another list than one before it.
     """
     seen: dict[str, _Seen] = {}
@@ -37,7 +42,7 @@ def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> dict[str, p
             raise DataError(f"row {row}: {e}", row=row) from None
         except (ValueError, IndexError):
             raise DataError(f"row {row} is not a tf.train.Example", row=row) from None
-    return {name: seen[name].type for name in sorted(seen)}
+    return {name: seen[name].type(given.get(name)) for name in sorted(seen)}
 
 
 class _Seen:
@@ -61,12 +66,11 @@ class _Seen:
         self.single = self.single and count == 1
         self.texts += texts
 
-    @property
-    def type(self) -> pa.DataType | None:
+    def type(self, given: pa.DataType | None) -> pa.DataType | None:
         if self.kind == _NOTHING:
-            return None
+            return given
         kind = BY_NUMBER[self.kind].name
-        own = text_or_bytes(pa.array(self.texts, pa.large_binary())) if kind == BYTES else undeclared(kind).arrow
+        own = text_or_bytes(pa.array(self.texts, pa.large_binary()), given) if kind == BYTES else undeclared(kind).arrow
         return own if self.single else pa.list_(own)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from akrunner.column_types import UNITS
+from akrunner.column_types import TIMES, UNITS, family_of
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema
+from akrunner.schema import Schema, plain
 
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds", "days": "days"}
 _DECLARED = {"days": "date", **{unit: f"timestamp({digits})" for unit, digits in UNITS.items()}}
@@ -21,14 +21,25 @@ def unit_of(data_type: pa.DataType) -> str | None:
     return str(data_type.unit) if pa.types.is_timestamp(data_type) else None
 
 
+def _as_given(data_type: pa.DataType) -> pa.DataType:
+    """The type in which a script is given values of this one."""
+    return plain(pa.schema([("", data_type)])).field(0).type if family_of(data_type) in TIMES else data_type
+
+
 def check_units(table: Schema, output: Schema | None) -> None:
     """A script that hands a timestamp on under its name hands on an integer: it must count the same on both sides.
 
-    Raises: SchemaError: it does not, and the output schema does not say the unit, so that nobody can have meant it.
+    Raises: SchemaError: it does not, and the output schema does not say the unit, so that nobody can have meant it; or it says one in which no script
+        is given anything, as the schema of the job's own table does.
     """
     columns = {field.name: field for field in table}
     for field in output or ():
         source = columns.get(field.name)
+        if source is not None and _as_given(field.value_type) == source.value_type != field.value_type:
+            raise SchemaError(
+                f"output_schema (--output-schema): column {field.name!r} is {field.value_type}, and a script is given the table's as {source.value_type}: "
+                f"declare that if it hands on what it was given; if it makes something else of it, call that by another name"
+            )
         have = unit_of(source.value_type) if source is not None else None
         want = unit_of(field.value_type)
         if source is None or not field.unsized or have is None or want is None or have == want:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from akrunner import codec
+from akrunner.column_types import DTYPES, TIMES, family_of
 from akrunner.errors import DataError, SchemaError
-from akrunner.schema import Schema, shortened
+from akrunner.schema import Field, Schema, is_list, is_text, shortened
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire import frames
+from akrunner.wire.features import BYTES, KINDS
 
 _GIVE = "give output_schema= (--output-schema), "
 
@@ -26,6 +28,7 @@ class OutputColumns:
         self.schema: Schema | None = job.output_schema
         self.inferred = self.schema is None and job.output_inferred
         self._given = job.schema
+        self._read = {field.name: _read_as(field, job.data_format) for field in job.schema}
         self._by: TaskSpec | None = None
         self._looked_at: set[tuple[TaskSpec, int]] = set()
 
@@ -36,7 +39,7 @@ class OutputColumns:
             than another task.
         """
         if self.inferred and (task, frame.kind) not in self._looked_at:
-            schema = _inferred(codec.frame_types(frame))
+            schema = _inferred(codec.frame_types(frame, self._read))
             if self.schema is None:
                 self.schema, self._by = schema, task
             else:
@@ -60,14 +63,25 @@ class OutputColumns:
         """Times of the table that are whole numbers in what was written: nothing but their name says that they were times."""
         if not self.inferred or self.schema is None:
             return []
-        given = {field.name: field.type for field in self._given if _has_words(field.type)}
-        numbers = [field.name for field in self.schema if field.name in given and pa.types.is_integer(field.type)]
-        if not numbers:
+        given = {field.name: field for field in self._given if family_of(field.value_type) in TIMES}
+        times: dict[str, pa.DataType] = {}
+        for field in self.schema:
+            was = given.get(field.name)
+            if was is not None and was.is_list == field.is_list and pa.types.is_integer(field.value_type):
+                times[field.name] = pa.list_(was.value_type) if was.is_list else was.type
+        if not times:
             return []
-        meant = pa.schema([(field.name, given[field.name] if field.name in numbers else field.type) for field in self.schema])
+        meant = Schema(tuple(Field(field.name, times.get(field.name, field.type)) for field in self.schema))
+        unsaid = [name for name, data_type in times.items() if not _has_words(data_type)]
+        if unsaid:
+            types = ", ".join(
+                f"{field.name!r}: {_in_python(field.type) if field.name in unsaid else repr(field.words)}" for field in meant
+            )
+            said = f"{{{types}}} (in Python: --output-schema has no words for {', '.join(map(shortened, unsaid))})"
+        else:
+            said = f"{meant.words!r} (--output-schema)"
         return [
-            f"written as whole numbers, as times cross: {', '.join(map(shortened, numbers))}. To have times again, give "
-            f"output_schema={Schema.from_arrow(meant).words!r} (--output-schema)"
+            f"written as whole numbers, as times cross: {', '.join(map(shortened, times))}. To have times again, give output_schema={said}"
         ]
 
     def _compare(self, found: Schema) -> None:
@@ -82,9 +96,32 @@ class OutputColumns:
                 )
 
 
+def _read_as(field: Field, data_format: str) -> pa.DataType:
+    """The type of the input's column as a script gets it: what it hands on is of that type, where the values leave it open."""
+    if field.kind == BYTES:
+        own = pa.string() if is_text(field.value_type) else pa.binary()
+    else:
+        own = DTYPES[field.dtype if data_format == "columns" else KINDS[field.kind].dtype].arrow
+        # no file has halves
+        own = pa.float32() if pa.types.is_float16(own) else own
+    return pa.list_(own) if field.is_list else own
+
+
 def _has_words(data_type: pa.DataType) -> bool:
-    """Whether it is a time that `Schema.words` can say."""
-    return bool(pa.types.is_date32(data_type) or (pa.types.is_timestamp(data_type) and data_type.tz is None))
+    """Whether it is a time, or a list of them, that `Schema.words` can say."""
+    own = data_type.value_type if is_list(data_type) else data_type
+    return bool(pa.types.is_date32(own) or (pa.types.is_timestamp(own) and own.tz is None))
+
+
+def _in_python(data_type: pa.DataType) -> str:
+    """What makes a type of times of pyarrow's."""
+    if is_list(data_type):
+        return f"pyarrow.list_({_in_python(data_type.value_type)})"
+    if pa.types.is_timestamp(data_type):
+        return f"pyarrow.timestamp({data_type.unit!r}, {data_type.tz!r})"
+    # date64[ms], time32[ms], time64[us], duration[us]
+    name = str(data_type).partition("[")[0]
+    return f"pyarrow.{name}({'' if name == 'date64' else repr(data_type.unit)})"
 
 
 def _has(data_type: pa.DataType | None) -> str:

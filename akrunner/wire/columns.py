@@ -11,7 +11,7 @@ from the first buffer. Forms and their buffers:
 - `ragged`: int64 offsets [rows + 1], values of `dtype`; shape `[rows, null]`
 - `text`, `blob`: int64 offsets [n + 1], bytes; shape `[rows, ...]`, or `[rows, null]` with a `counts` buffer (int64 offsets [rows + 1])
 
-Each may end in a `valid` buffer: one byte a row, 0 for null; `"nulls": true` then. `unpack` checks all of this but for what stands in
+Each may end in a `valid` buffer: one byte a row, 0 for null; `"nulls": true` then. `"untyped": true`: it has no value, and its dtype says nothing. `unpack` checks all of this but for what stands in
 the offsets, which is numpy's to look at: `check_offsets`.
 """
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from akrunner.wire import columns as layout
 from akrunner.wire.frames import WireError
+from akrunner.worker import objects
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -188,7 +189,9 @@ def _with_none(nulled: Nulled) -> NDArray[Any]:
     if nulled.valid.all():
         return nulled.values
     if nulled.values.ndim == 1:
-        out = nulled.values.astype(object)
+        # whoever writes it back finds in it which type the numbers were of
+        out: NDArray[Any] = objects.empty(len(nulled), objects.named(nulled.values.dtype.name))
+        out[:] = nulled.values
     else:
         out = np.empty(len(nulled), dtype=object)
         for row in np.flatnonzero(nulled.valid).tolist():

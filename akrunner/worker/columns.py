@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 import numpy as np
 
 from akrunner.wire import columns as layout
+from akrunner.worker import objects
 from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
@@ -97,11 +98,14 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
     """(rows, header, buffers) of one column. Args: type_: Arrow's word for its type in the output schema, None: nobody has said."""
     if hasattr(values, "numpy"):
         values = values.numpy()
+    was = objects.type_of(values)
     nulls = _nulls_of_pandas(values)
     if nulls is not None and nulls.any():
         values = [None if null else value for value, null in zip(values, nulls)]
     if not isinstance(values, np.ndarray):
         values = _as_array(name, values)
+        if was is not None:
+            values = objects.as_they_were(values, was)
     if values.ndim == 0:
         raise ValueError("write_batch: column %r is a single value; give an array of one value a row" % name)
     valid = None
@@ -117,7 +121,7 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
             present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
         if not _is_time(next((value for value in values.reshape(-1) if value is not None), None)):
-            return _objects(name, values, valid, type_)
+            return _objects(name, values, valid, type_, was)
         values = _moments(name, values.reshape(-1).tolist(), type_, _rows(values)).reshape(values.shape)
     if values.dtype.kind in "SU":
         return _objects(name, values.astype(object), valid, type_)
@@ -395,9 +399,9 @@ def _exact(name: str, floats: NDArray[Any], given: List[Any]) -> NDArray[Any]:
 
 
 def _objects(
-    name: str, values: NDArray[Any], valid: Optional[NDArray[Any]], type_: Optional[str]
+    name: str, values: NDArray[Any], valid: Optional[NDArray[Any]], type_: Optional[str], was: Optional[str] = None
 ) -> Tuple[int, Dict[str, Any], List[Any]]:
-    """Strings, byte strings, or one array a row. Args: type_: as of `_column`."""
+    """Strings, byte strings, or one array a row. Args: type_: as of `_column`; was: numpy's name for the type that numbers were of, None: nobody has said."""
     rows = len(values)
     flat = values.reshape(-1).tolist()
     sample = next((value for value in flat if value is not None), None)
@@ -405,7 +409,10 @@ def _objects(
         header, buffers = _strings(name, flat, list(values.shape), _rows(values))
     elif sample is None:
         # nulls of any type, or nothing at all
-        return _numbers(name, np.zeros(values.shape), list(values.shape), np.zeros(rows, bool) if flat else valid)
+        rows, header, buffers = _numbers(
+            name, np.zeros(values.shape, was or float), list(values.shape), np.zeros(rows, bool) if flat else valid
+        )
+        return rows, header if was is not None else dict(header, untyped=True), buffers
     elif hasattr(sample, "__len__"):
         header, buffers = _lists(name, flat, type_)
     else:
@@ -414,6 +421,7 @@ def _objects(
         array = _array(name, [nothing if v is None else v for v in flat])
         if array.dtype.kind not in "biuf":
             raise _odd(name, flat, _rows(values))
+        array = objects.as_they_were(array, was) if was is not None else array
         return _numbers(name, array, list(values.shape), valid)
     return (rows,) + with_nulls(header, buffers, valid)
 
@@ -487,7 +495,8 @@ def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str
             joined = _exact(name, joined, [v for a in some for v in a.tolist()])
     _check_numbers(name, joined.dtype)
     joined = np.ascontiguousarray(joined, joined.dtype.newbyteorder("<"))
-    return {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}, [offsets, joined]
+    header = {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}
+    return header if some else dict(header, untyped=True), [offsets, joined]
 
 
 def cut(blobs: Sequence[bytes]) -> Tuple[NDArray[Any], bytes]:

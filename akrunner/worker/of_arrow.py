@@ -3,7 +3,9 @@
 Neither library is imported: whoever gives something of one has done that.
 """
 
-from typing import Any, Mapping, cast
+from typing import Any, List, Mapping, cast
+
+from akrunner.worker import objects
 
 
 def columns_of(given: Any) -> Mapping[str, Any]:
@@ -30,8 +32,14 @@ def _values(column: Any) -> Any:
     kind = _library(column)
     if kind == "polars" and hasattr(column, "null_count"):
         plain = not column.null_count() and str(column.dtype).startswith(("Int", "UInt", "Float", "Bool"))
-        return column.to_numpy() if plain else column.to_list()
+        return column.to_numpy() if plain else _objects(column.to_list(), column.dtype)
     if kind == "pyarrow" and hasattr(column, "null_count"):
         plain = not column.null_count and str(column.type).startswith(("int", "uint", "float", "double", "half"))
-        return column.__array__() if plain else column.to_pylist()
+        return column.__array__() if plain else _objects(column.to_pylist(), column.type)
     return column
+
+
+def _objects(values: List[Any], type_: Any) -> Any:
+    """Python's values; numbers, which have nulls among them, as an array that says of which type they are."""
+    of = objects.named(str(type_))
+    return values if of is None else objects.made(values, of)

@@ -68,10 +68,10 @@ def test_it_says_what_the_job_then_does(
         assert told["threads"] == task.env["OMP_NUM_THREADS"] and task.gets_rows
     assert [task.name for task in plan.tasks] == [task.name for task in result.tasks]
     assert [(one.name, one.feature, one.nulls, one.null) for one in plan.columns] == [
-        ("id", "int64, one value", 1, "an error, but for defaults="),
+        ("id", "int64, one value", 1, "an error, but for defaults= or nulls="),
         ("x", "float64, one value", 1, "NaN"),
         ("many", "float64, any number of values", None, "an empty list"),
-        ("word", "bytes, one value", 2, "an error, but for defaults="),
+        ("word", "bytes, one value", 2, "an error, but for defaults= or nulls="),
     ]
     assert [told["columns"]["x"] for told in map(json.loads, result.table["told"].to_pylist())] == ["f", "f"]
 
@@ -97,7 +97,7 @@ def test_it_is_read_in_a_terminal(script: Path) -> None:
         "ports are chosen at the start",
         "result.table, in memory: told string",
         "warning: 4 rows for 8 workers: 4 of them get none; num_workers=4",
-        "warning: column 'word' has 2 nulls: a script that reads it needs defaults={'word': ...}",
+        "warning: column 'word' has 2 nulls: a script that reads it needs defaults={'word': ...} in dataset() or batches(), or batches(nulls='none')",
     ):
         assert words in text, text
     assert repr(plan) == text
@@ -110,11 +110,30 @@ def test_columns_and_defaults_are_shown(tmp_path: Path, script: Path) -> None:
         plan = akrunner.plan(script, source, output_schema="told string", columns=["word", "id"], defaults={"id": -1})
         assert plan.rows == 4 and "4 rows, 2 columns as examples" in str(plan)
         assert [(one.name, one.nulls, one.null) for one in plan.columns] == [
-            ("word", 2, "an error, but for defaults="),
+            ("word", 2, "an error, but for defaults= or nulls="),
             ("id", 1, "-1, of defaults="),
         ]
         assert not any("'id'" in one for one in plan.warnings)
         assert akrunner.plan(script, source, output_schema="told string", select="SELECT id FROM input LIMIT 1").rows is None
+
+
+def test_nulls_are_said_with_what_reads_them(tmp_path: Path) -> None:
+    """A column whose nulls the script was just tried with is not warned of."""
+    (tmp_path / "copy.py").write_text(
+        "def main(task_config):\n    for batch in task_config.batches(2, nulls='none'):\n        task_config.output_writer.write_batch(batch)\n"
+    )
+    pairs = pa.array([[1.0, 2.0], None, None, [3.0, 4.0]], pa.list_(pa.float32(), 2))
+    rows = pa.table({"id": [1, None, 3, None], "late": [1, 2, 3, None], "point": pairs})
+    how = "in dataset() or batches(), or batches(nulls='none')"
+    first = f"column 'id' has 2 nulls: a script that reads it needs defaults={{'id': ...}} {how}"
+    second = f"column 'late' has 1 null: a script that reads it needs defaults={{'late': ...}} {how}"
+    plan = akrunner.plan(tmp_path / "copy.py", rows)
+    assert plan.warnings == (first, second)
+    assert [one.null for one in plan.columns] == ["an error, but for defaults= or nulls="] * 2 + ["NaN in each place"]
+    tried = akrunner.plan(tmp_path / "copy.py", rows, try_rows=2)
+    assert tried.warnings == (second,) and tried.trial is not None
+    assert tried.trial.nulls == ("id", "point") and tried.trial.written["id"].to_pylist() == [1, None]
+    assert akrunner.plan(tmp_path / "copy.py", rows, try_rows=4).warnings == ()
 
 
 def test_a_split_is_shown(script: Path) -> None:

@@ -32,6 +32,9 @@ COLUMNS: dict[str, Any] = {
     "points": ([[1.0, 2.0], None, [3.0, 4.0], None], pa.list_(pa.float32(), 2)),
     "names": ([["a", "b"], None, ["c", "d"], None], pa.list_(pa.string(), 2)),
     "nothing": ([None, None, None, None], pa.int64()),
+    "image": ([b"\xff", None, b"a", b"b"], pa.large_binary()),
+    "ones": ([[1], None, [3], None], pa.list_(pa.int32(), 1)),
+    "empty": ([[], None, [], None], pa.list_(pa.float32())),
 }
 TABLE = pa.table({name: pa.array(values, kind) for name, (values, kind) in COLUMNS.items()})
 BACK = pa.schema(
@@ -76,6 +79,29 @@ def script(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("form", ["examples", "columns"])
 def test_a_table_is_copied_with_its_nulls(leaves_nothing: Path, script: Path, form: str, nulls: str) -> None:
     check_copy(script, form, nulls)
+
+
+@pytest.mark.parametrize("nulls", ["none", "mask"])
+@pytest.mark.parametrize("form", ["examples", "columns"])
+def test_a_copy_needs_no_schema(leaves_nothing: Path, script: Path, form: str, nulls: str) -> None:
+    """Whichever rows a worker has: a first batch of nulls alone, or with some, or none, is of the types that the script was given."""
+    read = {"int8": "int64", "bool": "int64", "double": "float", "int32": "int64"} if form == "examples" else {}
+    for first in (0, 1, 2):
+        rows = TABLE.take([(first + at) % 4 for at in range(4)])
+        given = {"nulls": nulls, "size": 1 if first else 2, "defaults": None}
+        result = akrunner.run(script, rows, num_workers=2 if first else 1, data_format=form, user_params=given)
+        assert result.table is not None
+        back = {key: row for key, row in zip(result.table["key"].to_pylist(), result.table.to_pylist())}
+        for field in BACK:
+            inner = field.type.value_type if pa.types.is_list(field.type) else field.type
+            words = "int64" if pa.types.is_temporal(inner) else str(inner).replace("large_", "")
+            found = result.table.schema.field(field.name).type
+            assert pa.types.is_list(found) == pa.types.is_list(field.type), field.name
+            assert str(found.value_type if pa.types.is_list(found) else found) == read.get(words, words), (field.name, first)
+            for key in COLUMNS["key"][0]:
+                wanted = COLUMNS[field.name][0][key - 1]
+                if words != "int64" or inner == pa.int64():
+                    assert str(back[key][field.name]) == str(wanted) or back[key][field.name] == wanted, (field.name, key)
 
 
 @pytest.mark.matrix

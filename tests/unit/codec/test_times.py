@@ -7,7 +7,7 @@ import pytest
 
 from akrunner.codec import check_units
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema
+from akrunner.schema import Schema, plain
 
 ANY = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64())])
 
@@ -45,3 +45,21 @@ def test_a_unit_that_is_said_is_taken_at_its_word(kind: pa.DataType) -> None:
     check_units(table, Schema.parse("t timestamp(6)"))
     check_units(table, Schema.from_arrow(ANY))
     check_units(table, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [(pa.date64(), pa.date32()), (pa.time32("s"), pa.time32("ms")), (pa.list_(pa.date64()), pa.list_(pa.date32()))],
+    ids=str,
+)
+def test_a_unit_that_no_script_is_given_is_refused(kind: pa.DataType, given: pa.DataType) -> None:
+    """The schema of the job's own table has it: days would be read as milliseconds, and nobody would be told."""
+    table = Schema.from_arrow(plain(pa.schema([("t", kind)])))
+    assert table.arrow.types == [given]
+    with pytest.raises(
+        SchemaError, match=r"column 't' is .*, and a script is given the table's as .*: declare that if it hands on"
+    ):
+        check_units(table, Schema.from_arrow(pa.schema([("t", kind)])))
+    check_units(table, Schema.from_arrow(pa.schema([("t", given)])))
+    check_units(table, Schema.from_arrow(pa.schema([("other", kind)])))
+    check_units(Schema.from_arrow(pa.schema([("t", pa.int64())])), Schema.from_arrow(pa.schema([("t", kind)])))

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from akrunner import codec
 from akrunner.codec.protobuf import varint
 from akrunner.engines.columns import OutputColumns
 from akrunner.errors import DataError
+from akrunner.prepare import schema_of
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, TaskSpec
 from akrunner.wire import columns as layout
 from akrunner.wire import frames
-from akrunner.worker.columns import packed
+from akrunner.worker import objects
+from akrunner.worker.columns import packed, pieces
 
 CHIEF, WORKER = TaskSpec("chief", 0), TaskSpec("worker", 0)
 NULLS = np.array([None, None], object)
@@ -79,6 +82,11 @@ def types(frame: frames.Frame) -> dict[str, str]:
         (np.array([None, 3], object), "int64"),
         (np.array(["a", None], object), "string"),
         (np.ma.masked_array([1.0, 2.0], [True, False]), "double"),
+        (np.ma.masked_array(np.float32([1, 2]), [True, True]), "float"),
+        (np.ma.masked_array(np.int32([[1, 2]]), True), "int32[]"),
+        (objects.made([None, 1.5], "float32"), "float"),
+        (objects.made([None, None], "int32"), "int32"),
+        (objects.made([None, 0.1], "float32"), "double"),
         (np.zeros((2, 3), "float32"), "float[]"),
         ([[1, 2], [3]], "int64[]"),
         ([["a"], ["b", "c"]], "string[]"),
@@ -121,6 +129,60 @@ def test_a_first_batch_that_decides_nothing(frame: frames.Frame, words: str) -> 
     with pytest.raises(DataError, match=words):
         wanted.of(CHIEF, frame)
     assert wanted.schema is None
+
+
+#: of the input, the second of each as Examples have it
+GIVEN = {
+    "f": (pa.float64(), "double", "float"),
+    "i": (pa.int32(), "int32", "int64"),
+    "t": (pa.timestamp("us"), "int64", "int64"),
+    "s": (pa.large_string(), "string", "string"),
+    "b": (pa.large_binary(), "binary", "binary"),
+    "d": (pa.dictionary(pa.int8(), pa.string()), "string", "string"),
+    "v": (pa.list_(pa.int8(), 2), "int8[]", "int64[]"),
+    "w": (pa.list_(pa.binary()), "binary[]", "binary[]"),
+}
+
+
+@pytest.mark.parametrize("data_format", ["columns", "examples"])
+def test_what_the_values_leave_open_a_column_of_the_input_says(data_format: str) -> None:
+    """Of the same name, and of the type that the script gets: nulls alone, and bytes that may be text."""
+    given = Schema.from_arrow(pa.schema([(name, kind) for name, (kind, _, _) in GIVEN.items()]))
+    job = JobSpec(ScriptSpec("", ""), given, "", output_inferred=True, data_format=data_format)
+
+    def found(frame: frames.Frame) -> dict[str, str]:
+        schema = OutputColumns(job).of(CHIEF, frame)
+        assert schema is not None and codec.decode_frame(schema, frame).num_rows == frame.count
+        return {field.name: str(field.value_type) + "[]" * field.is_list for field in schema}
+
+    wanted = {name: words[data_format == "examples"] for name, (_, *words) in GIVEN.items()}
+    assert found(written(**dict.fromkeys(GIVEN, NULLS))) == wanted
+    assert found(written(**dict.fromkeys(GIVEN, np.ma.masked_array(NULLS, True)))) == wanted
+    assert found(examples(example(**dict.fromkeys(GIVEN, None)))) == wanted
+    # what says its own type has that
+    assert found(written(b=[b"a"], s=[b"a"], w=[[b"a"], [b"b", b"c"]][:1])) == {"b": "binary", "s": "string", "w": "binary[]"}
+    assert found(written(b=["a"], s=[b"\xff"], i=[None], f=np.float32([1]))) | {"i": ""} == {
+        "b": "string",
+        "s": "binary",
+        "i": "",
+        "f": "float",
+    }
+    assert found(written(f=np.ma.masked_array(np.int8([1]), True), i=[0.5])) == {"f": "int8", "i": "double"}
+    assert found(written(v=[[], []], w=[[], None])) == {"v": wanted["v"], "w": "binary[]"}
+    assert found(written(v=np.int64([[1], [2]]), i=np.int64([[1], [2]]))) == {"v": "int64[]", "i": "int64"}
+    assert found(examples(example(b=(1, [b"a"]), s=(1, [b"a"])))) == {"b": "binary", "s": "string"}
+    with pytest.raises(DataError, match="column 'i' of the first batch has no value that says its type"):
+        found(written(i=[[], []]))
+
+
+def test_a_piece_of_nulls_of_a_long_batch_has_the_type_of_the_others() -> None:
+    for values in (np.array([None, 0.5], object), [None, [0.5]], [[], [0.5]]):
+        rows, parts = packed({"x": values}, None)
+        first, second = (
+            frames.Frame(frames.COLUMNS, count, b"".join(bytes(part) for part in payload))
+            for count, payload in pieces(rows, parts, 1, 1 << 20)
+        )
+        assert types(first) == types(second)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +264,51 @@ def test_times_that_become_numbers_are_told() -> None:
     declared = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_schema=Schema.parse("day bigint")))
     declared.of(CHIEF, written(day=[1]))
     assert declared.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (pa.timestamp("ns"), None),
+        (pa.date32(), None),
+        (pa.list_(pa.date32()), None),
+        (pa.list_(pa.timestamp("ms"), 2), None),
+        (pa.timestamp("ns", "Europe/Berlin"), "pyarrow.timestamp('ns', 'Europe/Berlin')"),
+        (pa.time32("ms"), "pyarrow.time32('ms')"),
+        (pa.time64("ns"), "pyarrow.time64('ns')"),
+        (pa.duration("us"), "pyarrow.duration('us')"),
+        (pa.list_(pa.timestamp("s", "UTC")), "pyarrow.list_(pyarrow.timestamp('s', 'UTC'))"),
+        (pa.large_list(pa.time64("us")), "pyarrow.list_(pyarrow.time64('us'))"),
+    ],
+)
+def test_every_kind_of_time_that_became_numbers_is_told(kind: pa.DataType, words: str | None) -> None:
+    """With what makes it a time again, beside others: in words where there are any for all of them, or else as Python has it."""
+    table = Schema.from_arrow(
+        pa.schema([("day", pa.date32()), ("t", kind), ("a b", pa.string()), ("v", pa.list_(pa.float32()))])
+    )
+    found = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_inferred=True))
+    times = np.int64([[3, 4]]) if pa.types.is_fixed_size_list(kind) else [[3, 4]] if table.fields[1].is_list else [3]
+    found.of(CHIEF, written(**{"day": [7], "t": times, "a b": ["x"], "v": [np.float32([1, 2])], "n": [1]}))
+    (told,) = found.warnings
+    assert "'day', 't'. To have times again" in told
+    said = told.split("output_schema=")[1]
+    if words is None:
+        assert said.endswith(" (--output-schema)") and "day date, t " in said
+    else:
+        assert words in said and said.endswith(" (in Python: --output-schema has no words for 't')")
+    back = schema_of(eval(said.rpartition(" (")[0], {"pyarrow": pa}), "output_schema")
+    assert back is not None and back.names == ["day", "t", "a b", "v", "n"]
+    again = pa.list_(kind.value_type) if table.fields[1].is_list else kind
+    assert back.arrow.types == [pa.date32(), again, pa.string(), pa.list_(pa.float32()), pa.int64()]
+
+
+def test_what_is_no_time_any_more_is_not_told() -> None:
+    table = Schema.from_arrow(
+        pa.schema([("t", pa.time64("us")), ("l", pa.list_(pa.date32())), ("z", pa.timestamp("us", "UTC"))])
+    )
+    found = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_inferred=True))
+    found.of(CHIEF, written(t=[0.5], l=[7], z=["text"], other=[1]))
+    assert found.warnings == []
 
 
 def test_truths_with_nulls_among_them_are_truths() -> None:

@@ -66,3 +66,27 @@ def test_what_else_is_given_is_as_it_was() -> None:
     assert columns_of(plain) is plain
     mixed = columns_of({"a": np.arange(2), "b": pa.array(["x", "y"])})
     assert mixed["a"] is not plain and mixed["b"] == ["x", "y"]
+
+
+def test_numbers_with_nulls_are_of_the_type_of_those_without() -> None:
+    """Which batch comes first, and whether it has a null, is chance; the type of an output without a schema is none."""
+    pandas = pytest.importorskip("pandas", reason="NOT RUN: pandas is not installed")
+    polars = pytest.importorskip("polars", reason="NOT RUN: polars is not installed")
+
+    def dtype(column: Any) -> str:
+        header = packed(columns_of({"x": column}), None)[1][0][0]
+        assert "untyped" not in header
+        return str(header["dtype"])
+
+    for kind in (pa.int8(), pa.int32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()):
+        some: list[Any] = [True, False] if kind == pa.bool_() else [1, 2]
+        own = str(kind.to_pandas_dtype().__name__).rstrip("_")
+        for values in (some, [some[0], None], [None, None]):
+            column = pa.array(values, kind)
+            assert dtype(column) == own, (kind, values)
+            if kind != pa.float16():
+                assert dtype(polars.from_arrow(column)) == own, (kind, values)
+                assert dtype(pandas.Series(column.to_pylist(), dtype=pandas.ArrowDtype(kind))) == own, (kind, values)
+    for name, own in (("Int32", "int32"), ("Float32", "float32"), ("UInt8", "uint8"), ("boolean", "bool")):
+        for values in ([1, 0], [1, None], [None, None]):
+            assert dtype(pandas.Series(values, dtype=name)) == own, (name, values)
