@@ -14,6 +14,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     first         the wait for the first batch; main: in `main`
     unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between): all, if nobody asked
     hidden        a tf.function draws from a dataset by itself; elsewhere: another thread than the main one reads
+    hindered      why looks that were asked for told nothing of steps within calls, "": they did, or nobody knows: profiler, large, long, few, fails
     served        looks were asked for, but a server of TensorFlow's runs in the process, which its profiler could end
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls; none, if nobody asked
@@ -53,7 +54,15 @@ _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
 _NO_ROWS = "it was given no rows"
-_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (one call of TensorFlow's does all of them, the script's own profiler ran, or this TensorFlow has none)"
+_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at"
+#: why, by `hindered` of a record
+_HINDERED = {
+    "profiler": ", as another profiler ran, the script's own",
+    "large": ", as the trace of a single one is too long to be read: smaller batches for the time of a look",
+    "long": ", as a call of TensorFlow's took longer than a look may: one that holds fewer steps (Keras: steps_per_execution=)",
+    "few": ", as its functions were called three times or less, and the first three calls are not looked at: more steps, or more calls for them (Keras: steps_per_execution=)",
+    "fails": ", as this TensorFlow's profiler did not start",
+}
 _BESIDE_A_SERVER = (
     f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
     "cluster: --profile-input looks at a job of one task"
@@ -156,7 +165,7 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
     found = list(dict.fromkeys(words for _, words in sorted(ranked, key=lambda one: -one[0])))
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
-        unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
+        unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK + _HINDERED.get(record.get("hindered", ""), "")]
     if not found and not unsure and unseen.late(record):
         unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
         if not record["batches"]:

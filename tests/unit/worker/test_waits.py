@@ -359,6 +359,8 @@ def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.Mon
     stopped: list[int] = []
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             stopped.append(1)
             return [Event(1, "Iterator::Model", "Model", 0, 1000), Event(1, "Iterator::Map", "Model::Map", 0, 900)]
@@ -374,6 +376,81 @@ def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.Mon
         taken._due = meter.clock() + SECOND * 60
     told = asked.record()
     assert stopped == [1] and told["known"] and {one["path"] for one in told["nodes"]} == {"Model", "Model::Map"}
+
+
+def _looked_by(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch, steps: int, made: int, step_bytes: int
+) -> tuple[Any, list[int]]:
+    """The record of a script whose function is called so often, and what each trace had of steps. Args: steps: that were asked for; made: calls;
+    step_bytes: of the trace of one."""
+    seen: list[int] = []
+
+    class Trace:
+        size = 0
+
+        def stop(self, most: Any = None) -> list[Event] | None:
+            seen.append(taken._calls)
+            self.size = taken._calls * step_bytes
+            return [Event(1, "Iterator::Root", "Root", 0, 1000)] if self.size <= (most or tracing.MOST_BYTES) else None
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    taken = looks_of(asked)
+    taken._steps = steps
+    way = asked.way("function")
+    assert way is not None
+    for _ in range(made):
+        began = asked.before(way)
+        way.drew(began, began + 1000)
+        asked.after(way, began + 1000)
+        taken._due = meter.clock() + SECOND * 60
+    return asked.record(), seen
+
+
+@pytest.mark.parametrize("steps", [400, 1000])
+def test_a_look_at_more_steps_than_one_trace_holds_is_several(
+    steps: int, asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras fit over rows of a dataset has 48 KB for a step: of 400 there were 19 MB, which nobody reads, eight times over."""
+    told, seen = _looked_by(asked, monkeypatch, steps, 2520, 48_000)
+    assert told["looked"] == steps and told["known"] and not told["hindered"]
+    assert sum(seen) == steps and seen[0] == 20 and max(seen) * 48_000 <= tracing.MOST_BYTES // 2
+
+
+def test_steps_whose_trace_is_too_long_are_looked_at_fewer_at_a_time(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, seen = _looked_by(asked, monkeypatch, 20, 200, 2 << 20)
+    assert seen[:3] == [20, 4, 4] and told["looked"] == 20
+
+
+@pytest.mark.parametrize("made, step_bytes, why", [(100, 20 << 20, "large"), (3, 1000, "few"), (0, 1000, "few")])
+def test_it_is_known_why_no_steps_could_be_looked_at(
+    made: int, step_bytes: int, why: str, asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, _ = _looked_by(asked, monkeypatch, 20, made, step_bytes)
+    assert (told["looked"], told["hindered"]) == (0, why)
+
+
+def test_what_a_look_has_seen_counts_when_it_ends_too_soon(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lasts too long, the script starts a profiler of its own, or the script ends."""
+    told, seen = _looked_by(asked, monkeypatch, 20, 13, 1000)
+    assert seen == [10] and told["looked"] == 10 and told["known"]
+
+
+def test_a_call_that_takes_longer_than_a_look_may_is_why_there_is_none(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "Trace", lambda: types.SimpleNamespace(stop=lambda most=None: [], size=0))
+    taken = looks_of(asked)
+    way = asked.way("function")
+    assert way is not None
+    for _ in range(4):
+        began = asked.before(way)
+        if taken.running:
+            taken._late()
+        way.drew(began, began + 1000)
+        asked.after(way, began + 1000)
+    assert not taken.running and asked.record()["hindered"] == "long"
 
 
 def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
@@ -401,7 +478,7 @@ def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
     tracing.give_way(taken.give_up, taken.serve)
     for start in (sys.modules[tracing._V2].ProfilerSession, lambda: Context().enable_collective_ops(None), Server):
         assert not taken.served or not taken.may
-        monkeypatch.setattr(taken, "_trace", types.SimpleNamespace(stop=lambda: done.append("look ends")))
+        monkeypatch.setattr(taken, "_trace", types.SimpleNamespace(stop=lambda most=None: done.append("look ends"), size=0))
         start()
     assert done == ["look ends", "profiler", "look ends", "collectives", "look ends", "server"]
     assert asked.record()["served"] and not taken.may
@@ -549,6 +626,8 @@ def test_what_was_asked_for_is_looked_at_first_and_then_a_few_now_and_then(
     asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Model", "Model", 0, 1000)]
 
@@ -705,7 +784,7 @@ def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
 
 def test_a_meter_that_is_switched_off_leaves_no_trace_running(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[int] = []
-    looks_of(asked)._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
+    looks_of(asked)._trace = types.SimpleNamespace(stop=lambda most=None: stopped.append(1), size=0)
     timing.off(RuntimeError("of ours"))
     assert stopped == [1] and timing.running() is None and asked.failed == "RuntimeError: of ours"
 
@@ -723,6 +802,8 @@ def test_training_and_validation_are_weighed_apart(asked: meter.Meter, monkeypat
         monkeypatch.setattr(module, "clock", lambda: now[0])
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             took = waits[0] * taken._calls
             return [Event(1, "Iterator::Root", "Root", 0, took), Event(1, "Iterator::Map", "Root::Map", 0, took)]
@@ -763,6 +844,8 @@ def test_of_several_pipelines_each_is_looked_at_and_it_is_known_which(
     """Without that, all that was looked at is the training, and the validation is what the loop waits for."""
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Root", "Root", 0, 1000), Event(1, "Iterator::Map", "Root::Map", 0, 1000)]
 

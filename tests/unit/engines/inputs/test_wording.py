@@ -791,6 +791,26 @@ def test_who_asked_is_told_that_nobody_could_look() -> None:
     assert len(told) == 1 and "no steps could be looked at" in told[0] and not wording.calls_for_change(told[0])
 
 
+@pytest.mark.parametrize(
+    "hindered, words",
+    [
+        ("", "could be looked at"),
+        ("profiler", "as another profiler ran, the script's own"),
+        ("large", "as the trace of a single one is too long to be read: smaller batches for the time of a look"),
+        ("few", "as its functions were called three times or less, and the first three calls are not looked at: more steps"),
+        (
+            "long",
+            "as a call of TensorFlow's took longer than a look may: one that holds fewer steps (Keras: steps_per_execution=)",
+        ),
+        ("fails", "as this TensorFlow's profiler did not start"),
+    ],
+)
+def test_why_nobody_could_look_is_said_as_it_is(hindered: str, words: str) -> None:
+    """One reason, where it is known, and no list of what it may have been."""
+    told = wording.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0, hindered=hindered)}})
+    assert len(told) == 1 and words in told[0] and told[0].count(" ran") == (hindered == "profiler")
+
+
 def test_options_behind_a_prefetch_do_not_hide_it() -> None:
     nodes = {"Model": (0.0, 20), "Model::PrivateThreadPool": (0.0, 20), "Model::PrivateThreadPool::Prefetch": (1.5, 20)}
     chain = [node("Options", 34), *CHAIN]
