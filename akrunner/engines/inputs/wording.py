@@ -18,9 +18,9 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     served        looks were asked for, but a server of TensorFlow's runs in the process, which its profiler could end
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls; none, if nobody asked
-    pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited), until the second iterator over it (filled)
+    pipelines     the datasets the script iterated over: nodes (kind, line, ...), what their options leave to TensorFlow (tunes: maps, ahead), how often (passes), and how long it waited for each (waited), until the second iterator over it (filled)
     keeps         whether what `.cache()` holds in memory serves every iterator
-    tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
+    tunes         whether its TensorFlow may run maps in parallel, or make batches ahead, by itself, of one of its datasets at least
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
     given         rows that the task was given; None: nobody knows, as in a stream
     within        of a loop over a dataset: calls of TensorFlow's functions between its steps, seconds inside

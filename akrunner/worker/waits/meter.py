@@ -265,7 +265,7 @@ class Meter(object):
                 dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
                 for place, one in enumerate(self.pipelines)
             ],
-            "tunes": self.tunes,
+            "tunes": self.tunes and any(one.get("tunes", True) for one in self.pipelines or [{}]),
             "version": self.version,
             "keeps": self.keeps,
             "tensorflow": self.tensorflow,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import runpy
 import struct
 import sys
 import threading
@@ -20,6 +21,7 @@ import pytest
 
 from akrunner.engines.inputs.unseen import bound, wait_share
 from akrunner.engines.inputs.wording import verdict
+from akrunner.worker import script
 from akrunner.worker.waits import (
     drawing,
     hooks,
@@ -509,6 +511,47 @@ def test_the_line_the_script_is_at_is_found() -> None:
     assert main and at.rpartition(":")[0] == __file__ and name == ""
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        shown.MAIN,
+        shown.OURS + "worker/main.py",
+        runpy.__file__,
+        "<frozen runpy>",
+        os.path.join(os.path.dirname(np.__file__), "x.py"),
+    ],
+)
+def test_what_runs_the_script_is_none_of_its_lines(name: str) -> None:
+    """Where the script has ended, or has not begun, Python is in the zip's `__main__`."""
+    assert not pipeline.is_script(name) and pipeline.is_script("/home/me/__main__.py")
+
+
+def test_looks_end_with_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = lines.Lines(False)
+    looking.stop()
+    watched = looking.watched()
+    time.sleep(0.01)
+    assert looking.watched() == watched
+
+
+@pytest.mark.parametrize(
+    "holder, name, left",
+    [
+        ("", "", ["maps", "ahead"]),
+        ("autotune", "enabled", []),
+        ("experimental_optimization", "apply_default_optimizations", []),
+        ("experimental_optimization", "map_parallelization", ["ahead"]),
+        ("experimental_optimization", "inject_prefetch", ["maps"]),
+    ],
+)
+def test_a_datasets_own_options_say_what_tensorflow_may_do_by_itself(holder: str, name: str, left: list[str]) -> None:
+    options = types.SimpleNamespace(autotune=types.SimpleNamespace(), experimental_optimization=types.SimpleNamespace())
+    if holder:
+        setattr(getattr(options, holder), name, False)
+    assert pipeline.left_on(types.SimpleNamespace(_options_attr=options)) == left
+    assert pipeline.left_on(object()) == ["maps", "ahead"]
+
+
 def test_nothing_of_the_script_is_kept_by_a_look() -> None:
     """What a function has is to go when it returns."""
 
@@ -685,6 +728,25 @@ def test_a_scripts_traceback_has_one_line_of_ours_and_it_says_why(clocks: meter.
     text = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
     assert text.count("akrunner: how long the script waits for its input") == 1 and "in real" in text
     assert raised.value.__context__ is None
+
+
+def test_a_traceback_within_an_errors_message_has_no_line_of_ours() -> None:
+    """TensorFlow's error of a generator that raised has one, and its call went through our clock."""
+    before = "ValueError: bad row 150\nTraceback (most recent call last):\n\n"
+    clock = f'  File "{shown.NAME}", line 49, in call\n\n'
+    data = f'  File "{shown.OURS}worker/data.py", line 9, in rows\n    yield row\n          ^^^\n\n'
+    after = (
+        '  File "/env/script_ops.py", line 269, in __call__\n    ret = func(*args)\n          ^^^^\n\nValueError: bad row 150\n'
+    )
+    assert shown.left_out(before + clock + after + data) == before + after
+    assert shown.left_out(f"{shown.NAME} was seen") == f"{shown.NAME} was seen"
+
+    class Raised(Exception):
+        def __str__(self) -> str:
+            return before + clock + after
+
+    error = Raised()
+    assert shown.NAME not in script.format_failure(error, {}, shown.OURS)
 
 
 class Hostile:

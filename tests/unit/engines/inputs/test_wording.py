@@ -132,6 +132,11 @@ def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     assert tuned.rule == "busy_map" and tuned.saves == 0.0 and "num_parallel_calls" not in tuned.words
     stateful = [CHAIN[0], CHAIN[1], {**CHAIN[2], "stateful": True}, CHAIN[3]]
     assert first(record(nodes, stateful, tunes=True)).rule == "map"
+    # but not where the dataset's own options have its tuner off
+    off = record(nodes, CHAIN, tunes=True)
+    for left, rule in (([], "map"), (["ahead"], "map"), (["maps"], "busy_map")):
+        off["pipelines"][0]["tunes"] = left
+        assert first(off).rule == rule
     # which of two it is, is told by what is fused, too
     told = record(nodes, CHAIN)
     told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
