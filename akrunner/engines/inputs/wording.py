@@ -69,6 +69,8 @@ _BESIDE_A_SERVER = (
 )
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
+#: share of the time up to which it is not much, if a look does not tell what is waited for
+_NOT_MUCH = 0.2
 #: rules of what is not the input
 _NO_INPUT = ("pandas", "between", "thread", "beside")
 #: of the waiting, what the first pass must have for it to be said
@@ -147,6 +149,8 @@ def _weight(record: Mapping[str, Any]) -> float:
 
 
 def _sentences(record: Mapping[str, Any]) -> list[str]:
+    if record["asked"] and record.get("given") == 0 and not record["batches"]:
+        return [f"{_NO_ROWS}: the table is empty, or none of its rows was selected"]
     if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
     share, told = wait_share(record), [one for one in advised(record) if one.saves >= 0.02 or one.share >= WORTH_SAYING]
@@ -156,8 +160,14 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
         # what was timed is no guess
         changes = [*_one_of([one for one in told if one.rule not in SAVING]), *[one for one in told if one.rule in SAVING]]
     ranked = []
-    if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
+    node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
+    # of little waiting of which a look does not tell for what there is nothing to change
+    least = (
+        WORTH_SAYING
+        if node is not None or not record["asked"] or record["by"] == "batches" or record.get("served")
+        else _NOT_MUCH
+    )
+    if share >= least and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
         changes = [one for one in changes if one is not node]
         ranked.append((_wins(node) if node is not None else 0.0, _waiting(record, share, node)))
     ranked += [(_wins(one), _saving(one)) for one in changes]
@@ -220,7 +230,7 @@ def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> st
         # no profiler looks at these
         return f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those that are needed, larger batches, or a thread that reads ahead"
     if record["asked"] and not record.get("served"):
-        return f"{words}; for what, the steps that were looked at do not tell"
+        return f"{words}; for what, the steps that were looked at do not tell: {unseen.look(record)} may"
     rest = " (for the rest it computes)" if unseen.bound({"": record}, 0.0, record["main"]) == unseen.COMPUTE else ""
     return f"{words}{rest}; for what, {unseen.look(record)} tells"
 
@@ -228,7 +238,7 @@ def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> st
 def _not_looked(record: Mapping[str, Any]) -> str:
     perhaps = if_it_waits(record)
     words = f"{unseen.UNSURE}, as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): {unseen.look(record)} tells"
-    return words + (f"; if it does, then most likely because {perhaps}" if perhaps else "")
+    return words + (f"; first to suspect: {perhaps}" if perhaps else "")
 
 
 def _saving(one: Advice) -> str:
