@@ -54,7 +54,7 @@ class Looks(object):
         self._lock = threading.Lock()
         self._way: Optional[Way] = None
         self._part = Part()
-        self._look_began = self._seen = self._calls = self._asked = self._goal = 0
+        self._look_began = self._seen = self._aside = self._calls = self._asked = self._goal = 0
         #: which pipelines the steps of a look draw from
         self._sources: Set[Optional[int]] = set()
 
@@ -69,6 +69,11 @@ class Looks(object):
         if self._trace is not None and self._way is way and (last is not way.part or self._turns(source)):
             # a look is at the training, or at the validation
             self._close(way.last or now)
+        elif self._trace is not None and self._way is not way:
+            self._aside += 1
+            if self._aside >= _IN_A_ROW:
+                # the script reads in another way now
+                self.give_up("")
         if self._trace is None and self.may and way.part.calls >= UNLOOKED and self._is_due(way, now, source):
             self._open(way, source)
         if self._trace is not None and self._way is way:
@@ -97,7 +102,7 @@ class Looks(object):
         if self._trace is None or self._way is not way:
             return
         self._calls += 1
-        self._seen = now
+        self._seen, self._aside = now, 0
         if self._calls >= self._goal or (now - self._look_began > _LONGEST * 1e9 / 10 and not self._asked):
             self._close(now)
             way.skip(clock() - now)
@@ -115,7 +120,7 @@ class Looks(object):
             self.hindered = "profiler" if "profil" in str(e).lower() else "fails"
             self._due = self._not_before = began + _APART_NS * (2 if asked else 20)
             return
-        self._way, self._part, self._calls = way, way.part, 0
+        self._way, self._part, self._calls, self._aside = way, way.part, 0, 0
         self._wholly()
         self._timer = threading.Timer(_LONGEST * (20 if asked else 1), self._late)
         self._timer.daemon = True
@@ -139,7 +144,7 @@ class Looks(object):
             return
         try:
             # a step that has begun is none yet
-            self._use(trace, self._seen, why)
+            self._use(trace, self._seen, why, early=True)
         except Exception as e:
             # whoever asks is about to start a profiler of the script's, which has nothing to do with it
             self._say_failed(e)
@@ -170,8 +175,8 @@ class Looks(object):
         ran = clock() - self._began
         self._due = self._began + max(ran + _APART_NS, 2 * ran, int(self._cost / _SHARE))
 
-    def _use(self, trace: tracing.Trace, now: int, why: str) -> None:
-        """Stop it, and have its steps counted. Args: now: ns, when the last of them ended; why: if there is none."""
+    def _use(self, trace: tracing.Trace, now: int, why: str, early: bool = False) -> None:
+        """Stop it, and have its steps counted. Args: now: ns, when the last of them ended; why: if there is none; early: it went on after that."""
         part, calls, took, sources = self._part, self._calls, now - self._look_began, self._sources
         part.tried += 1
         events = trace.stop(None if self._asked else _MOST)
@@ -183,6 +188,10 @@ class Looks(object):
             # the next look is as short as it has to be
             self.hindered = "large"
             return
+        if early:
+            # a trace has a clock of its own, which begins with the first step
+            began = min([event.began for event in events] or [0])
+            events = [event for event in events if event.began - began < took]
         part.add(nodes.looked(events), calls, took, sources)
         # one that has seen all that it was to is followed by the next
         part.tried -= calls >= self._goal

@@ -439,6 +439,35 @@ def test_what_a_look_has_seen_counts_when_it_ends_too_soon(asked: meter.Meter, m
     assert seen == [10] and told["looked"] == 10 and told["known"]
 
 
+def test_what_the_script_reads_after_the_last_step_of_a_look_is_none_of_it(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras fit has ended, its look has not, and the script goes on with a loop of its own, which waits for a second each time."""
+    now = [0]
+    for module in (meter, looks):
+        monkeypatch.setattr(module, "clock", lambda: now[0])
+
+    class Trace:
+        size = 0
+
+        def stop(self, most: Any = None) -> list[Event]:
+            fit = [Event(1, "Iterator::Root", "Root", 50 + place * 1000, 100) for place in range(taken._calls)]
+            return [*fit, *(Event(1, "Iterator::Root", "Root", 90_000 + place * SECOND, SECOND) for place in range(3))]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    taken = looks_of(asked)
+    taken._began, taken._steps = 0, 100
+    fit, loop = asked.way("function"), asked.way("dataset")
+    assert fit is not None and loop is not None
+    for made, count, took in ((fit, 13, 1000), (loop, 3, SECOND)):
+        for _ in range(count):
+            began = asked.before(made)
+            now[0] += took
+            made.drew(began, now[0])
+            asked.after(made, now[0])
+    assert not taken.running and fit.looked == 10 and fit.part.look_wait == 1000 and fit.part.look_ns == 10_000
+
+
 def test_a_call_that_takes_longer_than_a_look_may_is_why_there_is_none(
     asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
