@@ -59,8 +59,8 @@ _NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at"
 _HINDERED = {
     "profiler": ", as another profiler ran, the script's own",
     "large": ", as the trace of a single one is too long to be read: smaller batches for the time of a look",
-    "long": ", as a call of TensorFlow's took longer than a look may: one that holds fewer steps (Keras: steps_per_execution=)",
-    "few": ", as its functions were called three times or less, and the first three calls are not looked at: more steps, or more calls for them (Keras: steps_per_execution=)",
+    "long": ", as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller steps_per_execution=)",
+    "few": ", as its functions were called three times or less, and the first three calls are not looked at: a longer run, or fewer steps in a call (Keras: a smaller steps_per_execution=)",
     "fails": ", as this TensorFlow's profiler did not start",
 }
 _BESIDE_A_SERVER = (

@@ -859,10 +859,10 @@ def test_who_asked_is_told_that_nobody_could_look() -> None:
         ("", "could be looked at"),
         ("profiler", "as another profiler ran, the script's own"),
         ("large", "as the trace of a single one is too long to be read: smaller batches for the time of a look"),
-        ("few", "as its functions were called three times or less, and the first three calls are not looked at: more steps"),
+        ("few", "as its functions were called three times or less, and the first three calls are not looked at: a longer run"),
         (
             "long",
-            "as a call of TensorFlow's took longer than a look may: one that holds fewer steps (Keras: steps_per_execution=)",
+            "as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller steps_per_execution=)",
         ),
         ("fails", "as this TensorFlow's profiler did not start"),
     ],
