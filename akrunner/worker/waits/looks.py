@@ -192,6 +192,8 @@ class Looks(object):
             # a trace has a clock of its own, which begins with the first step
             began = min([event.began for event in events] or [0])
             events = [event for event in events if event.began - began < took]
+            for event in events:
+                event.took = min(event.took, took - (event.began - began))
         part.add(nodes.looked(events), calls, took, sources)
         # one that has seen all that it was to is followed by the next
         part.tried -= calls >= self._goal

@@ -452,7 +452,9 @@ def test_what_the_script_reads_after_the_last_step_of_a_look_is_none_of_it(
 
         def stop(self, most: Any = None) -> list[Event]:
             fit = [Event(1, "Iterator::Root", "Root", 50 + place * 1000, 100) for place in range(taken._calls)]
-            return [*fit, *(Event(1, "Iterator::Root", "Root", 90_000 + place * SECOND, SECOND) for place in range(3))]
+            waits = [Event(1, "Iterator::Root", "Root", 90_000 + place * SECOND, SECOND) for place in range(3)]
+            # what makes batches ahead has begun before
+            return [*fit, *waits, Event(2, "Iterator::Map", "Root::Map", 1050, 5 * SECOND)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)
     taken = looks_of(asked)
@@ -466,6 +468,7 @@ def test_what_the_script_reads_after_the_last_step_of_a_look_is_none_of_it(
             made.drew(began, now[0])
             asked.after(made, now[0])
     assert not taken.running and fit.looked == 10 and fit.part.look_wait == 1000 and fit.part.look_ns == 10_000
+    assert fit.part.nodes[None, "Root::Map"] == [9000, 1]
 
 
 def test_a_call_that_takes_longer_than_a_look_may_is_why_there_is_none(
