@@ -42,7 +42,11 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
         # what is slow for want of its turn has no other reason that follows from what it is made of
         found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
     found = _of_one_cache(found)
-    return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
+    # two nodes of one dataset may be told alike
+    told: dict[str, Advice] = {}
+    for one in sorted(found, key=lambda one: (-one.saves, -one.share)):
+        told.setdefault(one.words, one)
+    return [_as_named(one, record) for one in told.values()]
 
 
 def _of_one_cache(found: list[Advice]) -> list[Advice]:

@@ -713,7 +713,10 @@ def test_one_cache_is_not_asked_for_twice() -> None:
     """Short passes over task_config's rows: both what a pass begins and what it does again are spared by one `cache=True`."""
     chain = [node("Prefetch", 5, ours=True), node("ParallelMap", 5, ours=True, parses=True), node("TFRecord", 5, ours=True)]
     nodes = {"Root": (0.0, 20), "Root::Prefetch": (0.4, 20), "Root::Prefetch::ParallelMapV2": (0.4, 20)}
-    (found,) = advised(record(nodes, chain, wait=2.3, between=7.7, passes=40, by="function"))
+    # and of two nodes that are told alike one is
+    nodes["Root::Prefetch::ParallelMapV2::Batch"] = (0.15, 20)
+    chain.insert(2, node("Batch", 5, ours=True, rows=32))
+    (found,) = advised(record(nodes, chain, wait=5.0, between=5.0, passes=40, by="function"))
     assert found.rule == "parse" and found.saves > 0 and found.change.startswith("cache=True in it, and repeat=N")
 
 
