@@ -110,7 +110,7 @@ def run(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -246,7 +246,7 @@ def stream(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.

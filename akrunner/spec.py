@@ -391,6 +391,8 @@ class JobSpec:
         for name in ("work_dir", "checkpoint_dir", "tensorboard"):
             if getattr(self, name) is not None:
                 _put(self, name, check_path(name, getattr(self, name)))
+        if self.profile_input is False:
+            _put(self, "profile_input", None)
         if self.profile_input is not None:
             _put(self, "profile_input", check_count("profile_input", self.profile_input, 1, _MOST_STEPS))
         check_host("bind_host", self.bind_host)

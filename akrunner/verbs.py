@@ -141,7 +141,7 @@ def run(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
@@ -328,7 +328,7 @@ def train(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
@@ -501,7 +501,7 @@ def stream(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -696,7 +696,7 @@ def plan(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.

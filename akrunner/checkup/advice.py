@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,6 +36,9 @@ _ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", "", "its log has its last words; os._exit, a signal or a native crash ends a process like that"),
     ("ScriptFailedError", "", "mend the line of the script that the traceback ends at"),
 )  # fmt: skip
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ', re.MULTILINE)
+#: files that are none of the script's: installed, Python's own, of no file, what AutoGraph made
+_FOREIGN = re.compile(r"[/\\](site|dist)-packages[/\\]|/lib/python\d|^<|__autograph_generated_file")
 
 
 def advice(body: Mapping[str, Any], log: str) -> str:
@@ -48,5 +52,12 @@ def advice(body: Mapping[str, Any], log: str) -> str:
         # what a script printed says why it died; of one that raised, its exception does
         said = words + "\n" + log if error == "TaskDiedError" else words
         if not pattern or re.search(pattern, said):
-            return told
+            at = _last_line(str(first.get("traceback", ""))) if kind == "ScriptFailedError" else ""
+            return f"mend {at}: of the script's own lines in the traceback it is the last" if at else told
     return ""
+
+
+def _last_line(traceback: str) -> str:
+    """The script's line that a traceback comes to last, "": it has none. Where TensorFlow calls Python, the traceback of that is in its error's message, behind its own."""
+    own = [found for found in _FRAME.finditer(traceback) if not _FOREIGN.search(found["file"])]
+    return f"{os.path.basename(own[-1]['file'])}:{own[-1]['line']}" if own else ""

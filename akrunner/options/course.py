@@ -82,8 +82,8 @@ OPTIONS = (
         "int | None",
         TROUBLE,
         "steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words "
-        "`stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end the process. None: "
-        "it is not started; what clocks tell is measured anyway.",
+        "`stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end the process. None, or "
+        "False: it is not started; what clocks tell is measured anyway.",
         help="Look closely at what the scripts' input waits for, in so many steps (1 to 10,000; 20 if no number follows), and say what to "
         "change; what costs nothing is measured anyway.",
         verbs=SCRIPTED,

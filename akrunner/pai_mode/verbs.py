@@ -83,7 +83,7 @@ def pai(
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
-            the process. None: it is not started; what clocks tell is measured anyway.
+            the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.

@@ -149,7 +149,7 @@ def format_failure(error: BaseException, names: Dict[str, str], ours: str) -> st
         trim(part.__context__)
 
     trim(formatted)
-    return "".join(formatted.format())
+    return shown.left_out("".join(formatted.format()))
 
 
 def _renamed(frame: traceback.FrameSummary, names: Dict[str, str]) -> traceback.FrameSummary:

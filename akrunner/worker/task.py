@@ -262,6 +262,9 @@ class Task(object):
             self.alone(entry, config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
+            if self.meter is not None:
+                # what follows is ours
+                self.meter.lines.stop()
 
     def entry(self) -> Callable[..., Any]:
         """The script's `main`, or that of a module of ours."""
@@ -324,7 +327,8 @@ class Task(object):
         self.link.writer.write_json(frames.REFUSED, self.failure(error))
 
     def failure(self, error: BaseException) -> Dict[str, Any]:
-        return failure.record(error, self.phase, format_failure(error, self.context))
+        told = failure.record(error, self.phase, format_failure(error, self.context))
+        return dict(told, message=shown.left_out(told["message"]))
 
 
 def enter(context: Context, tf_config: TFConfig) -> None:

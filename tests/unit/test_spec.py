@@ -21,6 +21,12 @@ def test_tasks() -> None:
     assert [t.name for t in ClusterSpec(3, 2).fed] == ["chief:0", "worker:0", "worker:1"]
 
 
+def test_no_look_is_false_as_well_as_none() -> None:
+    assert job(profile_input=False).profile_input is None and job(profile_input=7).profile_input == 7
+    with pytest.raises(ConfigError, match="profile_input"):
+        job(profile_input=True)
+
+
 def test_a_coordinator_is_no_worker() -> None:
     cluster = ClusterSpec(2, 1, evaluator=True, coordinator=True)
     assert [t.name for t in cluster.tasks] == ["chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"]

@@ -598,6 +598,12 @@ def caches(path):
     told = pipeline.chain(numbers.cache().cache(path).repeat(3))
     assert [one["node"] for one in told] == ["Repeat", "Cache", "Cache", "Range"], told
     assert told[0]["count"] == 3 and told[1]["file"] and "file" not in told[2], told
+    # and of what a dataset's own options leave to TensorFlow
+    options = tf.data.Options()
+    assert pipeline.left_on(numbers.with_options(options)) == ["maps", "ahead"]
+    if hasattr(type(options), "autotune"):
+        options.autotune.enabled = False
+        assert pipeline.left_on(numbers.with_options(options).batch(2)) == []
 
     def draw(x):
         drawn.append(int(x))

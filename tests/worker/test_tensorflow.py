@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import akrunner
+from akrunner.checkup.advice import advice
 from akrunner.engines.inputs.advice import advised
 from akrunner.engines.inputs.unseen import wait_share
 from akrunner.engines.inputs.wording import verdict
@@ -119,6 +120,31 @@ def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Scr
 
 def test_what_a_script_waits_for_without_a_look(leaves_nothing: Path, script: Script) -> None:
     check_waits_without_a_look(script(scripts.WAITS), None)
+
+
+def test_the_error_of_a_map_that_raises_names_the_scripts_lines_and_none_of_the_doctors(
+    leaves_nothing: Path, script: Script
+) -> None:
+    """TensorFlow's message has a traceback of its own, in which the call of Python went through a clock."""
+    path = script("""
+    import tensorflow as tf
+
+    def bad(x):
+        raise ValueError("bad row")
+
+    def main(task_config):
+        rows = tf.data.Dataset.range(4).map(lambda x: tf.compat.v1.py_func(bad, [x], tf.int64))
+        for row in rows:
+            print(row)
+    """)
+    with pytest.raises(akrunner.ScriptFailedError) as raised:
+        akrunner.run(path, {"a": [1]})
+    failure = raised.value.failure
+    assert failure is not None
+    for text in (str(raised.value), failure.what, failure.traceback):
+        assert "<akrunner" not in text and "<bundle>" not in text
+    at = f"{Path(path).name}:{line_of('raise ValueError', path)}"
+    assert advice({"error": "ScriptFailedError", "failure": vars(failure)}, "").startswith(f"mend {at}: ")
 
 
 def check_waits_without_a_look(path: str, python_env: str | None) -> None:

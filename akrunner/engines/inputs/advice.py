@@ -41,7 +41,22 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     if any(one.rule == "lock" for one in found):
         # what is slow for want of its turn has no other reason that follows from what it is made of
         found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
-    return [_as_named(one, record) for one in sorted(found, key=lambda one: (-one.saves, -one.share))]
+    found = _of_one_cache(found)
+    # two nodes of one dataset may be told alike
+    told: dict[str, Advice] = {}
+    for one in sorted(found, key=lambda one: (-one.saves, -one.share)):
+        told.setdefault(one.words, one)
+    return [_as_named(one, record) for one in told.values()]
+
+
+def _of_one_cache(found: list[Advice]) -> list[Advice]:
+    """With one advice where two ask for the same cache of `task_config`'s rows: the one that says more, and what the other wins."""
+    short = next((one for one in found if one.rule == "parse" and one.change.startswith("cache=True in it, and ")), None)
+    again = next((one for one in found if one.rule == "cache" and one.change.startswith("cache=True in it")), None)
+    if short is None or again is None:
+        return found
+    both = replace(short, saves=max(short.saves, again.saves), likely=short.likely or again.likely)
+    return [both if one is short else one for one in found if one is not again]
 
 
 def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:

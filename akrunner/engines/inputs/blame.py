@@ -94,9 +94,12 @@ def chain_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(pipelines[0]["nodes"]) if len(pipelines) == 1 else []
 
 
-def tuned(record: Mapping[str, Any]) -> bool:
-    """Whether TensorFlow may run this pipeline's maps in parallel, and make batches ahead, by itself: not behind `task_config.dataset()`, which does
-    without the tuner, and makes its own batches ahead."""
+def tuned(record: Mapping[str, Any], what: str) -> bool:
+    """Whether TensorFlow may run this pipeline's maps in parallel (`maps`), or make batches ahead (`ahead`), by itself: not where its options say otherwise, nor behind
+    `task_config.dataset()`, which does without the tuner, and makes its own batches ahead."""
+    pipelines = record["pipelines"]
+    if len(pipelines) == 1 and what not in pipelines[0].get("tunes", (what,)):
+        return False
     ours = any(one.get("ours") and plain(one["node"]) == "Prefetch" for one in chain_of(record))
     return bool(record.get("tunes", True)) and not ours
 

@@ -92,7 +92,7 @@ def python_at_work(record: Mapping[str, Any]) -> Suspect | None:
     share = record.get("python", {}).get("steps", 0.0) / whole
     if node.parallel or _within_parallel(called, chain):
         return None
-    ahead = blame.tuned(record) or any(_kind(one) == "Prefetch" for one in chain)
+    ahead = blame.tuned(record, "ahead") or any(_kind(one) == "Prefetch" for one in chain)
     return Suspect(replace(node, share=min(1.0, share)), True) if share >= (_ALL if ahead else _MUCH) else None
 
 
@@ -143,7 +143,7 @@ def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
         return False
     # what was said is done: it was told to run one call
     told = node.get("parallel") == 1
-    return told or (not _parallel(node) and (bool(node.get("stateful")) or not blame.tuned(record)))
+    return told or (not _parallel(node) and (bool(node.get("stateful")) or not blame.tuned(record, "maps")))
 
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:

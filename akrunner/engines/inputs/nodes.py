@@ -62,7 +62,7 @@ def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
     return (
         fused
         and bool(record.get("tunes"))
-        and blame.tuned(record)
+        and blame.tuned(record, "maps")
         and not node.facts.get("stateful")
         and node.facts.get("parallel") != 1
     )

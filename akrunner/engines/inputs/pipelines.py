@@ -24,7 +24,7 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
     waiting = for_it(record)
     seen, chain, ahead = outermost(record), blame.chain_of(record), is_ahead(record)
     # newer ones of TensorFlow add one by themselves, which only a look shows
-    perhaps = not seen and (blame.tuned(record) or record["by"] != "dataset")
+    perhaps = not seen and (blame.tuned(record, "ahead") or record["by"] != "dataset")
     # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
     if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
         return []

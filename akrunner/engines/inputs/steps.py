@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -133,7 +134,15 @@ def of_python(record: Mapping[str, Any]) -> list[Advice]:
         )  # fmt: skip
     if record["by"] == "call" or (record["by"] == "function" and record["outside"] > 0.5 * whole(record)):
         found += _of_calls(record)
-    return found
+    return _of_one_line(found, pandas)
+
+
+def _of_one_line(found: list[Advice], pandas: list[Mapping[str, Any]]) -> list[Advice]:
+    """Without what else is said of a line that is pandas: it is one thing to change."""
+    if not any(one.rule == "pandas" for one in found):
+        return found
+    there = re.compile("|".join(rf"\b{re.escape(blame.place(line['at']))}(?!\d)" for line in pandas))
+    return [one for one in found if one.rule == "pandas" or not there.search(one.what)]
 
 
 #: what the line does at which Python is most often between the steps -> that in words, and what to change
@@ -150,7 +159,13 @@ _BETWEEN = {
     ),
     "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole batches in the dataset"),
 }  # fmt: skip
-_OTHERWISE = ("", "what is no training every hundredth step, on whole batches, or in the dataset's map")
+_SELDOM_ONLY = "metrics, prints and the like: every hundredth step only"
+_OTHERWISE = (
+    "",
+    f"{_SELDOM_ONLY}; what makes a batch: on the whole of it at once, in the dataset's map as TensorFlow's operations (tf.signal, tf.image, ...)",
+)
+#: of what waits at a line, and hardly computes
+_WAITING = f"{_SELDOM_ONLY}; what reads: ahead of the steps, in the dataset or in a thread"
 
 
 def _of_between(record: Mapping[str, Any]) -> list[Advice]:
@@ -170,7 +185,8 @@ def _of_between(record: Mapping[str, Any]) -> list[Advice]:
     )
     told = f"Python is most often {place}" + (f", {words}" if words else "")
     if share >= _BESIDE and line["share"] >= WORTH_SAYING:
-        won = min(share, float(line["share"])) * PROMISED
+        # of what computes there, nobody knows how long it takes elsewhere
+        won = min(share, float(line["share"])) * PROMISED if words else 0.0
         return [
             Advice(
                 "beside",
@@ -208,7 +224,7 @@ def of_standing(record: Mapping[str, Any]) -> list[Advice]:
             waits = "is at {at}, where it waits (a network, a lock), or computes: other processes use the processor, too, and leave nothing of it idle"
     if share < _BESIDE:
         return []
-    return [Advice("beside", share, 0.0, f"{share:.0%} {LOOKS}, Python {waits.format(at=at)}", _OTHERWISE[1])]
+    return [Advice("beside", share, 0.0, f"{share:.0%} {LOOKS}, Python {waits.format(at=at)}", _WAITING)]
 
 
 def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
@@ -226,7 +242,7 @@ def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
             )
         ]  # fmt: skip
     line = unseen.slow_line(record)
-    words, change = _BETWEEN.get(str(line.get("does", "")) if line is not None else "", _OTHERWISE)
+    words, change = _BETWEEN.get(str(line.get("does", "")) if line is not None else "", ("", _SELDOM_ONLY))
     if line is not None and (words or record["by"] == "function"):
         # what draws by itself is not handed what is read between the calls
         told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
@@ -237,7 +253,7 @@ def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
     if record["by"] == "function":
         # a callback that waits: it draws by itself, so that is no reading
         words = f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}"
-        return [Advice("between", share, min(share, at_line) * PROMISED, words, _OTHERWISE[1])]
+        return [Advice("between", share, min(share, at_line) * PROMISED, words, _SELDOM_ONLY)]
     # at best the shorter side is done while the longer one is
     return [
         Advice(

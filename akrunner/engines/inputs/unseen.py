@@ -41,6 +41,10 @@ IDLE = 0.5
 _OF_ROWS = ("prints", "writes", "records", "texts", "tensors")
 #: modules of Python itself in which a thread waits for another one
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
+#: that `profile_input` takes
+_MOST_STEPS = 10_000
+#: seconds of steps from which on it is said that there were too few looks at Python's lines to name one; looks of which the most frequent line is worth a word
+_SOME, _FEW = 1.0, 5
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
@@ -311,6 +315,9 @@ def told(record: Mapping[str, Any]) -> list[str]:
         return [f"{UNSURE}: a tf.function goes through a dataset by itself, and how long it waits in there nobody sees"]
     if not reads(record):
         return [NOTHING_READ] if record["asked"] else []
+    unnamed = _unnamed(record)
+    if unnamed:
+        return [unnamed]
     at, share = busiest(record)
     if record["by"] not in ("", "batches") or share < _WORTH_NAMING:
         return []
@@ -323,6 +330,25 @@ def told(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _unnamed(record: Mapping[str, Any]) -> str:
+    """That much of the time is Python between the steps, where there were too few looks to say at which line; "": it is not."""
+    steps = float(record["wait"] + record["between"])
+    if record["asked"] or record["looks"] >= ENOUGH or steps < _SOME:
+        return ""
+    calls = record["by"] == "call"
+    share = float(record["outside"]) / steps if calls else python_between(record)
+    if share < _WORTH_NAMING:
+        return ""
+    where = "between the calls of TensorFlow's functions" if calls else "between the steps, in none of TensorFlow's functions"
+    lines = [line for line in record["lines"] if line["main"] and line["in"] not in _TENSORFLOW]
+    seen = ""
+    if record["looks"] >= _FEW and lines:
+        most = max(lines, key=lambda line: float(line["share"]))
+        package = f" ({most['in']})" if most["in"] else ""
+        seen = f", Python mostly at {blame.place(most['at'])}{package} in the few looks there were"
+    return f"{UNSURE}: {share:.0%} of the steps' time is {where}{seen}: {look(record)} tells what it does there"
+
+
 def not_looked(record: Mapping[str, Any]) -> bool:
     """Whether steps that draw their batches themselves take long, and no look was asked for."""
     return record["by"] in INSIDE and not record["known"] and not record["asked"] and record["between"] >= _LONG
@@ -332,7 +358,11 @@ def look(record: Mapping[str, Any]) -> str:
     """What would tell more."""
     if record.get("served"):
         return "--profile-input in a job of one task"
-    return "a look at more steps" if record["asked"] else "--profile-input (profile_input=20)"
+    if not record["asked"]:
+        return "--profile-input (profile_input=20)"
+    # ten times as many, if there are so many
+    more = min(10 * int(record["asked"]), int(record["batches"]), _MOST_STEPS)
+    return f"a look at more steps (--profile-input {more})" if more >= 2 * record["asked"] else "a look at a longer run"
 
 
 #: how such a sentence begins

@@ -14,12 +14,13 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     first         the wait for the first batch; main: in `main`
     unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between): all, if nobody asked
     hidden        a tf.function draws from a dataset by itself; elsewhere: another thread than the main one reads
+    hindered      why looks that were asked for told nothing of steps within calls, "": they did, or nobody knows: profiler, large, long, few, fails
     served        looks were asked for, but a server of TensorFlow's runs in the process, which its profiler could end
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls; none, if nobody asked
-    pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited), until the second iterator over it (filled)
+    pipelines     the datasets the script iterated over: nodes (kind, line, ...), what their options leave to TensorFlow (tunes: maps, ahead), how often (passes), and how long it waited for each (waited), until the second iterator over it (filled)
     keeps         whether what `.cache()` holds in memory serves every iterator
-    tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
+    tunes         whether its TensorFlow may run maps in parallel, or make batches ahead, by itself, of one of its datasets at least
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
     given         rows that the task was given; None: nobody knows, as in a stream
     within        of a loop over a dataset: calls of TensorFlow's functions between its steps, seconds inside
@@ -53,13 +54,23 @@ _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
 _NO_ROWS = "it was given no rows"
-_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (one call of TensorFlow's does all of them, the script's own profiler ran, or this TensorFlow has none)"
+_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at"
+#: why, by `hindered` of a record
+_HINDERED = {
+    "profiler": ", as another profiler ran, the script's own",
+    "large": ", as the trace of a single one is too long to be read: smaller batches for the time of a look",
+    "long": ", as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller steps_per_execution=)",
+    "few": ", as its functions were called three times or less, and the first three calls are not looked at: a longer run, or fewer steps in a call (Keras: a smaller steps_per_execution=)",
+    "fails": ", as this TensorFlow's profiler did not start",
+}
 _BESIDE_A_SERVER = (
     f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
     "cluster: --profile-input looks at a job of one task"
 )
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
+#: share of the time up to which it is not much, if a look does not tell what is waited for
+_NOT_MUCH = 0.2
 #: rules of what is not the input
 _NO_INPUT = ("pandas", "between", "thread", "beside")
 #: of the waiting, what the first pass must have for it to be said
@@ -138,6 +149,8 @@ def _weight(record: Mapping[str, Any]) -> float:
 
 
 def _sentences(record: Mapping[str, Any]) -> list[str]:
+    if record["asked"] and record.get("given") == 0 and not record["batches"]:
+        return [f"{_NO_ROWS}: the table is empty, or none of its rows was selected"]
     if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
     share, told = wait_share(record), [one for one in advised(record) if one.saves >= 0.02 or one.share >= WORTH_SAYING]
@@ -147,8 +160,14 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
         # what was timed is no guess
         changes = [*_one_of([one for one in told if one.rule not in SAVING]), *[one for one in told if one.rule in SAVING]]
     ranked = []
-    if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
+    node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
+    # of little waiting of which a look does not tell for what there is nothing to change
+    least = (
+        WORTH_SAYING
+        if node is not None or not record["asked"] or record["by"] == "batches" or record.get("served")
+        else _NOT_MUCH
+    )
+    if share >= least and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
         changes = [one for one in changes if one is not node]
         ranked.append((_wins(node) if node is not None else 0.0, _waiting(record, share, node)))
     ranked += [(_wins(one), _saving(one)) for one in changes]
@@ -156,7 +175,7 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
     found = list(dict.fromkeys(words for _, words in sorted(ranked, key=lambda one: -one[0])))
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
-        unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
+        unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK + _HINDERED.get(record.get("hindered", ""), "")]
     if not found and not unsure and unseen.late(record):
         unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
         if not record["batches"]:
@@ -211,7 +230,7 @@ def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> st
         # no profiler looks at these
         return f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those that are needed, larger batches, or a thread that reads ahead"
     if record["asked"] and not record.get("served"):
-        return f"{words}; for what, the steps that were looked at do not tell"
+        return f"{words}; for what, the steps that were looked at do not tell: {unseen.look(record)} may"
     rest = " (for the rest it computes)" if unseen.bound({"": record}, 0.0, record["main"]) == unseen.COMPUTE else ""
     return f"{words}{rest}; for what, {unseen.look(record)} tells"
 
@@ -219,7 +238,7 @@ def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> st
 def _not_looked(record: Mapping[str, Any]) -> str:
     perhaps = if_it_waits(record)
     words = f"{unseen.UNSURE}, as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): {unseen.look(record)} tells"
-    return words + (f"; if it does, then most likely because {perhaps}" if perhaps else "")
+    return words + (f"; first to suspect: {perhaps}" if perhaps else "")
 
 
 def _saving(one: Advice) -> str:

@@ -75,12 +75,16 @@ class Lines(object):
         self._read = 0.0
         self._clock = _clock_of(self._main)
         self._began = (time.perf_counter(), self._cpu())
+        self._ended: Optional[Tuple[float, float]] = None
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
+        """The script has ended: what comes now is no time of its. Called again."""
+        if self._ended is None:
+            self._ended = (time.perf_counter(), self._cpu())
         self._stopped.set()
 
     def _run(self) -> None:
@@ -181,7 +185,8 @@ class Lines(object):
         """How often each was seen, as if what computes were met as often as what waits."""
         found = {key: float(count) for key, count in self.seen.items()}
         looks = sum(count for key, count in self.seen.items() if key[0])
-        wall, cpu = time.perf_counter() - self._began[0], self._cpu() - self._began[1]
+        now, used = self._ended or (time.perf_counter(), self._cpu())
+        wall, cpu = now - self._began[0], used - self._began[1]
         computing = sum(self._computing.values()) / float(looks) if looks else 0.0
         if self._clock is None or wall <= 0 or not 0 < computing < 1 or looks < _ENOUGH:
             return found
@@ -204,8 +209,8 @@ class Lines(object):
         ]  # fmt: skip
 
     def watched(self) -> float:
-        """Seconds since what `record` tells of began."""
-        return time.perf_counter() - self._began[0]
+        """Seconds since what `record` tells of began, until the script has ended."""
+        return (self._ended[0] if self._ended else time.perf_counter()) - self._began[0]
 
     def _computes(self, key: Tuple[bool, str, str]) -> float:
         looks, some = self._others.get(key, (0, 0))

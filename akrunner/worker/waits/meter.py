@@ -214,11 +214,18 @@ class Meter(object):
             return Meter(self.steps)._record()
 
     def _settled(self) -> None:
-        self.give_up()
+        if self.looks is not None:
+            self.looks.give_up("")
         self.lines.stop()
         self.wholly()
         for way in self.ways.values():
             way.settle()
+
+    def _hindered(self, way: Way) -> str:
+        """Why looks that were asked for told nothing of the steps that a way's calls hold, "": they did, or nobody knows. few: calls, of which the first three are not looked at."""
+        if self.looks is None or way.looked:
+            return ""
+        return "few" if all(part.calls <= looks.UNLOOKED for part in way.parts.values()) else self.looks.hindered
 
     def _record(self) -> Dict[str, Any]:
         self._settled()
@@ -245,6 +252,7 @@ class Meter(object):
             "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
             "looked": way.looked,
+            "hindered": self._hindered(way),
             "served": self.looks is not None and self.looks.served,
             "known": bool(looked) if way.name in INSIDE else way.name != "call",
             "hidden": self.hidden and way.name not in INSIDE,
@@ -257,7 +265,7 @@ class Meter(object):
                 dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
                 for place, one in enumerate(self.pipelines)
             ],
-            "tunes": self.tunes,
+            "tunes": self.tunes and any(one.get("tunes", True) for one in self.pipelines or [{}]),
             "version": self.version,
             "keeps": self.keeps,
             "tensorflow": self.tensorflow,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.meter import Meter
 
 _AT = "_akrunner_at"
+#: where Python's own modules are (runpy, threading), wherever it is installed
+_STDLIB = os.path.dirname(os.path.abspath(str(os.__file__))) + os.sep
 _MOST = 8
 _DEEPEST = 40
 _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
@@ -138,6 +140,17 @@ def tunes(version: str) -> bool:
     return found >= [2, 6]
 
 
+def left_on(dataset: Any) -> List[str]:
+    """What of that a dataset's own options leave to TensorFlow: maps (in parallel), ahead (batches). Without its tuner it does neither."""
+    options: Any = getattr(dataset, "_options_attr", None)
+    tuner, rewrites = (getattr(options, name, None) for name in ("autotune", "experimental_optimization"))
+    wholly = ((tuner, "enabled"), (rewrites, "autotune"), (rewrites, "apply_default_optimizations"))
+    if any(getattr(holder, name, None) is False for holder, name in wholly):
+        return []
+    each = (("maps", "map_parallelization"), ("ahead", "inject_prefetch"))
+    return [what for what, name in each if getattr(rewrites, name, None) is not False]
+
+
 def at(above: int = 2) -> Tuple[str, bool]:
     """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`).
     Args: above: callers that are ours."""
@@ -156,6 +169,8 @@ def at(above: int = 2) -> Tuple[str, bool]:
 
 def is_script(name: str) -> bool:
     """Whether a file of code is the script's own: not Python's, TensorFlow's, ours, nor anything that is installed."""
+    if name == shown.MAIN or name.startswith(_STDLIB):
+        return False
     # AutoGraph writes what it makes of a function into the temp directory
     made = os.path.dirname(name) == tempfile.gettempdir()
     foreign = made or "site-packages" in name or "/lib/python" in name or name.startswith("<")
@@ -174,7 +189,7 @@ def tell(meter: Meter, dataset: Any) -> Optional[int]:
                 one["passes"] += 1
                 return place
         if len(meter.pipelines) < _MOST:
-            meter.pipelines.append({"nodes": found, "passes": 1})
+            meter.pipelines.append({"nodes": found, "passes": 1, "tunes": left_on(dataset) if meter.tunes else []})
             return len(meter.pipelines) - 1
     except Exception as e:
         # a dataset of another kind: nobody knows what is in it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import types
 from typing import Any, Callable
 
@@ -28,6 +29,20 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
 #: what the files of our code begin with, as tracebacks name them. It is no place: the host compiles them (`launch.bundle`)
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(named.__code__.co_filename))) + os.sep
+#: our code's other file: what the bundle begins with when it is run
+MAIN = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "__main__.py"
+)
+#: a line of a traceback within a text that is in one of our files, what it has of the source, and the empty line that stands between it and the next
+_LINE = re.compile(
+    r'^[ \t]*File "(?:%s|%s)[^"\n]*", line \d+, in .*\n(?:    .*\n)*(?:[ \t]*\n)?' % (re.escape(NAME), re.escape(OURS)),
+    re.MULTILINE,
+)
+
+
+def left_out(text: str) -> str:
+    """A text without our lines of the tracebacks it has: TensorFlow's errors have one in their message where a pipeline's Python raised."""
+    return _LINE.sub("", text) if NAME in text or OURS in text else text
 
 
 def cut(error: BaseException) -> BaseException:

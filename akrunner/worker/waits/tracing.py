@@ -15,7 +15,7 @@ _V2 = "tensorflow.python.profiler.internal._pywrap_profiler"
 #: which of them have the one the script has started
 _OWN = ("tensorflow.python.profiler.profiler_v2", "tensorflow.python.eager.profiler")
 #: a longer trace is not read: that would take seconds
-_MOST_BYTES = 16 << 20
+MOST_BYTES = 16 << 20
 #: by number, as `tensorflow.profiler.TraceEvent` has them
 _EVENT = (("resource_id", 2, 13), ("name", 3, 12), ("timestamp_ps", 9, 4), ("duration_ps", 10, 4))
 _known: Dict[str, Any] = {}
@@ -35,7 +35,9 @@ class Event(object):
 
 
 class Trace(object):
-    """A running trace. There can be one in a process: the script's own goes first."""
+    """A running trace. There can be one in a process: the script's own goes first. Attributes: size: bytes of it, when it has been stopped."""
+
+    size = 0
 
     def __init__(self) -> None:
         """Raises: RuntimeError or one of TensorFlow's: another profiler is running."""
@@ -47,7 +49,8 @@ class Trace(object):
     def stop(self, most: Optional[int] = None) -> Optional[List[Event]]:
         """The events, None: too many. Args: most: bytes that are read."""
         raw = self._session()
-        return events(raw) if len(raw) <= (most or _MOST_BYTES) else None
+        self.size = len(raw)
+        return events(raw) if len(raw) <= (most or MOST_BYTES) else None
 
 
 def _deaf() -> bool:

@@ -34,12 +34,12 @@ class Quick(object):
 class Part(object):
     """Steps that call the same function, or graph: those of the training, those of the validation.
 
-    Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; looked_of, wait_of: pipeline
+    Attributes: calls; ns: of its steps but the first; tried: looks that saw less than they were to; step_bytes: of a step's trace, 0: nobody knows; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; looked_of, wait_of: pipeline
         that they drew from, None: several, or nobody knows -> steps, ns of waiting; nodes: (that pipeline, path) -> [own ns, calls].
     """
 
     def __init__(self) -> None:
-        self.calls = self.ns = self.tried = 0
+        self.calls = self.ns = self.tried = self.step_bytes = 0
         self.looked = self.look_ns = self.look_wait = self.look_draws = 0
         self.looked_of: Dict[Optional[int], int] = {}
         self.wait_of: Dict[Optional[int], int] = {}

@@ -225,6 +225,24 @@ def test_a_names_way_out_is_not_followed(tmp_path: Path) -> None:
     assert "secret" not in str(akrunner.doctor(folder))
 
 
+def test_the_scripts_own_line_is_named_and_none_of_those_it_called() -> None:
+    """A generator that raises: its traceback is in the words of TensorFlow's error, which ends in a node's name."""
+    outer = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 11, in main\n    for x in rows:\n'
+    outer += '  File "/env/lib/python3.11/site-packages/tensorflow/python/framework/ops.py", line 6, in raise_from\n'
+    inner = "tensorflow.InvalidArgumentError: ValueError: bad row\nTraceback (most recent call last):\n\n"
+    inner += '  File "/env/lib/python3.11/site-packages/tensorflow/python/ops/script_ops.py", line 269, in __call__\n\n'
+    inner += '  File "/home/me/rows.py", line 7, in gen\n    raise ValueError("bad row")\n\n'
+    inner += (
+        '  File "/tmp/__autograph_generated_file1x.py", line 9, in tf__gen\n\nValueError: bad row\n\n\t [[{{node PyFunc}}]]\n'
+    )
+
+    def told(traceback: str) -> str:
+        return advice({"error": "ScriptFailedError", "failure": {"what": "raised", "traceback": traceback}}, "")
+
+    assert told(outer).startswith("mend train.py:11: ") and told(outer + inner).startswith("mend rows.py:7: ")
+    assert told("Traceback\nValueError: bad") == "mend the line of the script that the traceback ends at"
+
+
 @pytest.mark.parametrize(
     "error, what, log, told",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import runpy
 import struct
 import sys
 import threading
@@ -20,6 +21,7 @@ import pytest
 
 from akrunner.engines.inputs.unseen import bound, wait_share
 from akrunner.engines.inputs.wording import verdict
+from akrunner.worker import script
 from akrunner.worker.waits import (
     drawing,
     hooks,
@@ -359,6 +361,8 @@ def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.Mon
     stopped: list[int] = []
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             stopped.append(1)
             return [Event(1, "Iterator::Model", "Model", 0, 1000), Event(1, "Iterator::Map", "Model::Map", 0, 900)]
@@ -374,6 +378,113 @@ def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.Mon
         taken._due = meter.clock() + SECOND * 60
     told = asked.record()
     assert stopped == [1] and told["known"] and {one["path"] for one in told["nodes"]} == {"Model", "Model::Map"}
+
+
+def _looked_by(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch, steps: int, made: int, step_bytes: int
+) -> tuple[Any, list[int]]:
+    """The record of a script whose function is called so often, and what each trace had of steps. Args: steps: that were asked for; made: calls;
+    step_bytes: of the trace of one."""
+    seen: list[int] = []
+
+    class Trace:
+        size = 0
+
+        def stop(self, most: Any = None) -> list[Event] | None:
+            seen.append(taken._calls)
+            self.size = taken._calls * step_bytes
+            return [Event(1, "Iterator::Root", "Root", 0, 1000)] if self.size <= (most or tracing.MOST_BYTES) else None
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    taken = looks_of(asked)
+    taken._steps = steps
+    way = asked.way("function")
+    assert way is not None
+    for _ in range(made):
+        began = asked.before(way)
+        way.drew(began, began + 1000)
+        asked.after(way, began + 1000)
+        taken._due = meter.clock() + SECOND * 60
+    return asked.record(), seen
+
+
+@pytest.mark.parametrize("steps", [400, 1000])
+def test_a_look_at_more_steps_than_one_trace_holds_is_several(
+    steps: int, asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras fit over rows of a dataset has 48 KB for a step: of 400 there were 19 MB, which nobody reads, eight times over."""
+    told, seen = _looked_by(asked, monkeypatch, steps, 2520, 48_000)
+    assert told["looked"] == steps and told["known"] and not told["hindered"]
+    assert sum(seen) == steps and seen[0] == 20 and max(seen) * 48_000 <= tracing.MOST_BYTES // 2
+
+
+def test_steps_whose_trace_is_too_long_are_looked_at_fewer_at_a_time(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, seen = _looked_by(asked, monkeypatch, 20, 200, 2 << 20)
+    assert seen[:3] == [20, 4, 4] and told["looked"] == 20
+
+
+@pytest.mark.parametrize("made, step_bytes, why", [(100, 20 << 20, "large"), (3, 1000, "few"), (0, 1000, "few")])
+def test_it_is_known_why_no_steps_could_be_looked_at(
+    made: int, step_bytes: int, why: str, asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, _ = _looked_by(asked, monkeypatch, 20, made, step_bytes)
+    assert (told["looked"], told["hindered"]) == (0, why)
+
+
+def test_what_a_look_has_seen_counts_when_it_ends_too_soon(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lasts too long, the script starts a profiler of its own, or the script ends."""
+    told, seen = _looked_by(asked, monkeypatch, 20, 13, 1000)
+    assert seen == [10] and told["looked"] == 10 and told["known"]
+
+
+def test_what_the_script_reads_after_the_last_step_of_a_look_is_none_of_it(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras fit has ended, its look has not, and the script goes on with a loop of its own, which waits for a second each time."""
+    now = [0]
+    for module in (meter, looks):
+        monkeypatch.setattr(module, "clock", lambda: now[0])
+
+    class Trace:
+        size = 0
+
+        def stop(self, most: Any = None) -> list[Event]:
+            fit = [Event(1, "Iterator::Root", "Root", 50 + place * 1000, 100) for place in range(taken._calls)]
+            waits = [Event(1, "Iterator::Root", "Root", 90_000 + place * SECOND, SECOND) for place in range(3)]
+            # what makes batches ahead has begun before
+            return [*fit, *waits, Event(2, "Iterator::Map", "Root::Map", 1050, 5 * SECOND)]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    taken = looks_of(asked)
+    taken._began, taken._steps = 0, 100
+    fit, loop = asked.way("function"), asked.way("dataset")
+    assert fit is not None and loop is not None
+    for made, count, took in ((fit, 13, 1000), (loop, 3, SECOND)):
+        for _ in range(count):
+            began = asked.before(made)
+            now[0] += took
+            made.drew(began, now[0])
+            asked.after(made, now[0])
+    assert not taken.running and fit.looked == 10 and fit.part.look_wait == 1000 and fit.part.look_ns == 10_000
+    assert fit.part.nodes[None, "Root::Map"] == [9000, 1]
+
+
+def test_a_call_that_takes_longer_than_a_look_may_is_why_there_is_none(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "Trace", lambda: types.SimpleNamespace(stop=lambda most=None: [], size=0))
+    taken = looks_of(asked)
+    way = asked.way("function")
+    assert way is not None
+    for _ in range(4):
+        began = asked.before(way)
+        if taken.running:
+            taken._late()
+        way.drew(began, began + 1000)
+        asked.after(way, began + 1000)
+    assert not taken.running and asked.record()["hindered"] == "long"
 
 
 def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
@@ -401,7 +512,7 @@ def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
     tracing.give_way(taken.give_up, taken.serve)
     for start in (sys.modules[tracing._V2].ProfilerSession, lambda: Context().enable_collective_ops(None), Server):
         assert not taken.served or not taken.may
-        monkeypatch.setattr(taken, "_trace", types.SimpleNamespace(stop=lambda: done.append("look ends")))
+        monkeypatch.setattr(taken, "_trace", types.SimpleNamespace(stop=lambda most=None: done.append("look ends"), size=0))
         start()
     assert done == ["look ends", "profiler", "look ends", "collectives", "look ends", "server"]
     assert asked.record()["served"] and not taken.may
@@ -430,6 +541,47 @@ def test_the_line_the_script_is_at_is_found() -> None:
     seen._look(True, sys._getframe())
     ((main, at, name),) = seen.seen
     assert main and at.rpartition(":")[0] == __file__ and name == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        shown.MAIN,
+        shown.OURS + "worker/main.py",
+        runpy.__file__,
+        "<frozen runpy>",
+        os.path.join(os.path.dirname(np.__file__), "x.py"),
+    ],
+)
+def test_what_runs_the_script_is_none_of_its_lines(name: str) -> None:
+    """Where the script has ended, or has not begun, Python is in the zip's `__main__`."""
+    assert not pipeline.is_script(name) and pipeline.is_script("/home/me/__main__.py")
+
+
+def test_looks_end_with_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = lines.Lines(False)
+    looking.stop()
+    watched = looking.watched()
+    time.sleep(0.01)
+    assert looking.watched() == watched
+
+
+@pytest.mark.parametrize(
+    "holder, name, left",
+    [
+        ("", "", ["maps", "ahead"]),
+        ("autotune", "enabled", []),
+        ("experimental_optimization", "apply_default_optimizations", []),
+        ("experimental_optimization", "map_parallelization", ["ahead"]),
+        ("experimental_optimization", "inject_prefetch", ["maps"]),
+    ],
+)
+def test_a_datasets_own_options_say_what_tensorflow_may_do_by_itself(holder: str, name: str, left: list[str]) -> None:
+    options = types.SimpleNamespace(autotune=types.SimpleNamespace(), experimental_optimization=types.SimpleNamespace())
+    if holder:
+        setattr(getattr(options, holder), name, False)
+    assert pipeline.left_on(types.SimpleNamespace(_options_attr=options)) == left
+    assert pipeline.left_on(object()) == ["maps", "ahead"]
 
 
 def test_nothing_of_the_script_is_kept_by_a_look() -> None:
@@ -549,6 +701,8 @@ def test_what_was_asked_for_is_looked_at_first_and_then_a_few_now_and_then(
     asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Model", "Model", 0, 1000)]
 
@@ -606,6 +760,25 @@ def test_a_scripts_traceback_has_one_line_of_ours_and_it_says_why(clocks: meter.
     text = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
     assert text.count("akrunner: how long the script waits for its input") == 1 and "in real" in text
     assert raised.value.__context__ is None
+
+
+def test_a_traceback_within_an_errors_message_has_no_line_of_ours() -> None:
+    """TensorFlow's error of a generator that raised has one, and its call went through our clock."""
+    before = "ValueError: bad row 150\nTraceback (most recent call last):\n\n"
+    clock = f'  File "{shown.NAME}", line 49, in call\n\n'
+    data = f'  File "{shown.OURS}worker/data.py", line 9, in rows\n    yield row\n          ^^^\n\n'
+    after = (
+        '  File "/env/script_ops.py", line 269, in __call__\n    ret = func(*args)\n          ^^^^\n\nValueError: bad row 150\n'
+    )
+    assert shown.left_out(before + clock + after + data) == before + after
+    assert shown.left_out(f"{shown.NAME} was seen") == f"{shown.NAME} was seen"
+
+    class Raised(Exception):
+        def __str__(self) -> str:
+            return before + clock + after
+
+    error = Raised()
+    assert shown.NAME not in script.format_failure(error, {}, shown.OURS)
 
 
 class Hostile:
@@ -705,7 +878,7 @@ def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
 
 def test_a_meter_that_is_switched_off_leaves_no_trace_running(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[int] = []
-    looks_of(asked)._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
+    looks_of(asked)._trace = types.SimpleNamespace(stop=lambda most=None: stopped.append(1), size=0)
     timing.off(RuntimeError("of ours"))
     assert stopped == [1] and timing.running() is None and asked.failed == "RuntimeError: of ours"
 
@@ -723,6 +896,8 @@ def test_training_and_validation_are_weighed_apart(asked: meter.Meter, monkeypat
         monkeypatch.setattr(module, "clock", lambda: now[0])
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             took = waits[0] * taken._calls
             return [Event(1, "Iterator::Root", "Root", 0, took), Event(1, "Iterator::Map", "Root::Map", 0, took)]
@@ -763,6 +938,8 @@ def test_of_several_pipelines_each_is_looked_at_and_it_is_known_which(
     """Without that, all that was looked at is the training, and the validation is what the loop waits for."""
 
     class Trace:
+        size = 0
+
         def stop(self, most: Any = None) -> list[Event]:
             return [Event(1, "Iterator::Root", "Root", 0, 1000), Event(1, "Iterator::Map", "Root::Map", 0, 1000)]
 

@@ -132,6 +132,11 @@ def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     assert tuned.rule == "busy_map" and tuned.saves == 0.0 and "num_parallel_calls" not in tuned.words
     stateful = [CHAIN[0], CHAIN[1], {**CHAIN[2], "stateful": True}, CHAIN[3]]
     assert first(record(nodes, stateful, tunes=True)).rule == "map"
+    # but not where the dataset's own options have its tuner off
+    off = record(nodes, CHAIN, tunes=True)
+    for left, rule in (([], "map"), (["ahead"], "map"), (["maps"], "busy_map")):
+        off["pipelines"][0]["tunes"] = left
+        assert first(off).rule == rule
     # which of two it is, is told by what is fused, too
     told = record(nodes, CHAIN)
     told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
@@ -346,7 +351,7 @@ def test_the_pass_that_fills_a_cache_is_told_from_the_others() -> None:
     told["pipelines"][0].update(filled=0.0)
     words = wording.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
     assert words.endswith(
-        "20% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+        "20% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell: a look at more steps (--profile-input 100) may"
     )
 
 
@@ -520,7 +525,8 @@ def test_what_two_pipelines_may_be_is_neither_of_them() -> None:
     told["pipelines"].append({"nodes": [node("Batch", 20), node("Map", 20), node("TensorSlice", 20)], "passes": 1})
     assert advised(told) == []
     assert wording.verdict({"inputs": {"a": told}}) == [
-        "[a] 80% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell"
+        "[a] 80% of the time of 100 steps is waiting for input; for what, the steps that were looked at do not tell: "
+        "a look at more steps (--profile-input 100) may"
     ]
     # but the look was at steps that drew from it
     nodes["Model::BatchV2::Map::TensorSlice"] = (0.01, 640)
@@ -642,10 +648,13 @@ def other(by: str, **more: Any) -> dict[str, Any]:
         (other("call", outside=6.0), "unknown", "60% of the steps' time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
         # a quarter of the time elsewhere is no computing, however it is known
-        (other("call", outside=3.0, looks=3), "unknown", ""),
+        (other("call", outside=3.0, looks=3), "unknown", "30% of the steps' time is between the calls of TensorFlow's functions: --profile-input (profile_input=20) tells"),
+        (other("call", outside=3.0, between=9.0, looks=9), "unknown", "functions, Python mostly at train.py:24 (numpy) in the few looks there were: --profile-input"),
+        (other("call", outside=0.5, between=0.9, looks=3), "unknown", ""),
         (other("function", outside=3.0, looks=3), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
-        (other("call", outside=6.0, looks=3), "unknown", ""),
+        (other("call", outside=6.0, looks=3), "unknown", "60% of the steps' time is between"),
+        (other("dataset", within={"calls": 100, "inside": 4.0}, looks=3), "unknown", "60% of the steps' time is between the steps, in none of TensorFlow's functions: --prof"),
         (other("function", outside=8.0), "unknown", "80% of the steps' time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
         (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
@@ -662,7 +671,7 @@ def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: dic
     assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
     said = wording.verdict({"inputs": {"chief:0": told}})
     assert len(said) == bool(words) and all(words in one for one in said)
-    changes = told["outside"] > 5.0 and not told["hidden"]
+    changes = told["outside"] > 5.0 and not told["hidden"] and told["looks"] > 3
     assert [wording.calls_for_change(one) for one in said] == [changes] * len(said)
 
 
@@ -682,11 +691,67 @@ def test_of_a_line_that_makes_tensors_and_calls_the_step_the_steps_time_is_known
     assert "train.py:9, which takes texts" in first(handed).what
 
 
+def test_numpy_between_the_steps_is_not_sent_into_a_map_as_it_is() -> None:
+    """In a map with numpy_function it computed as long, and the doctor then objected to that."""
+    found = between(line(9, 0.6, package="numpy"), line(7, 0.3, package="tensorflow"))[0]
+    assert found.saves == 0 and "as TensorFlow's operations (tf.signal, tf.image, ...)" in found.change
+    assert "saves" not in wording._saving(found) and "every hundredth step only" in found.change
+
+
+@pytest.mark.parametrize("by", ["call", "dataset"])
+def test_of_a_line_that_is_pandas_one_thing_is_said(by: str) -> None:
+    frame = {"main": True, "at": f"{SCRIPT}:10", "in": "pandas", "share": 0.3}
+    told = other(by, asked=20, outside=7.0, within={"calls": 100, "inside": 3.0})
+    some = [frame, {**frame, "in": "numpy", "share": 0.35}]
+    assert [one.rule for one in advised({**told, "lines": some})] == ["pandas"]
+    # of another line there is something else to say
+    apart = [frame, {**frame, "at": f"{SCRIPT}:1", "in": "numpy", "share": 0.35}]
+    assert len(advised({**told, "lines": apart})) == 2
+
+
+def test_one_cache_is_not_asked_for_twice() -> None:
+    """Short passes over task_config's rows: both what a pass begins and what it does again are spared by one `cache=True`."""
+    chain = [node("Prefetch", 5, ours=True), node("ParallelMap", 5, ours=True, parses=True), node("TFRecord", 5, ours=True)]
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (0.4, 20), "Root::Prefetch::ParallelMapV2": (0.4, 20)}
+    # and of two nodes that are told alike one is
+    nodes["Root::Prefetch::ParallelMapV2::Batch"] = (0.15, 20)
+    chain.insert(2, node("Batch", 5, ours=True, rows=32))
+    (found,) = advised(record(nodes, chain, wait=5.0, between=5.0, passes=40, by="function"))
+    assert found.rule == "parse" and found.saves > 0 and found.change.startswith("cache=True in it, and repeat=N")
+
+
+@pytest.mark.parametrize(
+    "share, asked, batches, words",
+    [
+        (0.12, 20, 100, "there is little to win: 12% of the time of 100 steps is waiting for it"),
+        (0.3, 20, 5000, "the steps that were looked at do not tell: a look at more steps (--profile-input 200) may"),
+        (0.3, 5000, 50_000, "a look at more steps (--profile-input 10000) may"),
+        (0.3, 20, 25, "a look at a longer run may"),
+    ],
+)
+def test_where_a_look_does_not_tell_what_is_waited_for_the_next_one_is_named(
+    share: float, asked: int, batches: int, words: str
+) -> None:
+    told = record({}, [], wait=10 * share, between=10 * (1 - share), asked=asked, batches=batches, by="function")
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert words in said and wording.calls_for_change(said) == (share > 0.2)
+
+
+@pytest.mark.parametrize("main", [0.1, 11.0])
+def test_who_asked_of_an_empty_table_is_told_that_it_is_empty(main: float) -> None:
+    told = other("", given=0, batches=0, between=0.0, asked=20, main=main)
+    assert wording.verdict({"inputs": {"a": told}}) == [
+        "[a] it was given no rows: the table is empty, or none of its rows was selected"
+    ]
+    assert "no rows" not in str(wording.verdict({"inputs": {"a": {**told, "given": None}}}))
+    assert wording.verdict({"inputs": {"a": {**told, "asked": 0}}}) == []
+
+
 def test_a_callback_that_sleeps_reads_nothing() -> None:
     sleeps = {"main": True, "at": f"{SCRIPT}:6", "in": "", "share": 0.8, "does": "sleeps", "computes": 0.0}
     found = first(other("function", lines=[sleeps], outside=8.0))
     assert found.what.endswith("Python is most often at train.py:6") and found.change.startswith(
-        "what is no training every hundredth step"
+        "metrics, prints and the like: every hundredth step only"
     )
     assert "from_generator" in first(other("call", lines=[sleeps], outside=8.0)).change
 
@@ -791,6 +856,26 @@ def test_who_asked_is_told_that_nobody_could_look() -> None:
     assert len(told) == 1 and "no steps could be looked at" in told[0] and not wording.calls_for_change(told[0])
 
 
+@pytest.mark.parametrize(
+    "hindered, words",
+    [
+        ("", "could be looked at"),
+        ("profiler", "as another profiler ran, the script's own"),
+        ("large", "as the trace of a single one is too long to be read: smaller batches for the time of a look"),
+        ("few", "as its functions were called three times or less, and the first three calls are not looked at: a longer run"),
+        (
+            "long",
+            "as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller steps_per_execution=)",
+        ),
+        ("fails", "as this TensorFlow's profiler did not start"),
+    ],
+)
+def test_why_nobody_could_look_is_said_as_it_is(hindered: str, words: str) -> None:
+    """One reason, where it is known, and no list of what it may have been."""
+    told = wording.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0, hindered=hindered)}})
+    assert len(told) == 1 and words in told[0] and told[0].count(" ran") == (hindered == "profiler")
+
+
 def test_options_behind_a_prefetch_do_not_hide_it() -> None:
     nodes = {"Model": (0.0, 20), "Model::PrivateThreadPool": (0.0, 20), "Model::PrivateThreadPool::Prefetch": (1.5, 20)}
     chain = [node("Options", 34), *CHAIN]
@@ -876,9 +961,7 @@ def within(chain: list[dict[str, Any]], wall: float = 0.0, **more: Any) -> dict[
 def test_of_steps_that_draw_themselves_it_is_said_that_nobody_knows() -> None:
     told = {"a": within(CHAIN)}
     (said,) = wording.verdict({"inputs": told})
-    assert said.endswith(
-        "(profile_input=20) tells; if it does, then most likely because `Map` at train.py:31 runs one call at a time"
-    )
+    assert said.endswith("(profile_input=20) tells; first to suspect: `Map` at train.py:31 runs one call at a time")
     assert not wording.calls_for_change(said) and bound(told, 0.0, 11.0) == "unknown"
 
 
@@ -1057,7 +1140,9 @@ def between(*some: dict[str, Any], inside: float = 3.0, calls: int = 100, **more
 def test_python_between_the_steps_is_named_by_its_line(does: str, words: str, change: str) -> None:
     """Functions took three of ten seconds: what the others are is known."""
     found = between(line(9, 0.6, does), line(7, 0.3, package="tensorflow"))[0]
-    assert found.rule == "beside" and abs(found.share - 0.68) < 0.01 and abs(found.saves - 0.3) < 0.01
+    assert found.rule == "beside" and abs(found.share - 0.68) < 0.01
+    # of what only computes there, nobody knows what it wins to have it computed elsewhere
+    assert found.saves == pytest.approx(0.0 if does in ("", "loops") else 0.3, abs=0.01)
     assert found.what.startswith("68% of the steps' time is between the steps, in none of TensorFlow's functions; ")
     assert words in found.what and change in found.change
 
@@ -1130,7 +1215,7 @@ def test_an_iterator_for_each_step_is_no_pass_over_the_rows() -> None:
         and "buffer of `shuffle`" in said
     )
     assert "rows = iter(dataset)" in said and "cache" not in said
-    assert "does the same again in every pass" in wording.verdict({"inputs": {"a": {**told, "batches": 600}}})[0]
+    assert "cache=True in it, and repeat=N" in wording.verdict({"inputs": {"a": {**told, "batches": 600}}})[0]
 
 
 def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
@@ -1219,7 +1304,7 @@ def test_that_task_config_reads_the_rows_is_nothing_to_suspect_unseen() -> None:
     assert said.endswith("--profile-input (profile_input=20) tells")
     mapped = [node("Map", 39, reads=True), *ours]
     (said,) = wording.verdict({"inputs": {"a": {**told, "pipelines": [{"nodes": mapped, "passes": 2}]}}})
-    assert "if it does, then most likely because `Map` at train.py:39" in said
+    assert "first to suspect: `Map` at train.py:39" in said
 
 
 def test_who_takes_some_of_what_is_made_ahead_needs_no_other_prefetch() -> None:
