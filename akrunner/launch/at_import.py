@@ -79,7 +79,7 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
     run = [one for node in _run_at_once(whole) for one in _ran(node, known, set())]
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         hooks = [vars(base)["__init_subclass__"] for base in thing.__mro__[1:-1] if "__init_subclass__" in vars(base)]
-        run += [one for hook in hooks for one in _called(getattr(hook, "__func__", hook), 0, set())]
+        run += [one for hook in hooks for one in _called(getattr(hook, "__func__", hook), 0, set(), thing)]
     changed = sorted({name for one in run for name in _changed(one)})
     if changed:
         raise ScriptError(
@@ -223,8 +223,7 @@ def _ran(node: ast.AST, known: dict[str, Any], seen: set[int]) -> Iterator[_Run]
     if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
         # a decorator: it is called, and so is what it gives
         target, depth = (node.func, 1) if isinstance(node, ast.Call) else (node, 0)
-        if isinstance(target, ast.Name):
-            yield from _called(known.get(target.id), depth, seen)
+        yield from _called(_meant(target, known), depth, seen)
     run = _Run(list(_statements([node], 0)), known, set())
     yield run
     yield from _calls(run, seen)
@@ -232,12 +231,32 @@ def _ran(node: ast.AST, known: dict[str, Any], seen: set[int]) -> Iterator[_Run]
 
 def _calls(run: _Run, seen: set[int]) -> Iterator[_Run]:
     for node in run.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield from _called(run.known.get(node.func.id), 0, seen)
+        if isinstance(node, ast.Call):
+            yield from _called(_meant(node.func, run.known), 0, seen)
 
 
-def _called(function: Any, depth: int, seen: set[int]) -> Iterator[_Run]:
-    """What a call of a function runs. Args: depth: of functions in it, which are called at once, too."""
+def _meant(node: ast.AST, known: dict[str, Any]) -> Any:
+    """What stands behind a name, or is an attribute of a class or an instance of the user's own behind it; None if nothing is known of it."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    around = _meant(node.value, known) if isinstance(node, ast.Attribute) else None
+    kind = around if inspect.isclass(around) else type(around)
+    file = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+    root = kind.__module__.partition(".")[0]
+    if not isinstance(node, ast.Attribute) or root in sys.stdlib_module_names or "site-packages" in file:
+        return None
+    found = inspect.getattr_static(around, node.attr, None)
+    if isinstance(found, classmethod):
+        return types.MethodType(found.__func__, kind)
+    if isinstance(found, staticmethod):
+        return found.__func__
+    return types.MethodType(found, around) if isinstance(found, types.FunctionType) and around is not kind else found
+
+
+def _called(function: Any, depth: int, seen: set[int], first: Any = None) -> Iterator[_Run]:
+    """What a call of a function runs. Args: depth: of functions in it, which are called at once, too; first: its first argument, None: not known."""
+    if isinstance(function, types.MethodType):
+        function, first = function.__func__, function.__self__
     function = inspect.unwrap(function) if callable(function) and not inspect.isclass(function) else function
     if not isinstance(function, types.FunctionType) or id(function) in seen or not _is_somebodys(function):
         return
@@ -253,7 +272,10 @@ def _called(function: Any, depth: int, seen: set[int]) -> Iterator[_Run]:
     bound_ = {one.arg for one in ast.walk(body[0]) if isinstance(one, ast.arg)}
     bound_ |= {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     local = bound_ - declared
-    run = _Run(nodes, {key: one for key, one in function.__globals__.items() if key not in local}, declared)
+    known = {key: one for key, one in function.__globals__.items() if key not in local}
+    if first is not None and body[0].args.args:
+        known[body[0].args.args[0].arg] = first
+    run = _Run(nodes, known, declared)
     yield run
     yield from _calls(run, seen)
 
@@ -280,7 +302,7 @@ def _changed(run: _Run) -> set[str]:
     found: set[str] = set()
 
     def mutable(node: Any) -> bool:
-        return isinstance(node, ast.Name) and isinstance(run.known.get(node.id), _MUTABLE)
+        return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(_meant(node, run.known), _MUTABLE)
 
     for node in run.nodes:
         changed: list[Any] = []
@@ -290,6 +312,10 @@ def _changed(run: _Run) -> set[str]:
             changed = [node.value]
         elif isinstance(node, ast.AugAssign):
             changed = [node.target]
+            around = _meant(node.target.value, run.known) if isinstance(node.target, ast.Attribute) else None
+            if not isinstance(around, types.ModuleType) and _meant(node.target, run.known) is not None and around is not None:
+                # of a class or an instance that goes to the tasks with the number it has now
+                found.add(_root(node.target, run.known))
         elif (
             isinstance(node, ast.Attribute)
             and node.attr not in READING
@@ -299,8 +325,16 @@ def _changed(run: _Run) -> set[str]:
             changed = [node.value]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in LOOKING:
             changed = node.args if isinstance(run.known.get(node.func.id), types.FunctionType) else []
-        found |= {one.id for one in changed if mutable(one)}
+        found |= {_root(one, run.known) for one in changed if mutable(one)}
     return found
+
+
+def _root(node: Any, known: dict[str, Any]) -> str:
+    """What to call a thing by, of which an attribute is changed; a class by its own name, as it may be called cls there."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    value = known.get(node.id)
+    return value.__name__ if inspect.isclass(value) else str(node.id)
 
 
 def _name(node: ast.Attribute) -> str:

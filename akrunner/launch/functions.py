@@ -246,6 +246,11 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
     for name in _used(piece, user):
+        if name == "globals" and name not in known:
+            raise ScriptError(
+                f"script: {piece.name}() calls globals(), which in a task has only what {user}() and what it calls use by name; use what it needs by "
+                "name, hand it over (user_params=), or give a script's path"
+            )
         if name in known:
             _need(name, known[name], thing, found, user)
     for name in sorted(settled.said):

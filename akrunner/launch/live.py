@@ -97,9 +97,14 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
     if issubclass(kind, enum.Enum):
         return
     there = {**vars(kind), **getattr(kind, "_field_defaults", {})}
-    # with slots, a class has something else by the names of its fields
     for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) and "__dataclass_fields__" in there else ():
         if field.default is not dataclasses.MISSING:
+            attribute = there.get(field.name, field.default)
+            # with slots, a class has something else by the names of its fields
+            if attribute is not field.default and not isinstance(attribute, types.MemberDescriptorType):
+                raise ScriptError(
+                    f"script: {own}.{field.name} was set behind the definition of {own}, whose instances have the value that it had then; {INSTEAD}"
+                )
             there[field.name] = field.default
     # of names that are bound more than once, the class has but the last
     bound = [name for node in whole.body for name in _bound(node)]

@@ -448,3 +448,74 @@ def test_a_builtin_that_ipython_has_replaced_is_the_builtin(module: Module) -> N
     made.open = replaced
     text, _ = functions.source_of(made.main)
     assert "open =" not in text and "IPython" not in text
+
+
+CHANGED_TWICE = {
+    "Layer": """
+        class Layer:
+            known = []
+            def __init_subclass__(cls): Layer.known.append(cls.__name__)
+        class Dense(Layer): pass
+        def main(c): return Dense
+        """,
+    "Kinds": """
+        class Kinds:
+            items = []
+            @classmethod
+            def add(cls, function): cls.items.append(function.__name__); return function
+        @Kinds.add
+        def one(): return 1
+        def main(c): return one()
+        """,
+    "Calls": """
+        class Calls: count = 0
+        def counted(function):
+            Calls.count += 1
+            return function
+        @counted
+        def one(): return 1
+        def main(c): return one()
+        """,
+    "seen": """
+        from dataclasses import dataclass, field
+        @dataclass
+        class Seen: names: list = field(default_factory=list)
+        seen = Seen()
+        def noted(function): seen.names.append(function.__name__); return function
+        @noted
+        def one(): return 1
+        def main(c): return one()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_TWICE)
+def test_an_attribute_that_a_definition_changes_is_not_changed_twice(name: str, module: Module) -> None:
+    with pytest.raises(ScriptError, match=f"changes {name}, which goes to the tasks as it is now: it would be changed twice"):
+        functions.source_of(module(CHANGED_TWICE[name]).main)
+
+
+def test_an_attribute_that_a_definition_sets_is_set_again(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import functools
+        class Tagged:
+            def __init_subclass__(cls, tag="x"): cls.tag = tag
+        class Own(Tagged, tag="y"): pass
+        def counting(function):
+            @functools.wraps(function)
+            def inner(): inner.calls += 1; return function()
+            inner.calls = 0
+            return inner
+        @counting
+        def one(): return 1
+        def main(c): return Own.tag, one(), one.calls
+        """)
+    assert there(made.main, monkeypatch).main(None) == ("y", 1, 1)
+
+
+def test_names_that_are_looked_for_by_their_text_are_refused(module: Module) -> None:
+    made = module("RATE = 0.1\ndef main(c): return globals().get('RATE', 0.5)\n")
+    with pytest.raises(
+        ScriptError, match=r"main\(\) calls globals\(\), which in a task has only what main\(\) and what it calls use by name"
+    ):
+        functions.source_of(made.main)

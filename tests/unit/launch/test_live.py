@@ -203,9 +203,7 @@ def test_a_class_that_holds_those_made_from_it(cells: Any, registry: str) -> Non
     """
     with pytest.raises(ScriptError, match="Base holds A, which is made from it, .*; put it into a file of its own"):
         cells(base, "class A(Base): pass", "def use(c): return sorted(Base.made)")
-    with pytest.raises(
-        ScriptError, match="Base has a value in its definition that needs what is defined behind it; put it into"
-    ):
+    with pytest.raises(ScriptError, match="the definition of A changes Base, .*; put it into a file of its own"):
         cells(base, "class A(Base): pass", "def use(c): return sorted(A.made)")
     assert cells(base, "def use(c): return sorted(Base.made)") == []
 
@@ -252,3 +250,12 @@ def test_class_variables_of_dataclasses(cells: Any) -> None:
         n: typing.ClassVar[int] = 1
     """
     assert cells(made, "P.n = 7", "def use(c): return P().a, P.n") == (3, 7)
+
+
+def test_an_attribute_that_is_no_longer_the_default_of_its_field(cells: Any) -> None:
+    kind = "from dataclasses import dataclass\n@dataclass{slots}\nclass Config:\n    lr: float = 0.1"
+    assert cells(kind.format(slots="(slots=True)"), "def use(c): return Config().lr") == 0.1
+    with pytest.raises(
+        ScriptError, match=r"Config.lr was set behind the definition of Config, whose instances have the value that it had then"
+    ):
+        cells(kind.format(slots=""), "Config.lr = 0.5", "def use(c): return Config.lr")
