@@ -141,9 +141,9 @@ def _plan(
 ) -> None:
     """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
     rows = words["dry_run_rows"]
-    if rows is not None and not rows.isdecimal():
+    if rows is not None and (not rows.isdecimal() or not rows.strip("0")):
         raise akrunner.ConfigError(
-            f"--dry-run={rows}: over how many rows is the script tried? Give a whole number, --dry-run=5"
+            f"--dry-run={rows}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
         )
     try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}

@@ -35,6 +35,8 @@ from akrunner.errors import ScriptError
 
 #: characters of a value that is written down
 _LONGEST = 100_000
+#: bits of an integer that is not written in decimals
+_LONG_INT = 10_000
 _OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
@@ -280,6 +282,11 @@ def _plain(values: Values, name: str, value: Any) -> str:
     return repr(value)
 
 
+def _int(values: Values, name: str, value: int) -> str:
+    # of thousands of digits Python writes and reads no decimals
+    return repr(value) if value.bit_length() < _LONG_INT else hex(value)
+
+
 def _float(values: Values, name: str, value: float) -> str:
     return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
 
@@ -442,7 +449,8 @@ def _of_typing(values: Values, name: str, value: Any) -> str:
 
 
 _WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Values, str, Any], str]], ...] = (
-    ((bool, int, str, bytes, type(None), range, bytearray), _plain),
+    ((int,), _int),
+    ((bool, str, bytes, type(None), range, bytearray), _plain),
     ((type(Ellipsis), type(NotImplemented)), _plain),
     ((float,), _float),
     ((complex,), _complex),

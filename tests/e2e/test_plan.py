@@ -225,7 +225,11 @@ def test_the_script_is_tried_over_the_first_rows(
     assert "ValueError in main(): bad luck" in failed.err and "\ntasks:        3\n" in failed.out
     for wrong, said in (
         (["--dry-run=0"], "try_rows=0"),
-        (["--dry-run=few"], "--dry-run=few: over how many rows is the script tried? Give a whole number, --dry-run=5"),
+        (
+            ["--dry-run=few"],
+            "--dry-run=few: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5",
+        ),
+        (["--dry-run=0"], "--dry-run=0: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"),
     ):
         assert main(["run", *words, *wrong]) == 2
         assert said in capsys.readouterr().err
