@@ -1,11 +1,10 @@
 """Object arrays that say of which type their numbers were: numpy has no null, and in its place `None` among Python's numbers.
 
-The type is in the dtype's metadata, which an array's slices, copies and chosen rows keep, and what is computed from it does not.
+The type is in the dtype's metadata, which an array's slices, copies and chosen rows keep, and what is computed from it does not. numpy is imported when there
+are arrays: a script without any needs none.
 """
 
 from typing import Any, List, Optional
-
-import numpy as np
 
 from akrunner.wire.columns import WIDTHS
 
@@ -16,6 +15,8 @@ _OTHERS = {"halffloat": "float16", "float": "float32", "double": "float64", "boo
 
 def empty(rows: int, of: Optional[str]) -> Any:
     """An object array, all of it None. Args: of: numpy's name for the type of the numbers that are to be in it, None: nobody knows."""
+    import numpy as np
+
     return np.full(rows, None, np.dtype(object, metadata={_KEY: of}) if of is not None else np.dtype(object))
 
 
@@ -44,6 +45,8 @@ def type_of(values: Any) -> Optional[str]:
 
 def as_they_were(numbers: Any, of: str) -> Any:
     """An array of numbers in the type that they were of, where it holds each of them exactly; else as they are: a script may have put others there."""
+    import numpy as np
+
     kinds = numbers.dtype.kind + np.dtype(of).kind
     if kinds not in ("bb", "ff", "if", "uf", "ii", "iu", "ui", "uu"):
         return numbers

@@ -30,7 +30,7 @@ KINDS = {"a", "b"}
 WHERE = pathlib.Path("data")
 FROM_ENV = os.environ.get("AKRUNNER_TEST_NOT_SET", "none")
 MODEL = None
-TABLE = {"lr": 0.1}
+FILLED = {"lr": 0.1}
 
 @dataclasses.dataclass
 class Config:
@@ -70,7 +70,7 @@ def use(mode):
 def hand_on(cache):
     cache["b"] = 2
 """
-USER = "import set_outside_{n} as s\nfrom set_outside_{n} import TABLE\n\nTABLE['lr'] = 0.5\n\ndef epochs():\n    return s.EPOCHS, TABLE\n"
+USER = "import set_outside_{n} as s\nfrom set_outside_{n} import FILLED\n\nFILLED['lr'] = 0.5\n\ndef epochs():\n    return s.EPOCHS, FILLED\n"
 NUMBERS = itertools.count()
 
 
@@ -149,7 +149,7 @@ def test_what_another_module_may_fill_is_no_matter(settings: Any) -> None:
     importlib.import_module(name)
     look(settings)
     # but it is, if that is the module of the function, which is not run there
-    with pytest.raises(ScriptError, match="TABLE is"):
+    with pytest.raises(ScriptError, match="FILLED is"):
         check_imports(f"import {settings.__name__}", name, "main")
 
 
