@@ -385,11 +385,19 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     found.names[name] = value
     plain = _plain(value) or value
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of) and not _is_by_call(plain, of):
+        if plain.__name__ != name and plain.__name__ != "<lambda>" and known_to(plain).get(plain.__name__) is value:
+            # another name for it
+            found.values.add(name, value, user)
+            return
         if plain.__name__ != name:
-            instead = f"write {name} by def" if plain.__name__ == "<lambda>" else "use its own name"
+            instead = f"write {name} by def" if plain.__name__ == "<lambda>" else f"define {name} by its own name"
             if "<locals>" in plain.__qualname__:
                 instead = f"have the decorator that made {name} use functools.wraps"
-            raise ScriptError(f"script: {user}() uses {plain.__name__} by the name {name}; {instead}, or give a script's path")
+            raise ScriptError(
+                f"script: {user}() uses {plain.__name__} by the name {name}, and {plain.__name__} is no name of it now; {instead}, or give a script's path"
+                if plain.__name__ != "<lambda>"
+                else f"script: {user}() uses a lambda by the name {name}; {instead}, or give a script's path"
+            )
         _add(plain, value, found, user)
         return
     imported = as_imported(name, value, of) or import_of(name, value)

@@ -397,7 +397,22 @@ def _logger(name: str, value: logging.Logger) -> str:
     for handler in [] if root else value.handlers:
         if type(handler) is not logging.NullHandler:
             does.append(f"addHandler({_handler(name, value, handler)})")
-    return f"[{made}, {', '.join(f'{made}.{one}' for one in does)}][0]" if does else made
+    parts = [made, *(f"{made}.{one}" for one in does), *([] if root or not value.propagate else _basic_config())]
+    return f"[{', '.join(parts)}][0]" if len(parts) > 1 else made
+
+
+def _basic_config() -> list[str]:
+    """What `logging.basicConfig` has made of the root logger, from which the others have their level, and where their records go; nothing if it was not called."""
+    root = logging.getLogger()
+    plain = [one for one in root.handlers if type(one) is logging.StreamHandler and one.stream in (sys.stdout, sys.stderr)]
+    form = plain[0].formatter if plain else None
+    if not plain or type(form) not in (type(None), logging.Formatter):
+        return []
+    stream = _STREAMS[plain[0].stream is sys.stderr]
+    kind = type(form._style) if form is not None else logging.PercentStyle
+    style = {logging.StrFormatStyle: "{", logging.StringTemplateStyle: "$"}.get(kind, "%")
+    words = f", format={form._fmt!r}, datefmt={form.datefmt!r}, style={style!r}" if form is not None else ""
+    return [f"__import__('logging').basicConfig(level={root.level}, stream=__import__('sys').{stream}{words})"]
 
 
 def _handler(name: str, value: logging.Logger, handler: Any) -> str:

@@ -57,13 +57,8 @@ def check_imports(text: str, of: str, user: str) -> None:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
     seen: set[str] = set()
     modules = [one for name in names for one in _own_within(sys.modules.get(name), seen)]
-    # the module of the function itself is not run in the tasks
-    others = (
-        [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType) and one.__name__ != of and _is_own(one)]
-        if modules
-        else []
-    )
-    altered = {one.__name__: _file_of(one).altered for one in others}
+    # other modules of the program are not run in the tasks, nor is that of the function itself
+    altered = {one.__name__: _file_of(one).altered for one in modules if one.__name__ != of}
     for module in modules:
         told = _changed(module, set().union(*(names for name, names in altered.items() if name != module.__name__)))
         if told:
@@ -117,11 +112,16 @@ def _changed(module: types.ModuleType, elsewhere: set[str]) -> str:
             or {name, f".{name}"} & elsewhere
         ):
             continue
-        if name in file.touched and not isinstance(values[-1], (_Defined, *_PLAIN)):
+        changes = not isinstance(values[-1], (_Defined, *_PLAIN))
+        if name in file.declared and type(now) not in _PLAIN:
+            # what is made when it is first wanted, as it is in the tasks
+            continue
+        # what begins empty is there to be filled
+        if changes and (name in file.touched or not (values[-1] if isinstance(values[-1], (dict, list, set)) else True)):
             continue
         if not any(_is_same(now, value, module) for value in values):
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
-        if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.touched:
+        if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
             for one in live.values_of(now, ast.unparse(bindings[0]), {}):
                 if one.settled and _is_certain(one, file):
                     return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
@@ -138,13 +138,15 @@ def _is_certain(one: live.Live, file: _File) -> bool:
 @dataclass
 class _File:
     """What a module's file says. Attributes: bindings: name -> what it is bound to: an expression, a definition, or None for what is not known; where there is more
-    than one, it depends on a condition; often: those that are bound more than once; altered: names of what the file's own code changes in place, and .attributes;
-    touched: these, and what it hands on to where it may be changed."""
+    than one, it depends on a condition; often: those that are bound more than once; altered: what the file changes in place whenever it is run, names and
+    .attributes; touched: these, what it hands on to where it may be changed, what its functions count and keep for themselves, and attributes that they change; declared: what they set by
+    `global`."""
 
     bindings: dict[str, list[ast.AST | None]] = field(default_factory=dict)
     often: set[str] = field(default_factory=set)
     altered: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
 
 
 def _file_of(module: types.ModuleType) -> _File:
@@ -162,18 +164,67 @@ def _read(path: str, changed: int) -> _File:
     for node in tree.body:
         _bind(node, found, False)
     looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
+    run = list(_run(tree))
     for inner in ast.walk(tree):
-        found.altered |= _changes(inner)
-        if isinstance(inner, ast.Global):
-            # a function sets it, as it may in the tasks
-            found.bindings.update({name: [None] for name in inner.names})
-        elif isinstance(inner, ast.ImportFrom) and any(alias.name == "*" for alias in inner.names):
+        if isinstance(inner, ast.ImportFrom) and any(alias.name == "*" for alias in inner.names):
             # whatever that brings
             return _File()
-        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in looked_at:
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in looked_at:
             found.touched.add(inner.id)
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            changes, counts = _kept(inner)
+            found.declared |= _declared(inner)
+            found.touched |= counts | {one for one in changes if one.startswith(".")}
+            found.bindings.update({name: [None] for name in counts & _declared(inner)})
+    for inner in run:
+        found.altered |= _changes(inner)
+        if isinstance(inner, ast.Global):
+            found.bindings.update({name: [None] for name in inner.names})
     found.touched |= found.altered
     return found
+
+
+def _run(tree: ast.Module) -> Iterator[ast.AST]:
+    """All that is run when a module is imported: also the functions that its own statements call, and decorate with."""
+    functions = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for decorator in node.decorator_list:
+                inner = decorator.func if isinstance(decorator, ast.Call) else decorator
+                called = isinstance(inner, ast.Name) and inner.id in functions
+                pending += functions.pop(inner.id).body if isinstance(inner, ast.Name) and called else [decorator]
+            continue
+        yield node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            pending += functions.pop(node.func.id).body
+        pending += ast.iter_child_nodes(node)
+
+
+def _declared(function: ast.AST) -> set[str]:
+    return {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
+
+
+def _kept(function: ast.AST) -> tuple[set[str], set[str]]:
+    """(what a function changes, what of it is a count, or kept for later: it looks at it, too). Who sets something and does not look at it sets it for others, as a
+    `configure(rate)` does."""
+    nodes = list(ast.walk(function))
+    declared = _declared(function)
+    read = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    set_here = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    changed = [one for node in nodes for one in _changes(node)]
+    counted = {
+        one for node in nodes if isinstance(node, ast.AugAssign) for one in (_changes(node.target) | _names(node.target))
+    }
+    kept = {name for name in {*changed, *(set_here & declared)} if name in counted or read.count(name) > changed.count(name)}
+    return {*changed, *(set_here & declared)}, kept
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _bind(node: ast.AST, found: _File, conditional: bool) -> None:

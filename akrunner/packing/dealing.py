@@ -22,7 +22,7 @@ from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import ranks
 from akrunner.packing.described import check_values, words_of
-from akrunner.packing.index import NAME, numbered, plain_text
+from akrunner.packing.index import NAME, in_order, numbered, plain_text
 from akrunner.packing.progress import Meter
 from akrunner.packing.sealed import Sum
 from akrunner.packing.settings import Settings, ending
@@ -218,7 +218,6 @@ class _Classes:
     def __init__(self, label: str | None, labels: list[str], before: Sequence[int], splits: int) -> None:
         self._label, self._there = label, labels
         self._names: list[str] = list(labels)
-        self._numeric = False
         self.dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
         self.counts = np.zeros((splits, max(1, len(labels))), np.int64)
 
@@ -227,7 +226,6 @@ class _Classes:
         if self._label is None:
             return np.zeros(batch.num_rows, np.int64)
         column = batch.column(self._label)
-        self._numeric = pa.types.is_integer(column.type)
         known = set(self._names)
         self._names += [one for one in pc.unique(plain_text(column)).to_pylist() if one and one not in known]
         more = max(1, len(self._names)) - len(self.dealt)
@@ -243,7 +241,7 @@ class _Classes:
 
     def sorted(self) -> tuple[list[str], NDArray[np.int64]]:
         """(all classes: those that were there, then the new ones sorted; where each is among those met)."""
-        new = sorted(self._names[len(self._there) :], key=int if self._numeric else str)
+        new = in_order(self._names[len(self._there) :])
         names = [*self._there, *new]
         place = {name: i for i, name in enumerate(self._names)}
         return names, np.array([place[name] for name in names] or [0], np.int64)

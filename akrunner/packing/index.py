@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, decoded, known_numbers_of, octets_of, texts_of, truths_of
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
+
+#: a whole number, as it is written
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,18})\Z")
 
 I64 = NDArray[np.int64]
 
@@ -190,8 +194,14 @@ def truths(column: Any) -> NDArray[np.bool_]:
 
 
 def class_names(values: Any) -> list[Any]:
-    """The different classes of a column, sorted: numbers by their size, texts by their characters. A null is none, nor is an empty text."""
-    return sorted(one for one in pc.unique(values).to_pylist() if one not in (None, ""))
+    """The different classes of a column, `in_order`. A null is none, nor is an empty text."""
+    return in_order([one for one in pc.unique(values).to_pylist() if one not in (None, "")])
+
+
+def in_order(names: Collection[Any]) -> list[Any]:
+    """Classes, sorted: numbers by their size, also where all are texts of whole numbers, so that 10 comes behind 9; other texts by their characters."""
+    whole = all(isinstance(one, str) and _WHOLE.match(one) for one in names)
+    return sorted(names, key=int if whole else None)
 
 
 def numbered(values: Any, labels: list[str]) -> I64:

@@ -137,9 +137,14 @@ def _idle(record: Mapping[str, Any]) -> bool:
     return record["idle"] is not None and record["idle"] >= 0.5 * record["cores"]
 
 
+def _is_somebodys(node: Mapping[str, Any]) -> bool:
+    """Whether a line of the script's has made it, and can be changed: Keras makes such maps, too."""
+    return bool(node["at"]) and not node.get("ours")
+
+
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
-    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node):
+    if _kind(node) != "Map" or not _is_somebodys(node) or blame.calls_python(node):
         return False
     # what was said is done: it was told to run one call
     told = node.get("parallel") == 1
@@ -148,7 +153,7 @@ def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map is called for each row, and had little time for it."""
-    if _kind(node) != "Map" or node.get("ours") or blame.calls_python(node) or node.get("decodes"):
+    if _kind(node) != "Map" or not _is_somebodys(node) or blame.calls_python(node) or node.get("decodes"):
         return False
     made = as_blamed(node, record)
     return made.call < CHEAP and made.calls >= MANY

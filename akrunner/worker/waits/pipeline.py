@@ -152,8 +152,8 @@ def left_on(dataset: Any) -> List[str]:
 
 
 def at(above: int = 2) -> Tuple[str, bool]:
-    """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`).
-    Args: above: callers that are ours."""
+    """(file and line of the script that makes something now, "" where it is none of the script's, as what Keras makes of arrays is; whether what makes it is
+    `task_config`). Args: above: callers that are ours."""
     frame: Optional[FrameType] = sys._getframe(above)
     ours = False
     for _ in range(_DEEPEST):
@@ -163,8 +163,19 @@ def at(above: int = 2) -> Tuple[str, bool]:
         if is_script(name):
             return "%s:%d" % (name, frame.f_lineno), ours
         ours = ours or (name.startswith(_here["ours"]) and not name.startswith(_here["waits"]))
+        if _is_of_arrays(frame):
+            break
         frame = frame.f_back
     return "", ours
+
+
+def _is_of_arrays(frame: FrameType) -> bool:
+    """Whether it is Keras's own pipeline over arrays in memory, which nobody can change."""
+    name = frame.f_code.co_filename
+    if "keras" not in name or "data_adapter" not in name:
+        return False
+    older = type(frame.f_locals.get("self")).__name__ == "TensorLikeDataAdapter"
+    return older or os.path.basename(name) == "array_data_adapter.py"
 
 
 def is_script(name: str) -> bool:

@@ -519,3 +519,37 @@ def test_names_that_are_looked_for_by_their_text_are_refused(module: Module) -> 
         ScriptError, match=r"main\(\) calls globals\(\), which in a task has only what main\(\) and what it calls use by name"
     ):
         functions.source_of(made.main)
+
+
+def test_another_name_for_a_function_means_it_in_a_task(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        def relu(x): return max(0, x)
+        act = relu
+        def main(x): return act(x)
+    """)
+    assert there(made.main, monkeypatch).main(-1) == 0
+    # its own name may mean another one by now
+    made.relu = lambda x: x
+    with pytest.raises(ScriptError, match="uses relu by the name act, and relu is no name of it now"):
+        functions.source_of(made.main)
+
+
+def test_what_basic_config_has_set_is_so_in_a_task(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module("""
+        import logging
+        LOG = logging.getLogger("of.this.test.of.basic.config")
+        def main(config): LOG.info("here")
+    """)
+    root = logging.getLogger()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s!"))
+    monkeypatch.setattr(root, "handlers", [handler])
+    monkeypatch.setattr(root, "level", logging.INFO)
+    text, _ = functions.source_of(made.main)
+    assert (
+        f"basicConfig(level={logging.INFO}, stream=__import__('sys').stderr, format='%(message)s!', datefmt=None, style='%')"
+        in text
+    )
+    # of handlers that only this process has, nothing goes
+    monkeypatch.setattr(root, "handlers", [logging.NullHandler()])
+    assert "basicConfig" not in functions.source_of(made.main)[0]

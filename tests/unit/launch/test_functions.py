@@ -232,7 +232,7 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         (uses_table, r"uses_table\(\) uses TABLE, an object, which cannot be handed .*user_params="),
         (uses_an_array, r"uses WEIGHTS\['w'\]\[1\], a ndarray of object, which cannot be handed"),
         (uses_itself, "uses ENDLESS, which has itself in it"),
-        (calls_a_lambda, "uses <lambda> by the name HALF; write HALF by def"),
+        (calls_a_lambda, "uses a lambda by the name HALF; write HALF by def"),
     ],
 )
 def test_what_cannot_go(function: Any, said: str) -> None:

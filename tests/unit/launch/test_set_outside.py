@@ -46,8 +46,8 @@ class Names:
 def epochs(most=5):
     return EPOCHS
 
-# what follows is changed by the module itself
 MODE = "a"
+# what follows is changed by the module itself
 SEEN = []
 CACHE = {"a": 1}
 ALIAS = OTHER = {"a": 1}
@@ -61,11 +61,28 @@ class Counter:
         Counter.count += 1
         self.known.append(1)
 
+_BUILT = None
+CALLS = 0
+TIMES = {"use": 0}
+
 def use(mode):
-    global MODE
-    MODE = mode
+    global CALLS
+    CALLS += 1
+    TIMES["use"] += 1
     SEEN.append(mode)
     hand_on(CACHE)
+    return built()
+
+def built():
+    global _BUILT
+    if _BUILT is None:
+        _BUILT = 5
+    return _BUILT
+
+def configure(epochs, mode):
+    global MODE
+    MODE = mode
+    RATES.update(epochs=epochs)
 
 def hand_on(cache):
     cache["b"] = 2
@@ -96,6 +113,24 @@ def test_what_the_module_itself_does_is_no_matter(settings: Any) -> None:
     settings.Counter()
     settings.MADE, settings.NEW = 5, 1
     look(settings)
+
+
+def test_what_a_function_sets_for_others_is_told(settings: Any) -> None:
+    settings.configure(3, "b")
+    with pytest.raises(ScriptError, match=r"RATES is \{.*'epochs': 3\} here"):
+        look(settings)
+    del settings.RATES["epochs"]
+    with pytest.raises(ScriptError, match="MODE is 'b' here, but 'a' in"):
+        look(settings)
+
+
+def test_another_module_of_the_program_is_not_run_in_the_tasks(settings: Any, tmp_path: Path) -> None:
+    name = settings.__name__.replace("outside", "outside_tune")
+    (tmp_path / f"{name}.py").write_text(f"import {settings.__name__} as s\ns.RATES['lr'] = 7\n")
+    importlib.import_module(name)
+    sys.modules.pop(name)
+    with pytest.raises(ScriptError, match="RATES is"):
+        look(settings)
 
 
 SET: dict[str, Callable[[Any], object]] = {
@@ -147,10 +182,11 @@ def test_it_is_found_behind_functions_other_modules_and_late_imports(settings: A
 def test_what_another_module_may_fill_is_no_matter(settings: Any) -> None:
     name = settings.__name__.replace("outside", "outside_user")
     importlib.import_module(name)
-    look(settings)
-    # but it is, if that is the module of the function, which is not run there
-    with pytest.raises(ScriptError, match="FILLED is"):
-        check_imports(f"import {settings.__name__}", name, "main")
+    check_imports(f"import {name}", __name__, "main")
+    # but it is, if the tasks do not import it, or if it is the module of the function, which is not run there
+    for text, of in ((f"import {settings.__name__}", __name__), (f"import {name}", name)):
+        with pytest.raises(ScriptError, match="FILLED is"):
+            check_imports(text, of, "main")
 
 
 def test_packages_and_the_standard_library_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

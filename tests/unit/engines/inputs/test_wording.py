@@ -963,6 +963,9 @@ def test_of_steps_that_draw_themselves_it_is_said_that_nobody_knows() -> None:
     (said,) = wording.verdict({"inputs": told})
     assert said.endswith("(profile_input=20) tells; first to suspect: `Map` at train.py:31 runs one call at a time")
     assert not wording.calls_for_change(said) and bound(told, 0.0, 11.0) == "unknown"
+    # what Keras makes of arrays is on no line of the script's, and nobody can change it
+    (said,) = wording.verdict({"inputs": {"a": within([dict(one, at="") for one in CHAIN])}})
+    assert said.endswith("(profile_input=20) tells")
 
 
 @pytest.mark.parametrize("wall, ahead, rules", [(9.6, True, 1), (6.0, True, 0), (6.0, False, 1), (4.0, False, 0)])
