@@ -330,8 +330,8 @@ class JsonParser:
         if not data.isascii():
             # Arrow takes any bytes
             data.decode("utf-8")
-        if data.startswith(b"null") or b"\nnull" in data:
-            # Arrow takes it for a row of nulls
+        if data.lstrip(b" \t\r\n").startswith(b"null") or b"\nnull" in data:
+            # Arrow takes it for a row of nulls, and crashes where it is the first
             raise pa.ArrowInvalid("JSON parse error: null is no object")
         unknown = (
             "ignore" if self.asked or (self._only and self.schema is not None) else "infer" if self.schema is None else "error"

@@ -224,7 +224,6 @@ def test_the_script_is_tried_over_the_first_rows(
     # the plan helps to see why it failed
     assert "ValueError in main(): bad luck" in failed.err and "\ntasks:        3\n" in failed.out
     for wrong, said in (
-        (["--dry-run=0"], "try_rows=0"),
         (
             ["--dry-run=few"],
             "--dry-run=few: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5",
