@@ -172,19 +172,19 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             first = args[0] if args else options.get(head)
             if not is_job_file(first):
                 return function(*args, **options)
-            given: dict[str, Any] = {**dict(zip(names, args)), **options}
-            del given[head]
-            file = read(first, str(given.get(VERB) or (verb if verb != "plan" else "plan")))
+            beside: dict[str, Any] = {**dict(zip(names, args)), **options}
+            del beside[head]
+            file = read(first, str(beside.get(VERB) or verb))
             both = {
-                name: {**file.options[name], **given[name]} for name in MERGED if file.options.get(name) and given.get(name)
+                name: {**file.options[name], **beside[name]} for name in MERGED if file.options.get(name) and beside.get(name)
             }
-            whole: dict[str, Any] = {**file.options, **given, **both}
+            whole: dict[str, Any] = {**file.options, **beside, **both}
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
                 return function(**whole)  # type: ignore[call-arg]
             except ConfigError as e:
-                raise located(e, file, given)
+                raise located(e, file, beside)
 
         return called
 

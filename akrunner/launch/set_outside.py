@@ -101,9 +101,8 @@ def _changed(module: types.ModuleType, elsewhere: set[str]) -> str:
     for name, bindings in file.bindings.items():
         values = [_made(node, module, made) for node in bindings]
         # of a name that is set twice nobody knows which one another expression has seen
-        made[name] = (
-            values[0] if len(values) == 1 and name not in file.often and not isinstance(values[0], _Defined) else NOTHING
-        )
+        certain = len(values) == 1 and name not in file.often and not isinstance(values[0], _Defined)
+        made[name] = values[0] if certain else NOTHING
         now = vars(module).get(name, NOTHING)
         if (
             now is NOTHING
@@ -112,12 +111,12 @@ def _changed(module: types.ModuleType, elsewhere: set[str]) -> str:
             or {name, f".{name}"} & elsewhere
         ):
             continue
-        changes = not isinstance(values[-1], (_Defined, *_PLAIN))
         if name in file.declared and type(now) not in _PLAIN:
             # what is made when it is first wanted, as it is in the tasks
             continue
         # what begins empty is there to be filled
-        if changes and (name in file.touched or not (values[-1] if isinstance(values[-1], (dict, list, set)) else True)):
+        empty = isinstance(values[-1], (dict, list, set)) and not values[-1]
+        if empty or (name in file.touched and not isinstance(values[-1], (_Defined, *_PLAIN))):
             continue
         if not any(_is_same(now, value, module) for value in values):
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
@@ -132,7 +131,8 @@ def _is_certain(one: live.Live, file: _File) -> bool:
     """Whether it is the definition itself that says something else: names mean what they did when the file was run, and what is in a list changes."""
     if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or type(one.value) not in _PLAIN:
         return False
-    return not {one.name.rpartition(".")[2], f".{one.name.rpartition('.')[2]}"} & file.touched
+    own = one.name.rpartition(".")[2]
+    return not {own, f".{own}"} & file.touched
 
 
 @dataclass
@@ -195,8 +195,8 @@ def _run(tree: ast.Module) -> Iterator[ast.AST]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for decorator in node.decorator_list:
                 inner = decorator.func if isinstance(decorator, ast.Call) else decorator
-                called = isinstance(inner, ast.Name) and inner.id in functions
-                pending += functions.pop(inner.id).body if isinstance(inner, ast.Name) and called else [decorator]
+                own = functions.pop(inner.id, None) if isinstance(inner, ast.Name) else None
+                pending += own.body if own is not None else [decorator]
             continue
         yield node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
