@@ -50,6 +50,9 @@ print(time.perf_counter() - began, sum(os.times()[:4]) - cpu, written)
 _PACK = """
 import os, sys, time
 import akrunner.packing.job
+# the loop has TensorFlow by now; with its first array pyarrow imports pandas
+import pyarrow
+pyarrow.array([0])
 began, cpu = time.perf_counter(), sum(os.times()[:4])
 akrunner.pack(sys.argv[1], sys.argv[2], seed=1)
 written = time.perf_counter() - began

@@ -109,26 +109,46 @@ def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes | memoryview])
 
 def joined(firsts: U32, seconds: U32, lengths: I64) -> U32:
     """CRC-32C of pairs of byte strings, one behind the other, of the CRC-32C of each. Args: lengths: [rows] of the second ones. Returns: [rows] unmasked."""
-    crcs = firsts.copy()
-    for bit in range(int(lengths.max(initial=0)).bit_length()):
-        rows = np.flatnonzero(lengths >> bit & 1)
-        crcs[rows] = _shifted(_zeros(bit), crcs[rows])
-    return crcs ^ seconds
+    return _followed(firsts, lengths) ^ seconds
+
+
+def of_all(crcs: U32, lengths: I64) -> int:
+    """CRC-32C of byte strings one behind the other, of the CRC-32C of each. Args: crcs, lengths: [strings]. Returns: unmasked."""
+    behind = int(lengths.sum()) - np.cumsum(lengths)
+    return int(np.bitwise_xor.reduce(_followed(crcs, behind), initial=0))
+
+
+#: bits of a number of zero bytes that are looked up together
+_DIGIT = 4
+
+
+def _followed(crcs: U32, zeros: I64) -> U32:
+    """[rows] What each CRC becomes when so many zero bytes follow."""
+    for digit in range(-(-int(zeros.max(initial=0)).bit_length() // _DIGIT)):
+        crcs = _shifted(_zeros(digit), (zeros >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1), crcs)
+    return crcs
 
 
 @cache
-def _zeros(bit: int) -> U32:
-    """[4, 256] What 2^bit zero bytes make of each byte of a CRC; of a whole one the four together."""
-    if bit:
-        return _shifted(_zeros(bit - 1), _zeros(bit - 1))
-    values = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
-    tables: U32 = _byte_table()[values & np.uint32(0xFF)] ^ (values >> np.uint32(8))
+def _zeros(digit: int) -> U32:
+    """[16, 4, 256] What v * 16^digit zero bytes make of each byte of a CRC; of a whole one the four together."""
+    octets = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    tables = np.empty((1 << _DIGIT, *octets.shape), np.uint32)
+    tables[0] = octets
+    if digit:
+        before = _zeros(digit - 1)
+        tables[1] = _shifted(before, 1, before[-1])
+    else:
+        tables[1] = _byte_table()[octets & np.uint32(0xFF)] ^ (octets >> np.uint32(8))
+    for value in range(2, len(tables)):
+        tables[value] = _shifted(tables, 1, tables[value - 1])
     return tables
 
 
-def _shifted(tables: U32, crcs: U32) -> U32:
+def _shifted(tables: U32, values: I64 | int, crcs: U32) -> U32:
     octets = [(crcs >> np.uint32(8 * i)) & np.uint32(0xFF) for i in range(4)]
-    shifted: U32 = tables[0][octets[0]] ^ tables[1][octets[1]] ^ tables[2][octets[2]] ^ tables[3][octets[3]]
+    first, second, third, fourth = (tables[values, i, octet] for i, octet in enumerate(octets))
+    shifted: U32 = first ^ second ^ third ^ fourth
     return shifted
 
 

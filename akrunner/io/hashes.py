@@ -26,10 +26,14 @@ _FACTOR = 0xD1342543DE82EF95
 def mixed(values: U64, purpose: int) -> U64:
     """The same bits for another purpose, as if they had been drawn anew (splitmix64)."""
     with np.errstate(over="ignore"):
-        z = values + GOLDEN * np.uint64(purpose)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+        # in place: there are as many as rows
+        z: U64 = values + GOLDEN * np.uint64(purpose)
+        z ^= z >> np.uint64(30)
+        z *= np.uint64(0xBF58476D1CE4E5B9)
+        z ^= z >> np.uint64(27)
+        z *= np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return z
 
 
 def places(hashes: U64) -> NDArray[np.float64]:

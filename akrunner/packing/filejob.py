@@ -19,7 +19,20 @@ from akrunner.options import named
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
-from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, Difference, Index, difference, numbers, text_of, truths
+from akrunner.packing.index import (
+    CLASS,
+    MTIME,
+    NAME,
+    ROW,
+    SIZE,
+    Difference,
+    Index,
+    difference,
+    numbers,
+    released,
+    text_of,
+    truths,
+)
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted, quoted
@@ -76,6 +89,7 @@ def _listed_within(index: Index, folder: str) -> str:
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
     """An unfinished part first, then what is new. Raises: as `pack`."""
     assert given.index is not None
+    released()
     warnings = list(given.said)
     broken = _still_broken(given.index, state, overwrite)
     # a URL that is tried again speaks for itself

@@ -180,6 +180,11 @@ def _plain(name: bytes, below: bytes) -> bytes:
     return plain.removeprefix(below)
 
 
+def released() -> None:
+    """The memory that Arrow keeps of what is no longer there is the system's again: of a million names it is more than what is left of them."""
+    pa.default_memory_pool().release_unused()
+
+
 def numbers(column: Any) -> I64:
     """A whole column of integers, 0 for a null."""
     parts = [known_numbers_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]

@@ -108,7 +108,10 @@ def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]
     told: dict[str, Any] = {}
     for field, what in (("skipped", BROKEN), ("unfetched", UNFETCHED)):
         found = marked(state, what, parts)
-        there = truths(pc.is_in(names_of(found), value_set=index.table.column(NAME).combine_chunks().cast(_NAMES)))
+        there = np.zeros(len(found), np.bool_)
+        # a copy of all names would double what an index takes
+        for chunk in index.table.column(NAME).chunks if found else ():
+            there |= truths(pc.is_in(names_of(found), value_set=chunk.cast(_NAMES)))
         left = [(name, why) for (name, why), is_there in zip(found.items(), there.tolist()) if is_there]
         told[f"{field}_rows"] = len(left)
         told[field] = [{"path": shown(name), "why": why} for name, why in left[:_DESCRIBED]]

@@ -42,17 +42,18 @@ def none_without(
 
     Args: splits: [rows] as `by_name` gives them; classes: [rows] number of each row's class; before: [splits, classes] rows of earlier calls.
     """
-    counts = before + np.bincount(splits.astype(np.int64) * before.shape[1] + classes, minlength=before.size).reshape(
-        before.shape
-    )
+    counts = before.copy()
+    for number, row in enumerate(counts):
+        row += np.bincount(classes[splits == number], minlength=len(row))
     few = (counts == 0).any(axis=0) & (counts.sum(axis=0) >= len(counts))
     rows = np.flatnonzero(few[classes])
     rows = rows[np.argsort(classes[rows], kind="stable")]
-    found, stand = splits.copy(), places(hashes[rows])
+    found = splits.copy()
     ends = np.cumsum(fractions)
     for number in np.flatnonzero(few).tolist():
         first, end = np.searchsorted(classes[rows], [number, number + 1]).tolist()
-        some, place = rows[first:end], stand[first:end]
+        some = rows[first:end]
+        place = places(hashes[some])
         for split in np.flatnonzero(counts[:, number] == 0).tolist():
             # never the last one of another split
             far = np.maximum(ends[split] - fractions[split] - place, place - ends[split])

@@ -5,7 +5,7 @@
     rows of files:  [what stands before the bytes | the bytes, as they were read | checksum] x rows -> writev; nothing is copied
     rows of tables: a batch at a time
 
-The checksum of the whole file is computed on the way, of what is in memory anyway.
+The checksum of the whole file is made of those that each record has anyway.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from akrunner.packing.sealed import Sum
 #: buffers one call of writev takes
 _MOST_BUFFERS = 1020
 PARTIAL = ".partial"
+#: bytes of the checksum behind a record
+_TAIL = 4
 
 
 class Writer(Protocol):
@@ -108,7 +110,9 @@ class _Records:
         self._written: Future[None] | None = None
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        self._put([encode_records(batch).data])
+        records = encode_records(batch).data
+        self._sum.add(records)
+        _write_all(self._stream.fileno(), [records])
 
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
         sizes = np.fromiter(map(len, datas), np.int64, len(datas))
@@ -119,19 +123,20 @@ class _Records:
         cut = [flat[a:b] for a, b in itertools.pairwise(places)]
         bodies = [front[HEAD:] for front in cut]
         whole = crc32c.crcs_of_both(bodies, datas) if crcs is None else crc32c.joined(crc32c.crcs_of(bodies), crcs, sizes)
-        tails = crc32c.mask(whole).astype("<u4").tobytes()
+        masked = crc32c.mask(whole).astype("<u4").tobytes()
+        tails = [masked[i : i + _TAIL] for i in range(0, len(masked), _TAIL)]
         buffers: list[Any] = [b""] * (3 * len(datas))
-        buffers[0::3], buffers[1::3] = cut, datas
-        buffers[2::3] = [tails[i : i + 4] for i in range(0, len(tails), 4)]
+        buffers[0::3], buffers[1::3], buffers[2::3] = cut, datas, tails
+        pieces = np.array([crc32c.crcs_of([front[:HEAD] for front in cut]), whole, crc32c.crcs_of(tails)], np.uint32)
+        lengths = np.array([np.full(len(cut), HEAD), np.diff(ends) - HEAD + sizes, np.full(len(cut), _TAIL)])
         self.settle()
         if self._executor is None:
-            self._put(buffers)
+            self._put(buffers, pieces.T.ravel(), lengths.T.ravel())
         else:
-            self._written = self._executor.submit(self._put, buffers)
+            self._written = self._executor.submit(self._put, buffers, pieces.T.ravel(), lengths.T.ravel())
 
-    def _put(self, buffers: list[Any]) -> None:
-        for one in buffers:
-            self._sum.add(one)
+    def _put(self, buffers: list[Any], crcs: crc32c.U32, lengths: crc32c.I64) -> None:
+        self._sum.add_all(buffers, crcs, lengths)
         _write_all(self._stream.fileno(), buffers)
 
     def settle(self) -> None:

@@ -54,6 +54,9 @@ def test_the_checksum_of_both_is_made_of_those_of_each() -> None:
     joined = crc32c.joined(crc32c.crcs_of(firsts), crc32c.crcs_of(seconds), lengths)
     assert joined.tolist() == [crc32c.crc_of(first + second) for first, second in zip(firsts, seconds)]
     assert crc32c.joined(crc32c.crcs_of([]), crc32c.crcs_of([]), lengths[:0]).tolist() == []
+    assert crc32c.of_all(crc32c.crcs_of(seconds), lengths) == crc32c.crc_of(b"".join(seconds))
+    assert crc32c.of_all(crc32c.crcs_of([b"a"]), np.array([1])) == crc32c.crc_of(b"a")
+    assert crc32c.of_all(crc32c.crcs_of([]), lengths[:0]) == 0
 
 
 @pytest.mark.parametrize("in_c", [True, False])
