@@ -163,6 +163,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         function = functions.written(given.script) if looked_at is None and callable(given.script) else None
     script_path = function.path if function is not None else ""
     if looked_at is None and function is None:
+        _check_order(given.script, given.source)
         script_path = check_path("script", given.script, ScriptError)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
@@ -358,6 +359,16 @@ def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     raise ConfigError(
         f"{parameter} must be text like 'id bigint, p double', a dict of columns and types, or a schema of pyarrow's, not {type(given).__name__}"
     )
+
+
+def _check_order(script: Any, source: Any) -> None:
+    """Raises: ScriptError: the table stands where the script is to be."""
+    names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
+        given = repr(names[0]) if names[0] else f"a {type(script).__name__}"
+        raise ScriptError(
+            f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
+        )
 
 
 def _check_output(script: ScriptSpec, job: JobSpec) -> None:

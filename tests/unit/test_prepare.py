@@ -47,3 +47,12 @@ def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None
 def test_what_may_be_secret_is_in_no_repr(script: str) -> None:
     given = Arguments(script, {"a": [1]}, engine=LocalEngine(), env={"TOKEN": "s3cret"}, user_params={"key": "s3cret"})
     assert "s3cret" not in repr(given) + repr(prepare("batch", given))
+
+
+def test_a_table_where_the_script_is_to_be_is_told(script: str) -> None:
+    for given, first in (({"a": [1]}, "a dict"), ("t.csv", "'t.csv'")):
+        for behind in (script, lambda task_config: None):
+            with pytest.raises(akrunner.ScriptError, match=rf"the script comes first.*here {first} comes first"):
+                prepare("batch", Arguments(given, behind, engine=LocalEngine()))
+    with pytest.raises(akrunner.ScriptError, match="must be a path"):
+        prepare("batch", Arguments(3, {"a": [1]}, engine=LocalEngine()))
