@@ -6,6 +6,7 @@ import abc
 import ast
 import builtins
 import collections
+import enum
 import functools
 import importlib.machinery
 import inspect
@@ -20,6 +21,8 @@ from akrunner.launch.literals import INSTEAD
 
 #: where nothing is known; None may be a value
 NOTHING = object()
+#: lists within lists
+_DEEPEST = 10
 #: what decorators make of a method, and Python itself of those of some names
 _MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
@@ -96,20 +99,53 @@ def check(thing: Any, text: str, first: int) -> None:
     if len(body) != 1:
         return
     (whole,) = body
+    if isinstance(whole, ast.ClassDef) and _is_as_written(thing, whole):
+        _check_class(thing, whole, first)
+
+
+def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
+    """The attributes of a function or a class that its source does not say: they were set behind it, or by what decorates it, and since. Args: value: what its
+    name means, which may be it, wrapped; text: its source.
+
+    Raises: ScriptError: one of them is code.
+    """
+    body = ast.parse(text).body
+    if len(body) != 1 or isinstance(value, (enum.EnumMeta, tuple)):
+        return {}
+    if not _is_as_written(thing, body[0]) or (inspect.isclass(thing) and _is_hooked(thing)):
+        settable = not any("__setattr__" in vars(kind) for kind in type(value).__mro__ if kind not in (type, object))
+        # code that decorates it makes the rest again
+        return {
+            name: one
+            for name, one in getattr(value, "__dict__", {}).items()
+            if settable and name[0] != "_" and _is_plain(one, 0)
+        }
+    found = {name: vars(thing)[name] for name in (_unsaid(thing, body[0]) if inspect.isclass(thing) else vars(thing))}
+    for name, value in found.items():
+        if callable(value) or hasattr(type(value), "__get__"):
+            raise _set_behind(thing, name)
+    return found
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether it is numbers, texts, or lists and dicts of these."""
+    if type(value) in (list, tuple, set, frozenset, dict):
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        return depth < _DEEPEST and all(_is_plain(one, depth + 1) for one in inside)
+    return type(value) in (bool, int, float, complex, str, bytes, type(None))
+
+
+def _is_as_written(thing: Any, whole: ast.stmt) -> bool:
+    """Whether a definition has made it, and nothing else had a part in it."""
     if isinstance(whole, ast.FunctionDef) and isinstance(thing, types.FunctionType):
-        if not whole.decorator_list:
-            for name in vars(thing):
-                raise ScriptError(
-                    f"script: {thing.__name__}.{name} was set behind the definition of {thing.__name__}(), whose source alone goes to the tasks; {INSTEAD}"
-                )
-    elif (
+        return not whole.decorator_list
+    return (
         isinstance(whole, ast.ClassDef)
         and inspect.isclass(thing)
         and (not whole.decorator_list or (len(whole.decorator_list) == 1 and "__dataclass_fields__" in vars(thing)))
         and type(thing) in (type, abc.ABCMeta)
         and not issubclass(thing, tuple)
-    ):
-        _check_class(thing, whole, first)
+    )
 
 
 def mangled(name: str, kind: type) -> str:
@@ -118,26 +154,36 @@ def mangled(name: str, kind: type) -> str:
     return f"_{own}{name}" if name.startswith("__") and not name.endswith("__") and own else name
 
 
-def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
+def _unsaid(kind: type, whole: ast.AST) -> list[str]:
+    """The attributes of a class that its source does not say."""
     said: set[str] = set()
-    deleted: set[str] = set()
     for node in ast.walk(whole):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             said.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             said.add(node.id)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
-            deleted.add(node.id)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             said.update(bound(node, alias) for alias in node.names)
-    hooked = any("__init_subclass__" in vars(base) for base in kind.__mro__[1:-1])
-    fields = vars(kind).get("__dataclass_fields__", {})
-    for name, value in vars(kind).items():
-        ours = not (name.startswith("__") and name.endswith("__")) and not name.startswith("_abc_")
-        # what has two underscores was mangled, and __slots__ makes members
-        known = name in said or "__" in name or isinstance(value, types.MemberDescriptorType)
-        if ours and not known and not hooked:
-            raise _set_behind(kind, name)
+    if _is_hooked(kind):
+        return []
+    # what has two underscores was mangled, and __slots__ makes members
+    return [
+        name
+        for name, value in vars(kind).items()
+        if name not in said
+        and "__" not in name
+        and not name.startswith("_abc_")
+        and type(value) is not types.MemberDescriptorType
+    ]
+
+
+def _is_hooked(kind: type) -> bool:
+    return any("__init_subclass__" in vars(base) for base in kind.__mro__[1:-1])
+
+
+def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
+    deleted = {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Del)}
+    hooked, fields = _is_hooked(kind), vars(kind).get("__dataclass_fields__", {})
     for name in _replaced(kind, whole, first):
         raise _set_behind(kind, name)
     for node in whole.body:
@@ -156,9 +202,10 @@ def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
                 )
 
 
-def _set_behind(kind: type, name: str) -> ScriptError:
+def _set_behind(thing: Any, name: str) -> ScriptError:
+    own = thing.__name__ if inspect.isclass(thing) else f"{thing.__name__}()"
     return ScriptError(
-        f"script: {kind.__name__}.{name} was set behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"
+        f"script: {thing.__name__}.{name} was set behind the definition of {own}, whose source alone goes to the tasks; {INSTEAD}"
     )
 
 

@@ -80,7 +80,9 @@ class _Found:
 
     def restore(self, before: tuple[list[str], list[_Piece], dict[str, Any], Values]) -> None:
         """Go back to what was known before."""
-        self.lines, self.pieces, self.names, self.values = before
+        self.lines, self.pieces, self.names, values = before
+        # in place: a value that holds a class may be underway
+        self.values.back_to(values)
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     known = known_to(thing)
     around = texts_around(thing)
     as_written.check(thing, piece.text, piece.first if piece.file else 0)
-    _write_live(thing, piece, known, found, user)
+    _write_live(thing, value, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
     set_outside.check_imports(piece.text, thing.__module__, user)
     piece.postponed = annotated.postponed(thing, known)
@@ -259,8 +261,8 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     found.pieces.append(piece)
 
 
-def _write_live(thing: Any, piece: _Piece, known: dict[str, Any], found: _Found, user: str) -> None:
-    """Put values in place of defaults and class attributes that may come to something else in the tasks. Raises: ScriptError: one cannot be written down."""
+def _write_live(thing: Any, value: Any, piece: _Piece, known: dict[str, Any], found: _Found, user: str) -> None:
+    """Put values in place of defaults and class attributes that may come to something else in the tasks. Args: value: as of `_add`. Raises: ScriptError: one cannot be written down."""
     words: dict[ast.expr, str] = {}
     found.begun.append(thing)
     for number, one in enumerate(live.values_of(thing, piece.text, known)):
@@ -274,8 +276,13 @@ def _write_live(thing: Any, piece: _Piece, known: dict[str, Any], found: _Found,
                 raise
         else:
             words[one.node] = name
+    behind = []
+    for attribute, held in as_written.added(thing, value, piece.text).items():
+        name = f"{_LIVE}{thing.__name__}_{attribute}"
+        found.values.add(name, held, user, f"{thing.__name__}.{attribute}")
+        behind.append(f"{thing.__name__}.{attribute} = {name}")
     found.begun.remove(thing)
-    piece.text = live.in_place(piece.text, words)
+    piece.text = "\n".join([live.in_place(piece.text, words), *(["; ".join(behind)] if behind else [])])
 
 
 def _may_need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
@@ -430,6 +437,10 @@ def _is_by_call(value: Any, of: Any) -> bool:
 
 def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     """What means a function or a class that a value holds, and the piece that must stand before it, "" for none. Raises: Unwritten, ScriptError."""
+    if isinstance(value, types.ModuleType):
+        if import_of("_", value) != f"import {value.__name__} as _":
+            raise Unwritten(name, value)
+        return f"__import__({value.__name__!r}, fromlist=['_'])", ""
     plain, user, own = _plain(value) or value, found.function.__name__, str(getattr(value, "__name__", ""))
     if getattr(builtins, own, NOTHING) is value:
         return own, ""
@@ -438,13 +449,17 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, found.function) and plain.__name__ != "<lambda>":
         own = plain.__name__
         if known_to(plain).get(own, plain) is not value:
-            raise Unwritten(name, value, f" {own} that its name does not mean")
+            raise ScriptError(
+                f"script: {user}() uses {name}, and {own} has been defined again since that was made; make it again, behind {own} (in a notebook: run its "
+                "cell), or give a script's path"
+            )
         _need(own, value, found.function, found, user)
         return own, own
     imported = import_of("_", value)
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
+    set_outside.check_imports(imported, found.function.__module__, user)
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 

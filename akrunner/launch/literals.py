@@ -9,7 +9,11 @@
 
 from __future__ import annotations
 
+import argparse
+import base64
 import collections
+import contextlib
+import copyreg
 import dataclasses
 import datetime
 import decimal
@@ -18,6 +22,7 @@ import fractions
 import functools
 import logging
 import math
+import operator
 import pathlib
 import re
 import sys
@@ -27,14 +32,17 @@ import uuid
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from akrunner.errors import ScriptError
+from akrunner.launch.users import is_users
 
 #: characters of a value that is written down
-_LONGEST = 100_000
+_LONGEST = 4_000_000
+#: bytes of an array from which on it is written in base64
+_MANY = 1000
 #: bits of an integer that is not written in decimals
 _LONG_INT = 10_000
 _OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
@@ -91,9 +99,13 @@ class Values:
     def __copy__(self) -> Values:
         """What is known so far, to go back to."""
         other = Values(self._refer, self._by_call)
-        other._named, other._times, other._kept = [*self._named], {**self._times}, [*self._kept]
-        other._arrays = {**self._arrays}
+        other.back_to(self)
         return other
+
+    def back_to(self, other: Values) -> None:
+        """Know what another one knew."""
+        self._named, self._times, self._kept = [*other._named], {**other._times}, [*other._kept]
+        self._arrays = {**other._arrays}
 
     def lines(self) -> list[Line]:
         """All of them. Raises: ScriptError."""
@@ -121,7 +133,10 @@ class Values:
         finally:
             self._open.clear()
         if len(text) > _LONGEST:
-            raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {INSTEAD}")
+            raise ScriptError(
+                f"script: {user}() uses {name}, which is {len(text):,} characters long as Python writes it, more than the {_LONGEST:,} that go with a "
+                "function; load it within the function from a file of its own (user_files=), or give it as a table"
+            )
         return text
 
     def _write(self, name: str, text: str, value: Any) -> None:
@@ -170,7 +185,8 @@ class Values:
         if isinstance(value, logging.Logger):
             return _logger(name, value)
         if isinstance(value, pathlib.PurePath):
-            return f"__import__('pathlib').Path({str(value)!r})"
+            kind_ = "Path" if isinstance(value, pathlib.Path) else kind.__name__
+            return f"__import__('pathlib').{kind_}({str(value)!r})"
         if isinstance(value, np.generic):
             return _scalar(name, value)
         if isinstance(value, np.dtype) and value.hasobject is False and value.names is None:
@@ -183,9 +199,11 @@ class Values:
             return _record(self, name, value)
         if self._by_call(value):
             return _class_by_call(self, name, value)
-        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        if isinstance(value, np.ufunc):
+            return _ufunc(name, value)
+        if isinstance(value, (type, types.FunctionType, types.ModuleType)) and not isinstance(value, types.GenericAlias):
             return self.reference(name, value)
-        return _of_typing(self, name, value)
+        return self.reference(name, value) if _is_named(value) else _of_typing(self, name, value)
 
     def reference(self, name: str, value: Any) -> str:
         """What means a function or a class in the script."""
@@ -218,7 +236,13 @@ class Values:
         self._arrays[id(value)] = (name, value)
         if not value.size:
             return f"__import__('numpy').zeros({value.shape!r}, {value.dtype.str!r})"
-        return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r}).reshape({value.shape!r}).copy()"
+        order: Literal["F", "C"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        held = value.tobytes(order)
+        long = len(held) > _MANY
+        text = f"__import__('base64').b64decode({base64.b64encode(held).decode()!r})" if long else repr(held)
+        shaped = f"reshape({value.shape!r}, order={order!r}).copy({order!r})"
+        made = f"__import__('numpy').frombuffer({text}, {value.dtype.str!r}).{shaped}"
+        return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
 
 
 def _is_one(value: Any) -> bool:
@@ -230,21 +254,55 @@ def _is_one(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether it is an instance of a dataclass that is no more than its attributes."""
+    """Whether it is no more than its attributes, and the items of a dict or a list: of a dataclass, of a class of the user's own, or what argparse gives."""
     kind = type(value)
-    own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-    plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__
-    # a frozen one with slots has two of them made by dataclass itself
-    return plain and not any(name in vars(one) for name in own for one in kind.__mro__[:-1] if "__slots__" not in vars(one))
+    own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+    if dataclasses.is_dataclass(kind):
+        # a frozen one with slots has two of them made by dataclass itself
+        special = any(name in vars(one) for name in own for one in kind.__mro__[:-1] if "__slots__" not in vars(one))
+        return kind.__new__ is object.__new__ and not special
+    if not (kind is argparse.Namespace or _is_users(kind)) or isinstance(value, type) or kind in copyreg.dispatch_table:
+        return False
+    return kind.__new__ in (object.__new__, dict.__new__, list.__new__) and not any(
+        name in vars(one) for name in own for one in kind.__mro__[:-1] if one not in (dict, list)
+    )
+
+
+def _is_users(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return module is not None and (kind.__module__ == "__main__" or is_users(module))
 
 
 def _record(values: Values, name: str, value: Any) -> str:
-    """An instance of a dataclass, with what it holds; its __init__ does not run again."""
-    slots = [one.name for one in dataclasses.fields(value) if hasattr(value, one.name)]
-    held = {**{one: getattr(value, one) for one in slots}, **getattr(value, "__dict__", {})}
+    """An instance, with what it holds, as pickle makes it again: its __init__ does not run."""
+    kind, held = type(value), {**getattr(value, "__dict__", {})}
+    for own in (
+        one
+        for base in kind.__mro__
+        for one, descriptor in vars(base).items()
+        if isinstance(descriptor, types.MemberDescriptorType)
+    ):
+        with contextlib.suppress(AttributeError):
+            held[own] = object.__getattribute__(value, own)
     inside = ", ".join(f"({own!r}, {values.part(f'{name}.{own}', one)})" for own, one in held.items())
-    made = f"object.__new__({values.reference(name, type(value))})"
-    return f"(lambda made, held: [made, [object.__setattr__(made, *one) for one in held]][0])({made}, [{inside}])"
+    base = "dict" if isinstance(value, dict) else "list" if isinstance(value, list) else "object"
+    made = f"{base}.__new__({values.reference(name, kind)})"
+    does = ["[object.__setattr__(made, *one) for one in held]"]
+    if isinstance(value, dict):
+        does.append(f"dict.update(made, {values.pairs(name, dict.copy(value))})")
+    if isinstance(value, list):
+        does.append(f"list.extend(made, [{values.inside(name, list.copy(value))}])")
+    return f"(lambda made, held: [made, {', '.join(does)}][0])({made}, [{inside}])"
+
+
+def _is_named(value: Any) -> bool:
+    """Whether it is a function of a kind of its own, as numpy's are, that a module has by its name."""
+    try:
+        named = callable(value) and isinstance(value.__module__, str) and isinstance(value.__qualname__, str)
+        return named and typing.get_origin(value) is None and not isinstance(value, typing.TypeVar)
+    except Exception:
+        # who answers to every name says so in its own way
+        return False
 
 
 def _of_pandas(values: Values, name: str, value: Any) -> str:
@@ -274,7 +332,7 @@ def _class_by_call(values: Values, name: str, kind: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    kind = "lambda" if getattr(value, "__name__", "") == "<lambda>" else type(value).__name__
+    kind = "lambda" if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>" else type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
@@ -364,6 +422,15 @@ def _partial(values: Values, name: str, value: Any) -> str:
     return f"__import__('functools').partial({', '.join(given)})"
 
 
+def _new_type(values: Values, name: str, value: Any) -> str:
+    return f"__import__('typing').NewType({value.__name__!r}, {values.part(name, value.__supertype__)})"
+
+
+def _getter(values: Values, name: str, value: Any) -> str:
+    kind, given = value.__reduce__()
+    return f"__import__('operator').{kind.__name__}({values.inside(name, given)})"
+
+
 def _slice(values: Values, name: str, value: slice) -> str:
     return f"slice({values.part(name, value.start)}, {values.part(name, value.stop)}, {values.part(name, value.step)})"
 
@@ -379,6 +446,13 @@ def _scalar(name: str, value: np.generic) -> str:
         raise Unwritten(name, value)
     # as bytes, whatever numpy is there: its text may be one of another value
     return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
+
+
+def _ufunc(name: str, value: np.ufunc) -> str:
+    own = value.__name__
+    if getattr(np, own, None) is not value:
+        raise Unwritten(name, value)
+    return f"__import__('numpy').{own}"
 
 
 def _logger(name: str, value: logging.Logger) -> str:
@@ -480,6 +554,12 @@ _WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Values, str, Any], str]], ...] 
     ((uuid.UUID,), lambda values, name, value: f"__import__('uuid').{value!r}"),
     ((re.Pattern,), _pattern),
     ((functools.partial,), _partial),
+    ((typing.NewType,), _new_type),
+    ((operator.itemgetter, operator.attrgetter), _getter),
+    (
+        (types.MappingProxyType,),
+        lambda values, name, value: f"__import__('types').MappingProxyType({values.pairs(name, value)})",
+    ),
     ((slice,), _slice),
     ((np.ndarray,), _array),
 )

@@ -80,7 +80,11 @@ def import_of(name: str, value: Any) -> str:
             if value.__name__ != "__main__" and sys.modules.get(value.__name__) is value
             else ""
         )
-    module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    try:
+        module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    except Exception:
+        # who answers to every name says so in its own way
+        return ""
     if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
         return ""
     return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, NOTHING) is value else ""

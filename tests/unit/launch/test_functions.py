@@ -315,6 +315,88 @@ def go(self: Any) -> int:
     return 5
 
 
+class Cfg:
+    epochs = 2
+
+
+def hook(x: int) -> int:
+    return x
+
+
+def uses_what_was_added(args: Any) -> Any:
+    return [Cfg.epochs, vars(Cfg).get("lr"), vars(Cfg).get("tags"), hook(1), getattr(hook, "rate", None)]
+
+
+def tag(value: int) -> Any:
+    def tagged(thing: Any) -> Any:
+        thing.tag, thing.conf, thing.made = value, {"lr": 1}, len
+        return thing
+
+    return tagged
+
+
+@tag(3)
+class Tagged:
+    tag: int
+    conf: dict[str, int]
+    own = 1
+
+
+@tag(3)
+def tagged() -> int:
+    return 1
+
+
+class Counting:
+    def __init_subclass__(cls) -> None:
+        cls.label = cls.__name__
+
+
+class Counted(Counting):
+    label: str
+
+
+def uses_what_was_decorated(args: Any) -> Any:
+    return [Tagged.tag, Tagged.conf, Tagged.own, vars(Tagged)["made"]("ab"), vars(tagged)["tag"], Counted.label]
+
+
+def test_what_a_decorator_has_set_and_somebody_since_is_as_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _run(uses_what_was_decorated)(0) == [3, {"lr": 1}, 1, 2, 3, "Counted"]
+    for thing, name, value in ((Tagged, "tag", 50), (Tagged, "own", 5), (tagged, "tag", 60), (Counted, "label", "changed")):
+        monkeypatch.setattr(thing, name, value)
+    Tagged.conf["lr"] = 60
+    assert _run(uses_what_was_decorated)(0) == [50, {"lr": 60}, 5, 2, 60, "changed"]
+
+
+class Again:
+    pass
+
+
+AGAIN = Again()
+
+
+def uses_again(args: Any) -> Any:
+    return AGAIN
+
+
+def test_an_instance_of_a_class_that_was_defined_again_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(_run(uses_again)(0)).__name__ == "Again"
+    monkeypatch.setattr(sys.modules[__name__], "Again", type("Again", (), {"__module__": __name__}))
+    with pytest.raises(
+        ScriptError, match="uses AGAIN, and Again has been defined again since that was made; make it again, behind Again"
+    ):
+        functions.source_of(uses_again)
+
+
+def test_what_was_added_to_a_class_or_a_function_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _run(uses_what_was_added)(0) == [2, None, None, 1, None]
+    monkeypatch.setattr(Cfg, "lr", 0.5, raising=False)
+    monkeypatch.setattr(Cfg, "tags", ["a"], raising=False)
+    monkeypatch.setattr(Cfg, "epochs", 9)
+    monkeypatch.setattr(hook, "rate", 7, raising=False)
+    assert _run(uses_what_was_added)(0) == [9, 0.5, ["a"], 1, 7]
+
+
 def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(has_defaults)(0) == 3
     assert _run(uses_classes)(0) == [1, 3, 2]
@@ -324,7 +406,7 @@ def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch
         return Changed().go()
 
     assert _run(uses)(0) == 1
-    for name, value in (("more", 1), ("go", lambda self: 5), ("go", go)):
+    for name, value in (("more", go), ("more", property(go)), ("go", lambda self: 5), ("go", go)):
         with monkeypatch.context() as patched:
             patched.setattr(Changed, name, value, raising=False)
             with pytest.raises(ScriptError, match=rf"Changed.{name} was set behind the definition of Changed"):
@@ -342,7 +424,7 @@ def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch
             functions.source_of(uses)
         patched.setattr(sys.modules[__name__], "STEP", 4)
         assert _run(uses_a_step)(0) == 3
-    monkeypatch.setattr(main, "factor", 7, raising=False)
+    monkeypatch.setattr(main, "factor", go, raising=False)
     with pytest.raises(ScriptError, match="main.factor was set behind the definition of main"):
         functions.source_of(main)
 

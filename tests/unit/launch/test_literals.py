@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import dataclasses
 import datetime
@@ -12,6 +13,7 @@ import functools
 import operator
 import pathlib
 import sys
+import threading
 import types
 import typing
 import uuid
@@ -216,3 +218,74 @@ def test_what_of_them_cannot_go() -> None:
         functions.source_of(with_reduced)
     with pytest.raises(ScriptError, match="uses FUNCS\\['sq'\\], a lambda, which cannot be handed"):
         functions.source_of(with_a_lambda)
+
+
+class Mine:
+    lr = 0.5
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.seen = rate, [self.lr]
+
+
+class WithSlots(Mine):
+    __slots__ = ("more",)
+
+
+class AttrDict(dict):  # type: ignore[type-arg]
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+class Tags(list):  # type: ignore[type-arg]
+    pass
+
+
+class Locked:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class Packed:
+    def __reduce__(self) -> Any:
+        return (Packed, ())
+
+
+ARGS = argparse.Namespace(lr=0.5, layers=[1, 2])
+MINE, SLOTTED, ATTRIBUTES, TAGS = Mine(2.0), WithSlots(3.0), AttrDict(lr=3, inner=AttrDict(a=1)), Tags(["a", "b"])
+SLOTTED.more = MINE
+TAGS.name = "t"
+LOCKED, PACKED = Locked(), Packed()
+FUNCTIONS = {"mean": np.mean, "tanh": np.tanh, "norm": np.linalg.norm, "np": np, "by": operator.itemgetter(1, 0)}
+PROXY = types.MappingProxyType({"a": 1})
+UserId = typing.NewType("UserId", int)
+FORTRAN, FROZEN = np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(3)
+FROZEN.flags.writeable = False
+MANY, VOCABULARY = np.random.default_rng(0).random(5000), {f"w{i}": i for i in range(12_000)}
+PURE = pathlib.PurePosixPath("a/b")
+
+
+def uses_instances(args: Any) -> Any:
+    shared = SLOTTED.more is MINE
+    return [
+        ARGS, MINE.rate, MINE.seen, MINE.lr, SLOTTED.rate, shared, dict(ATTRIBUTES), ATTRIBUTES.inner.a, list(TAGS), TAGS.name,
+        type(ATTRIBUTES).__name__, FUNCTIONS["mean"]([1, 3]), FUNCTIONS["tanh"](0.5), FUNCTIONS["norm"]([3, 4]), FUNCTIONS["np"].sum([1]),
+        FUNCTIONS["by"]("ab"), PROXY["a"], UserId(3), FORTRAN.tobytes("A"), FROZEN.flags.writeable, MANY.sum(), len(VOCABULARY), PURE,
+    ]  # fmt: skip
+
+
+def uses_a_lock(args: Any) -> Any:
+    return LOCKED
+
+
+def uses_a_packed(args: Any) -> Any:
+    return PACKED
+
+
+def test_instances_of_ones_own_classes_go() -> None:
+    assert repr(_there(uses_instances)["main"](0)) == repr(uses_instances(0))
+
+
+@pytest.mark.parametrize(("function", "named"), [(uses_a_lock, "LOCKED.lock, a lock"), (uses_a_packed, "PACKED, a Packed")])
+def test_instances_that_are_more_than_what_they_hold_are_refused(function: Any, named: str) -> None:
+    with pytest.raises(ScriptError, match=named):
+        functions.source_of(function)

@@ -159,11 +159,16 @@ def test_class_attributes_that_were_changed(cells: Any, body: str, change: str, 
             "C.p was set behind",
         ),
         ("p = 1", "del C.p", "C.p was deleted behind the definition of C"),
-        ("def p(self): return 1", "del C.p; C.q = 1", "C.q was set behind"),
+        ("def p(self): return 1", "del C.p; C.q = len", "C.p was deleted behind"),
+        ("def p(self): return 1", "C.q = len", "C.q was set behind"),
         ("def p(self): return 1", "del C.p", "C.p was deleted behind"),
         ("def p(self, k=1): return 1", "C.p.__defaults__ = None", r"the defaults of C.p\(\) were set behind its definition"),
         ("p = 1", "C.p = C()", r"uses C.p, a C, which cannot be handed"),
-        ("p = ['x'] * 10**6", "C.p[0] = 'y'", r"uses C.p, which is too long to be written down"),
+        (
+            "p = ['x'] * 10**6",
+            "C.p[0] = 'y'",
+            r"uses C.p, which is 5,000,000 characters long as Python writes it, more than the 4,000,000",
+        ),
     ],
 )
 def test_what_cannot_be_said_is_refused(cells: Any, body: str, change: str, said: str) -> None:
