@@ -36,8 +36,17 @@ _NEVER_ASKED = (
     "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
     "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
 )
+_RETURNED = (
+    "main() returned a %s, which nobody takes, and wrote no rows: task_config.output_writer.write_batch({column: values, ...}) writes them, "
+    "and task_config.report({name: number}) tells numbers"
+)
 #: modes and formats in which a task's rows are a TFRecord file of Examples
 _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
+
+
+def _looks_like_rows(returned: Any) -> bool:
+    """Whether somebody may have meant them to be the output: a dict, lists, arrays, a frame."""
+    return isinstance(returned, (dict, list)) or hasattr(type(returned), "__array__")
 
 
 class Task(object):
@@ -258,13 +267,17 @@ class Task(object):
         link.on_stop = self.stop
         if link.stopped.is_set():
             self.stop()
+        returned = None
         try:
-            self.alone(entry, config)
+            returned = self.alone(entry, config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
             if self.meter is not None:
                 # what follows is ours
                 self.meter.lines.stop()
+        # a train job's rows are few, and what its main returns may be anything
+        if self.phase == _IN_MAIN and context["mode"] != "train" and not self.writer.rows and _looks_like_rows(returned):
+            self.notes.append(_RETURNED % type(returned).__name__)
 
     def entry(self) -> Callable[..., Any]:
         """The script's `main`, or that of a module of ours."""
