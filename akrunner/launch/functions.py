@@ -247,12 +247,13 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
+    asked = _asks_what_there_is(piece.text, known, thing)
+    if asked:
+        raise ScriptError(
+            f"script: {piece.name}() uses {asked}, which in a task has only what {user}() and what it calls use by name; use what it needs by "
+            "name, hand it over (user_params=), or give a script's path"
+        )
     for name in _used(piece, user):
-        if name == "globals" and name not in known:
-            raise ScriptError(
-                f"script: {piece.name}() calls globals(), which in a task has only what {user}() and what it calls use by name; use what it needs by "
-                "name, hand it over (user_params=), or give a script's path"
-            )
         if name in known:
             _need(name, known[name], thing, found, user)
     for name in sorted(settled.said):
@@ -370,6 +371,20 @@ def _used(piece: _Piece, user: str) -> list[str]:
 
     look(top, True)
     return [name for name in found if name != "annotations" or not piece.postponed]
+
+
+def _asks_what_there_is(text: str, known: dict[str, Any], of: Any) -> str:
+    """What code of a function or class uses to learn what else its module has, "" for nothing."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and node.id == "globals" and "globals" not in known:
+            return "globals()"
+        if isinstance(node, ast.Attribute) and node.attr == "__subclasses__" and isinstance(node.value, ast.Name):
+            base = known.get(node.value.id)
+            if isinstance(base, type) and _is_ours(base, of):
+                return f"{base.__name__}.__subclasses__()"
+        if isinstance(node, ast.Subscript) and ast.unparse(node) in ("sys.modules[__name__]", "modules[__name__]"):
+            return ast.unparse(node)
+    return ""
 
 
 def _changed(text: str) -> set[str]:

@@ -280,7 +280,10 @@ def test_exit_in_the_middle_is_said(local: Callable[..., Any], script: Script, r
 
 def test_rows_that_main_returns_are_said_to_be_nobodys(local: Callable[..., Any], script: Script) -> None:
     (warning,) = local(script("def main(c):\n    return {'y': [1.0]}\n")).stats.warnings
-    assert "[chief:0] main() returned a dict, which nobody takes, and wrote no rows: task_config.output_writer.write_batch" in warning
+    assert (
+        "[chief:0] main() returned a dict, which nobody takes, and wrote no rows: task_config.output_writer.write_batch"
+        in warning
+    )
     wrote = "def main(c):\n    c.output_writer.write_batch({'id': [1], 'p': [1.0]})\n    return {'y': 1}\n"
     assert not local(script(wrote)).stats.warnings and not local(script("def main(c):\n    return 0\n")).stats.warnings
 

@@ -516,7 +516,7 @@ def test_an_attribute_that_a_definition_sets_is_set_again(module: Module, monkey
 def test_names_that_are_looked_for_by_their_text_are_refused(module: Module) -> None:
     made = module("RATE = 0.1\ndef main(c): return globals().get('RATE', 0.5)\n")
     with pytest.raises(
-        ScriptError, match=r"main\(\) calls globals\(\), which in a task has only what main\(\) and what it calls use by name"
+        ScriptError, match=r"main\(\) uses globals\(\), which in a task has only what main\(\) and what it calls use by name"
     ):
         functions.source_of(made.main)
 

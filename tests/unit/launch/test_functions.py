@@ -368,6 +368,25 @@ def test_what_a_decorator_has_set_and_somebody_since_is_as_it_is_here(monkeypatc
     assert _run(uses_what_was_decorated)(0) == [50, {"lr": 60}, 5, 2, 60, "changed"]
 
 
+def uses_subclasses(args: Any) -> Any:
+    return Counting.__subclasses__()
+
+
+def uses_its_module(args: Any) -> Any:
+    return vars(sys.modules[__name__])
+
+
+def uses_others_subclasses(args: Any) -> Any:
+    return len(int.__subclasses__()) > 0
+
+
+def test_what_asks_what_else_there_is_is_refused() -> None:
+    for function, named in ((uses_subclasses, r"Counting.__subclasses__\(\)"), (uses_its_module, r"sys.modules\[__name__\]")):
+        with pytest.raises(ScriptError, match=named + ", which in a task has only what"):
+            functions.source_of(function)
+    assert _run(uses_others_subclasses)(0) is True
+
+
 class Again:
     pass
 
