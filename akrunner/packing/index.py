@@ -37,6 +37,8 @@ SPLIT, LABEL = "\x1fsplit", "\x1flabel"
 ROW, TEXT = "\x1frow", "\x1ftext"
 #: rows that are made at a time
 ROWS = 65536
+#: what a name may say that is how a byte is written
+_LIKE_A_BYTE = re.compile(rb"\\(x[0-9a-f]{2})")
 
 
 @dataclass
@@ -144,13 +146,17 @@ def batch_of(names: list[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
 
 
 def text_of(names: Any) -> pa.Array:
-    """Names as text; bytes that are no UTF-8 are written as \\xNN."""
+    """Names as text; bytes that are no UTF-8 are written as \\xNN, and the backslash of a name that says that itself as \\x5c."""
     if isinstance(names, pa.ChunkedArray):
         names = names.combine_chunks() if names.num_chunks else octets_of([], names.type)
     try:
-        return names.cast(pa.large_string()).cast(pa.string())
+        text = names.cast(pa.large_string()).cast(pa.string())
     except pa.ArrowInvalid:
-        return texts_of([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()])
+        escaped = (_LIKE_A_BYTE.sub(rb"\\x5c\1", name) for name in names.to_pylist())
+        return texts_of([name.decode("utf-8", "backslashreplace") for name in escaped])
+    if pc.any(pc.match_substring(text, "\\x")).as_py():
+        text = pc.replace_substring_regex(text, _LIKE_A_BYTE.pattern.decode(), r"\\x5c\1")
+    return text
 
 
 def plain_names(names: Any, base: str | None) -> Any:

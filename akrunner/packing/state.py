@@ -130,7 +130,8 @@ class State:
         if found is not None and found.get("made_by") == MADE_BY:
             # whoever was killed while publishing had written the copy, and not this one
             ahead = kept is None or (kept.get("parts") != found.get("parts") and found.get("version") == VERSION)
-            if kept == found or (ahead and (found.get("version") != VERSION or _TOLD <= found.keys())):
+            told = _TOLD <= found.keys() and (kept is not None or _adds_up(found))
+            if kept == found or (ahead and (found.get("version") != VERSION or told)):
                 return found, found
         if kept is not None:
             self._harmed = "was gone" if found is None else "was damaged"
@@ -394,17 +395,20 @@ class State:
         with ours(SinkError, f"output: cannot write {path}", at=path):
             if what:
                 dataset.write(self.path, DESCRIPTION, about)
-            elif sealed.read(os.path.join(self._state, DESCRIPTION)) != about:
+            elif (kept := sealed.read(os.path.join(self._state, DESCRIPTION))) != about:
+                if kept is None:
+                    path = os.path.join(self._state, DESCRIPTION)
+                    what = _harm(path)
                 sealed.write(self._state, DESCRIPTION, about)
         self._harmed = ""
         return [f"{path} {what}, and was written again"] if what else []
 
     def _mended_labels(self, about: dict[str, Any]) -> list[str]:
-        path = os.path.join(self.path, dataset.LABELS)
-        if isinstance(self._read(path), list):
+        path, labels = os.path.join(self.path, dataset.LABELS), about.get("labels")
+        found = self._read(path)
+        if isinstance(found, list) and found == labels:
             return []
-        what = "was damaged" if os.path.lexists(path) else "was gone"
-        labels = about.get("labels")
+        what = "had other classes than were packed" if isinstance(found, list) else _harm(path)
         if not isinstance(labels, list):
             raise SinkError(f"output: {path} {what}, and {DESCRIPTION} has no classes to write it from; {_ANEW}")
         with ours(SinkError, f"output: cannot write {path}", at=path):
@@ -483,3 +487,20 @@ class State:
             for name in os.listdir(self.folder(part)):
                 if name not in (PLAN, INDEX):
                     shutil.rmtree(path) if os.path.isdir(path := os.path.join(self.folder(part), name)) else os.remove(path)
+
+
+def _harm(path: str) -> str:
+    """What has become of a file that cannot be read."""
+    return "was damaged" if os.path.lexists(path) else "was gone"
+
+
+def _adds_up(about: dict[str, Any]) -> bool:
+    """Whether what is told of each split is what its files have together."""
+    try:
+        return all(
+            split[what] == sum(one[what] for one in split["files"])
+            for split in about["splits"].values()
+            for what in ("rows", "bytes")
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False

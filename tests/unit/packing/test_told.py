@@ -165,7 +165,11 @@ def test_a_description_that_nothing_can_write_again_is_told(tmp_path: Path, harm
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
     akrunner.pack(source, out)
     (out / ".pack" / "dataset.json").unlink()
-    assert akrunner.pack(source, out).warnings == [] and (out / ".pack" / "dataset.json").exists(), "it is kept again"
+    (warning,) = akrunner.pack(source, out).warnings
+    assert warning.endswith(".pack/dataset.json was gone, and was written again") and akrunner.pack(source, out).warnings == []
+    os.truncate(out / ".pack" / "dataset.json", 100)
+    (warning,) = akrunner.pack(source, out).warnings
+    assert warning.endswith(".pack/dataset.json was damaged, and was written again")
     DESCRIPTIONS[harm](out / "dataset.json")
     os.truncate(out / ".pack" / "dataset.json", 100)
     what = "is gone" if harm == "gone" else "is damaged"
@@ -184,13 +188,22 @@ def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> No
         akrunner.pack(source, out)
 
 
-@pytest.mark.parametrize("left", [None, "", "{}"])
+def test_numbers_that_were_edited_in_both_descriptions_are_not_believed(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    for path in (out / "dataset.json", out / ".pack" / "dataset.json"):
+        path.write_text(path.read_text().replace('"rows": 2', '"rows": 1', 1))
+    with pytest.raises(akrunner.SinkError, match=r"dataset\.json is damaged, and \.pack has nothing"):
+        akrunner.pack(source, out)
+
+
+@pytest.mark.parametrize("left", [None, "", "{}", '["b", "a"]', '["a", "c"]'])
 def test_the_names_of_classes_are_written_again(tmp_path: Path, left: str | None) -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
     akrunner.pack(source, out)
     (out / "labels.json").unlink() if left is None else (out / "labels.json").write_text(left)
     done = akrunner.pack(source, out)
-    assert done.rows == 0 and any("labels.json was" in one and "written again" in one for one in done.warnings)
+    assert done.rows == 0 and any("labels.json " in one and "written again" in one for one in done.warnings)
     assert json.loads((out / "labels.json").read_text()) == ["a", "b"]
     assert akrunner.pack(source, out).warnings == []
 
