@@ -9,7 +9,7 @@ from typing import Any
 from akrunner.engines.inputs import likely, several
 from akrunner.engines.inputs.measures import Advice
 from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes, of_python_beside
-from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_iterators, of_prefetch, of_shuffle
+from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_iterators, of_prefetch, of_shuffle, of_small
 from akrunner.engines.inputs.steps import of_lock, of_python, of_saving, of_standing
 
 #: names -> what they were before TensorFlow 2.4
@@ -33,6 +33,10 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
         of_python_beside,
         of_lock,
     )
+    small = [] if record.get("elsewhere") else of_small(record)
+    if small:
+        # what else is told of batches that cost nothing but their number wins next to nothing
+        return [*small, *(one for one in (*of_iterators(record), *of_saving(record)))]
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)

@@ -15,6 +15,8 @@ from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYI
 _LATE, _LATE_SHARE = 1.0, 0.1
 #: iterators that are many; of the batches, for how many there is one
 _ITERATORS, _EACH = 8, 0.5
+#: rows of a batch that are few, batches that are many, and the most seconds to draw one of them
+_FEW_ROWS, _MANY_BATCHES, _DRAWN = 4, 1000, 0.0006
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 
@@ -35,6 +37,31 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
         Advice(
             "prefetch", waiting, both * PROMISED, "no batch is made while the script computes",
             "`.prefetch(2)` as the last of the dataset",
+        )
+    ]  # fmt: skip
+
+
+def of_small(record: Mapping[str, Any]) -> list[Advice]:
+    """Batches of a row or two, each drawn in no time: what a batch costs whatever it holds is all that the script waits for."""
+    chain, batches = blame.chain_of(record), record["batches"]
+    rows = next((one["rows"] for one in chain if one.get("rows", 0) > 0), 0)
+    waiting, each = for_it(record), record["wait"] / max(1, batches)
+    if (
+        record["by"] != "dataset"
+        or not 0 < rows <= _FEW_ROWS
+        or batches < _MANY_BATCHES
+        or waiting < WORTH_SAYING
+        or each > _DRAWN
+    ):
+        return []
+    works = any(blame.calls_python(one) or one.get("decodes") or one.get("reads") for one in chain)
+    seen = max((node["own"] / max(1, node["calls"]) for node in record["nodes"]), default=0.0)
+    if works or rows * seen > each / 2:
+        return []
+    return [
+        Advice(
+            "small", waiting, 0.0, f"a batch has {rows} row{'' if rows == 1 else 's'}, and to draw it takes {1000 * each:.2g} ms, as it would with many",
+            "fewer and larger batches, like `.batch(32)`",
         )
     ]  # fmt: skip
 

@@ -52,6 +52,27 @@ def first(told: dict[str, Any]) -> Advice:
     return advised(told)[0]
 
 
+def test_batches_of_a_row_are_told_to_be_too_small() -> None:
+    chain = [node("Batch", 32, rows=1), node("Map", 31), node("TensorSlice", 30)]
+    tiny = {"Model::BatchV2": (0.0002, 20), "Model::BatchV2::Map": (0.0004, 20)}
+    told = record(tiny, chain, wait=1.3, between=3.0, batches=6000)
+    (found,) = advised(told)
+    assert (
+        found.words
+        == "a batch has 1 row, and to draw it takes 0.22 ms, as it would with many: fewer and larger batches, like `.batch(32)`"
+    )
+    for more in ({"wait": 6.0}, {"batches": 900}, {"nodes": [{"path": "Model::BatchV2::Map", "own": 0.004, "calls": 20}]}):
+        assert first({**told, **more}).rule != "small"
+    for other in (node("Map", 31, python=True), node("Map", 31, decodes=True), node("Map", 31, reads=True)):
+        assert all(
+            one.rule != "small" for one in advised({**told, "pipelines": [{"nodes": [chain[0], other, chain[2]], "passes": 1}]})
+        )
+    assert all(
+        one.rule != "small"
+        for one in advised({**told, "pipelines": [{"nodes": [node("Batch", 32, rows=32), *chain[1:]], "passes": 1}]})
+    )
+
+
 def test_a_map_that_runs_one_call_at_a_time() -> None:
     found = first(record(MAPPED, CHAIN))
     assert found.rule == "map" and 0.7 < found.share <= 0.8 and 0.2 < found.saves < found.share
