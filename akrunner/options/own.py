@@ -14,7 +14,7 @@ _DRY = (
 OPTIONS = (
     Option(
         "params_file",
-        "str | None",
+        "PathLike | None",
         SCRIPT,
         "",
         verbs=(),
@@ -44,7 +44,7 @@ OPTIONS = (
     ),
     Option(
         "env_file",
-        "str | None",
+        "PathLike | None",
         PYTHON,
         "",
         verbs=(),
@@ -54,7 +54,7 @@ OPTIONS = (
     ),
     Option(
         "flink_worker_python",
-        "str | None",
+        "PathLike | None",
         CLUSTER,
         "",
         verbs=(),

@@ -12,6 +12,7 @@ import akrunner
 from akrunner import jobfile
 from akrunner.cli import given, jobfiles, main
 from akrunner.errors import ConfigError
+from akrunner.options import of_command
 
 FILE = """
 verb = "train"
@@ -245,3 +246,76 @@ def test_the_least_of_a_number_is_what_the_functions_take(tmp_path: Path, name: 
     wrong = known["minimum"] - 1 if "minimum" in known else known["exclusiveMinimum"]
     with pytest.raises(ConfigError, match=f"{name}={wrong}"):
         akrunner.plan(str(tmp_path / "s.py"), {"x": [1]}, **{name: wrong})
+
+
+OF_THE_COMMAND = """
+script = "s.py"
+params_file = "p.json"
+env_file = ["a.env", "~/b.env"]
+flink_python = "python3"
+flink_worker_python = "python3"
+output = "o.jsonl"
+python_env = "venv"
+"""
+
+
+def test_paths_of_what_only_commands_have_are_relative_to_the_file_too(tmp_path: Path) -> None:
+    known = [one.name for one in of_command("stream") if one.name not in jobfile.OF_THE_LINE]
+    found = jobfile.read(written(tmp_path, OF_THE_COMMAND), "stream", known).options
+    assert found["params_file"] == str(tmp_path / "p.json") and found["output"] == str(tmp_path / "o.jsonl")
+    assert found["env_file"] == [str(tmp_path / "a.env"), str(Path.home() / "b.env")]
+    assert found["flink_python"] == str(tmp_path / "python3"), "it is never looked for on PATH"
+    assert found["flink_worker_python"] == "python3", "on the PATH of another machine"
+    assert found["python_env"] == str(tmp_path / "venv"), "no interpreter is called so"
+
+
+def test_an_interpreter_may_be_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobfile.shutil, "which", lambda word: f"/usr/bin/{word}" if word == "python3" else None)
+    text = 'script = "s.py"\npython_env = "python3"\n'
+    assert jobfile.read(written(tmp_path, text), "run").options["python_env"] == "python3"
+    (tmp_path / "python3").mkdir()
+    assert jobfile.read(written(tmp_path, text), "run").options["python_env"] == str(tmp_path / "python3")
+
+
+def test_every_option_that_names_a_path_is_known_as_one() -> None:
+    named = {one.name for verb in ("run", "train", "stream", "predict") for one in of_command(verb) if "path" in one.type.lower()}
+    assert named == {
+        "user_files", "output", "model_out", "python_env", "requirements", "tensorboard", "work_dir", "checkpoint_dir", "params_file",
+        "env_file", "flink_python", "flink_worker_python",
+    }  # fmt: skip
+    every = [one for verb in ("run", "train", "stream", "predict") for one in of_command(verb)]
+    told = {one.name for one in every if one.name.endswith(("_file", "_dir", "_python", "_env")) or "file" in one.help.lower()[:12]}
+    assert told - {"flink_files_here"} <= {one.name for one in every if one.type in jobfile._PATHS}
+
+
+def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "p.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs" / "s.py").write_text("def main(task_config): ...\n")
+    path = written(tmp_path / "jobs", 'script = "s.py"\nsource = "t.csv"\nparams_file = "p.json"\n')
+    assert main.main(["run", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}:3: params_file: {tmp_path / 'jobs' / 'p.json'}: No such file or directory" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("quiet = 1", "quiet = 1: it is true or false"),
+        ("quiet = [1]", r"quiet = \[1\]: it is true or false"),
+        ("as_json = 1", "as_json = 1: it is true or false"),
+        ("detach = 1", "detach = 1: it is true or false"),
+        ('flink_port = "x"', "flink_port = 'x': it is a whole number"),
+        ("flink_port = 0", "flink_port = 0: it is 1 at least"),
+        ("env_file = 3", "env_file = 3: it is text or a list of texts"),
+        ("flink_option = 3", "flink_option = 3: it is text or a list of texts"),
+        ("user_params = { lr = [nan] }", r"user_params: lr = \[nan\]: JSON, .* has no nan"),
+    ],
+)
+def test_the_types_of_every_key_are_checked(tmp_path: Path, line: str, words: str) -> None:
+    known = [one.name for one in of_command("run")]
+    with pytest.raises(ConfigError, match=f"job.toml:2: {words}"):
+        jobfile.read(written(tmp_path, f'script = "s.py"\n{line}\n'), "run", known)
