@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 import json
@@ -186,13 +187,22 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
-                return function(**whole)  # type: ignore[call-arg]
+                made = function(**whole)  # type: ignore[call-arg]
             except ConfigError as e:
                 raise located(e, file, beside)
+            if not function.__name__.startswith("plan"):
+                return made
+            return dataclasses.replace(made, given=tuple(_origins(whole, file, beside, both)))  # type: ignore[type-var]
 
         return called
 
     return wrapped
+
+
+def _origins(whole: Mapping[str, Any], file: JobFile, beside: Collection[str], both: Collection[str]) -> list[str]:
+    """Where each value of a call came from: "num_workers: the call"."""
+    here = {name: "the call and the job file" if name in both else "the call" for name in beside}
+    return [f"{name}: {here.get(name, 'the job file')}" for name in whole if name != VERB]
 
 
 def _lines(text: str) -> dict[str, int]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,6 +15,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats
 from akrunner.io.formats.base import Format
 from akrunner.io.paths import Files, PathLike
+from akrunner.io.sinks import format_shown
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, devices, files, imported
 from akrunner.launch.interpreters import Interpreter
@@ -119,6 +122,8 @@ class Plan:
         limits: name -> seconds, or number, of what the job waits for.
         warnings: what is likely to go wrong, or to be slow.
         trial: what came of the script over a few rows, None: it was not tried.
+        output_format: of the file, or files, that rows go to; "": they go to none.
+        given: beside a job file, where each value came from that is no default: "num_workers: the call"; (): there is no such file.
     """
 
     verb: str
@@ -145,9 +150,11 @@ class Plan:
     limits: Mapping[str, Any]
     warnings: tuple[str, ...]
     trial: Trial | None = None
+    output_format: str = ""
+    given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join([*_lines(self), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
         # what a notebook shows of a cell's last line
@@ -224,10 +231,9 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(
-            _warnings(job, given.output, columns_, tasks, rows, requirements, trial.nulls if trial is not None else ())
-        ),
+        warnings=tuple(_warnings(job, given.output, columns_, tasks, rows, requirements, trial)),
         trial=trial,
+        output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
     )
 
 
@@ -390,11 +396,12 @@ def _warnings(
     tasks: tuple[PlannedTask, ...],
     rows: int | None,
     requirements: str | None,
-    met: Sequence[str],
+    trial: Trial | None,
 ) -> list[str]:
-    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; met: columns
-    with whose nulls the script was tried."""
+    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; trial: what came
+    of the script over the first rows, None: it was not tried."""
     told = list(job.notes)
+    met = trial.nulls if trial is not None else ()
     fed = sum(task.gets_rows for task in tasks)
     if rows == 0 and job.mode == "batch" and job.output_inferred and output is not None:
         told.append(
@@ -429,9 +436,50 @@ def _warnings(
                 else "install it there, or give requirements= (--requirements) or user_files= (--user-file)"
             )
             told.append(f"the script imports {name} in line {line}, and {job.python} does not have it: {instead}")
+    return told + (_unwritten(job, code, output, rows) if trial is None else _left_out(job, trial, output))
+
+
+def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | None) -> list[str]:
+    """What a script seems not to write, by its text."""
+    told = []
     if job.output_schema is not None and not job.script.program and files.writes_output(code) is None and job.mode == "batch":
         told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
+    elif job.output_inferred and output is not None and rows != 0 and not _mentions(job, code, b"output_writer"):
+        told.append(
+            f"output= (--output) is given, and the script never mentions output_writer, which writes rows: if it writes none, the job fails at its end, and "
+            f"{redacted(str(output))} is not made"
+        )
+    if job.mode == "train" and not _mentions(job, code, b"saved_model_dir"):
+        told.append(
+            "the script never mentions task_config.saved_model_dir, where the model of a training job is looked for: if it exports none there, the job fails "
+            "at its end"
+        )
     return told
+
+
+def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
+    """What a script that was tried did not write."""
+    told = []
+    if not trial.rows_out and (output is not None or job.output_schema is not None):
+        what = f"output={str(output)!r} (--output)" if output is not None else "output_schema= (--output-schema)"
+        end = "" if job.output_schema is not None else "; a job that writes none fails at its end, as nobody knows the columns"
+        told.append(f"the script wrote no row over these {counted(trial.rows_in, 'row')}, and {redacted(what)} is given{end}")
+    if job.mode == "train" and not trial.exported:
+        told.append(
+            "the script exported nothing to task_config.saved_model_dir over these rows: a training job without a model fails at its end"
+        )
+    return told
+
+
+def _mentions(job: JobSpec, code: bytes, word: bytes) -> bool:
+    """Whether a word stands in the script, or may stand in what it calls: a file that goes with it, or Alink's own modules, which write and export."""
+    if word in code or b"akdl" in code or job.script.archives:
+        return True
+    for path, _ in job.script.files:
+        with contextlib.suppress(OSError):
+            if path.endswith(".py") and word in Path(path).read_bytes():
+                return True
+    return False
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -466,7 +514,8 @@ def _lines(plan: Plan) -> list[str]:
         if config is not None
         else "not set: one worker alone",
     )
-    lines += line_of("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    form = f" ({plan.output_format})" if plan.output_format else ""
+    lines += line_of("output", plan.output + form + (f": {plan.output_schema}" if plan.output_schema else ""))
     for name, values in (("params", plan.user_params), ("environment", plan.env)):
         if values:
             lines += line_of(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))
@@ -474,20 +523,24 @@ def _lines(plan: Plan) -> list[str]:
         lines += line_of("arguments", " ".join(map(shlex.quote, plan.script_args)))
     lines += line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
-    return lines + (_tried(plan.trial) if plan.trial is not None else [])
+    return lines + (_tried(plan.trial, plan.output_schema == _FIRST_BATCH) if plan.trial is not None else [])
 
 
-def _tried(trial: Trial) -> list[str]:
+def _tried(trial: Trial, decides: bool) -> list[str]:
+    """Args: decides: whether the first batch says which columns there are."""
     lines = line_of(
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
     if trial.written is not None:
+        types = [f"{field.name} {field.type}" for field in trial.written.schema]
+        more = f" and {len(types) - _SHOWN:,} more" if len(types) > _SHOWN else ""
+        lines += line_of("decides", ", ".join(types[:_SHOWN]) + more) if decides else []
         names = trial.written.column_names[:_WRITTEN]
         rows = [names, *([_short(str(row[name])) for name in names] for row in trial.written[:_SHOWN].to_pylist())]
         widths = [max(len(row[place]) for row in rows) for place in range(len(names))]
         lines += [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
-        more = len(trial.written.column_names) - len(names)
-        lines += [f"{'':14}and {counted(more, 'more column')}"] if more > 0 else []
+        hidden = len(trial.written.column_names) - len(names)
+        lines += [f"{'':14}and {counted(hidden, 'more column')}"] if hidden > 0 else []
     if trial.exported:
         lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
     lines += [f"warning: {one}" for one in trial.warnings]
@@ -519,6 +572,11 @@ def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
     if len(tasks) > _SHOWN:
         lines.append(f"{'':14}and {len(tasks) - _SHOWN:,} more")
     return lines
+
+
+def line_of_given(given: Sequence[str]) -> list[str]:
+    """Where each value of a plan came from; none: it was all given in one place."""
+    return line_of("given", "; ".join(given)) if given else []
 
 
 def counted(number: int, what: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ import pyarrow as pa
 from akrunner import codec, dtypes
 from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
-from akrunner.foreign import ours
+from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
 from akrunner.io.paths import check_apart, local_path
 from akrunner.io.splits import check_split, check_table
@@ -223,7 +224,9 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     job.check_restarts(table.replayable, table.name)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
-    job = dataclasses.replace(job, script=script, schema=schema, python=interpreter.path, tables=asked)
+    job = dataclasses.replace(
+        job, script=script, schema=schema, python=interpreter.path, tables=asked, notes=(*job.notes, *read_twice(table))
+    )
     return Prepared(job, table, interpreter), requirements
 
 
@@ -294,7 +297,7 @@ def check_select(given: Any) -> str | None:
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
     """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
     check_flag("overwrite", overwrite)
-    check_format(output_format, "output_format")
+    check_format(output_format, "output_format", SinkError)
     if output is not None:
         path = check_path("output", output, SinkError)
         if schema is not None:
@@ -308,6 +311,17 @@ def _check_sink(given: Arguments, job: JobSpec) -> None:
     # which columns there are is known later, and looked at then
     schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
     check_output(given.output, given.output_format, given.overwrite, schema)
+
+
+def read_twice(table: TableSource) -> list[str]:
+    """What a job warns of a table that has a file more than once: it may not be meant."""
+    paths = table.read_from.paths if table.read_from is not None else []
+    if len(set(paths)) == len(paths):
+        return []
+    (path, times), *others = [one for one in Counter(paths).most_common() if one[1] > 1]
+    more = f", and {len(others)} more files are" if len(others) > 1 else ", and one more file is" if others else ""
+    often = "twice" if times == 2 else f"{times} times"
+    return [f"source: {redacted(path)} is given {often}{more}, so its rows are read {often}: name each file once (--input)"]
 
 
 def check_directories(settings: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from akrunner.prepare import (
     directory,
     interpreter_for,
     named_files,
+    read_twice,
     schema_of,
 )
 from akrunner.schema import Schema
@@ -198,6 +199,7 @@ def job_for(
     python: str,
     requirements: str | None,
     answer_errors: bool = False,
+    notes: Sequence[str] = (),
 ) -> JobSpec:
     """The job that runs a model: a stream of columns into a module of the bundle."""
     batch_size = given.batch_size
@@ -221,7 +223,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
-        notes=plan.notes,
+        notes=(*plan.notes, *notes),
         **settings.options,
     )
 
@@ -266,9 +268,10 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        return cls(
-            opened, plan, job_for(opened, plan, given, settings, python, requirements if install else None), table, arriving
+        job = job_for(
+            opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table)
         )
+        return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
         """Of a PyFlink table: an `akrunner.engines.flink.host.attached.Attached`."""

@@ -319,3 +319,18 @@ def test_the_types_of_every_key_are_checked(tmp_path: Path, line: str, words: st
     known = [one.name for one in of_command("run")]
     with pytest.raises(ConfigError, match=f"job.toml:2: {words}"):
         jobfile.read(written(tmp_path, f'script = "s.py"\n{line}\n'), "run", known)
+
+
+def test_where_arguments_of_the_script_and_a_no_come_from(tmp_path: Path) -> None:
+    command = main.load(["run"]).commands["run"]
+    path = written(tmp_path, 'script = "s.py"\nsource = "t.csv"\nscript_args = ["a"]\n')
+
+    def origins(*words: str, behind: list[str]) -> list[str]:
+        line = jobfiles.read(command, ["run", str(path), *words], behind)
+        with command.make_context(
+            "run", line.words[1:], default_map=line.more["default_map"]["run"], obj=line.script_args
+        ) as ctx:
+            return jobfiles.origins(ctx)
+
+    assert origins("--no-chief", behind=[])[-2:] == ["chief: --no-chief", "script_args: the job file"]
+    assert origins("--chief", behind=["b"])[-2:] == ["chief: --chief", "script_args: --"]
