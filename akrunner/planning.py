@@ -514,8 +514,9 @@ def _lines(plan: Plan) -> list[str]:
         if config is not None
         else "not set: one worker alone",
     )
-    form = f" ({plan.output_format})" if plan.output_format else ""
-    lines += line_of("output", plan.output + form + (f": {plan.output_schema}" if plan.output_schema else ""))
+    lines += line_of("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    if plan.output_format:
+        lines += line_of("format", plan.output_format)
     for name, values in (("params", plan.user_params), ("environment", plan.env)):
         if values:
             lines += line_of(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))

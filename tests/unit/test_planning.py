@@ -83,7 +83,7 @@ def test_what_the_script_left_out_over_a_few_rows(tmp_path: Path, monkeypatch: p
 def test_the_format_of_the_output_is_said(tmp_path: Path) -> None:
     def form(output: str, **options: Any) -> str:
         plan = akrunner.plan(script(tmp_path, WRITES), {"a": [1]}, output=str(tmp_path) + "/" + output, **options)
-        assert f"({plan.output_format}): the columns of the first batch" in str(plan)
+        assert f"format:       {plan.output_format}\n" in str(plan)
         return plan.output_format
 
     assert (form("o.csv"), form("o/"), form("o", output_format="jsonl")) == ("csv", "parquet", "jsonl")
