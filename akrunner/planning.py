@@ -188,7 +188,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     tasks = planned_tasks(job)
     # of a query's result nobody knows how many rows it has
     source, standing = (given.source, table.read_from) if given.select is None else (None, None)
-    nulls = _nulls(source, standing)
+    nulls = known_nulls(source, standing)
     columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
     rows = known_rows(source, standing)
     writes = given.output is not None or (
@@ -212,7 +212,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         python=interpreter.path,
         python_version=".".join(map(str, interpreter.python)),
         tensorflow=interpreter.tensorflow,
-        keras=_keras(interpreter, job),
+        keras=keras_of(interpreter, job),
         requirements=requirements,
         source=neat(redacted(table.name)),
         rows=rows,
@@ -222,8 +222,8 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         tasks=tasks,
         output=output,
         output_schema=columns,
-        user_params={name: _value(name, value) for name, value in job.user_params.items()},
-        env={name: _value(name, value) for name, value in job.env.items()},
+        user_params={name: value_shown(name, value) for name, value in job.user_params.items()},
+        env={name: value_shown(name, value) for name, value in job.env.items()},
         script_args=_words_of(job.script_args),
         limits={
             "start_timeout": job.supervision.start_timeout,
@@ -241,7 +241,9 @@ def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int
     """The script over a few rows; what the plan hides, the script may have printed."""
     trial = tried(job, table, requirements, rows)
     given = {**job.user_params, **job.env}
-    pairs = [(value if isinstance(value, str) else json.dumps(value), _value(name, value)) for name, value in given.items()]
+    pairs = [
+        (value if isinstance(value, str) else json.dumps(value), value_shown(name, value)) for name, value in given.items()
+    ]
     pairs += zip(job.script_args, _words_of(job.script_args))
     hidden = [value for value, plain in pairs if plain == _HIDDEN and len(value) >= _SHORTEST]
     return dataclasses.replace(trial, printed=redacted(trial.printed, sorted(hidden, key=len, reverse=True)))
@@ -309,7 +311,7 @@ def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
     )
 
 
-def _keras(interpreter: Interpreter, job: JobSpec) -> str:
+def keras_of(interpreter: Interpreter, job: JobSpec) -> str:
     if not interpreter.tensorflow[:1].isdigit():
         return ""
     version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())
@@ -318,7 +320,7 @@ def _keras(interpreter: Interpreter, job: JobSpec) -> str:
     return f"2 (tf-keras {interpreter.tf_keras})" if job.keras == "legacy" else "3"
 
 
-def _value(name: str, value: Any) -> str:
+def value_shown(name: str, value: Any) -> str:
     """A value as text; of one whose name says that it is a secret, ***."""
     text = value if isinstance(value, str) else json.dumps(value)
     return redacted(f"{name}={text}").partition("=")[2]
@@ -329,7 +331,7 @@ def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
     before = ["", *script_args]
     return tuple(
         _HIDDEN
-        if option.startswith("-") and not word.startswith("-") and _value(option.lstrip("-"), word) == _HIDDEN
+        if option.startswith("-") and not word.startswith("-") and value_shown(option.lstrip("-"), word) == _HIDDEN
         else redacted(word)
         for option, word in zip(before, script_args)
     )
@@ -366,7 +368,7 @@ def _length(source: Any) -> int | None:
     return int(shape[0]) if isinstance(shape, tuple) else None
 
 
-def _nulls(source: Any, files: Files | None) -> dict[str, int]:
+def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
     """Column -> how many nulls it has, of those of which it is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
@@ -411,9 +413,7 @@ def _warnings(
     elif rows == 0:
         told.append("the input has no rows: the script runs, and gets none")
     elif rows is not None and rows < fed:
-        told.append(
-            f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
-        )
+        told.append(too_many(rows, fed))
     for one in columns:
         if one.nulls and one.null == _UNREAD and one.name not in met:
             told.append(
@@ -437,6 +437,11 @@ def _warnings(
             )
             told.append(f"the script imports {name} in line {line}, and {job.python} does not have it: {instead}")
     return told + (_unwritten(job, code, output, rows) if trial is None else _left_out(job, trial, output))
+
+
+def too_many(rows: int, fed: int) -> str:
+    """That there are fewer rows than workers who get some."""
+    return f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
 
 
 def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | None) -> list[str]:
@@ -491,12 +496,7 @@ def _lines(plan: Plan) -> list[str]:
         lines += line_of(
             "files", ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else "")
         )
-    version = (
-        f" (Python {plan.python_version}, TensorFlow {plan.tensorflow}, Keras {plan.keras})"
-        if plan.python_version
-        else " (on the cluster)"
-    )
-    lines += line_of("interpreter", plan.python + version)
+    lines += line_of("interpreter", interpreter_shown(plan.python, plan.python_version, plan.tensorflow, plan.keras))
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
@@ -525,6 +525,11 @@ def _lines(plan: Plan) -> list[str]:
     lines += line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
     return lines + (_tried(plan.trial, plan.output_schema == _FIRST_BATCH) if plan.trial is not None else [])
+
+
+def interpreter_shown(python: str, version: str, tensorflow: str, keras: str) -> str:
+    """An interpreter and what is in it. Args: version: its own, "" where only the cluster can tell."""
+    return python + (f" (Python {version}, TensorFlow {tensorflow}, Keras {keras})" if version else " (on the cluster)")
 
 
 def _tried(trial: Trial, decides: bool) -> list[str]:
@@ -593,5 +598,10 @@ def line_of(name: str, words: str) -> list[str]:
 def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
     rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
     rows += [(one.name, one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns]
+    return side_by_side(rows)
+
+
+def side_by_side(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a table, its headings first."""
     widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
     return [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]

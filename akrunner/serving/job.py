@@ -268,9 +268,7 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        job = job_for(
-            opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table)
-        )
+        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:

@@ -278,13 +278,17 @@ def test_an_interpreter_may_be_called_by_its_name(tmp_path: Path, monkeypatch: p
 
 
 def test_every_option_that_names_a_path_is_known_as_one() -> None:
-    named = {one.name for verb in ("run", "train", "stream", "predict") for one in of_command(verb) if "path" in one.type.lower()}
+    named = {
+        one.name for verb in ("run", "train", "stream", "predict") for one in of_command(verb) if "path" in one.type.lower()
+    }
     assert named == {
         "user_files", "output", "model_out", "python_env", "requirements", "tensorboard", "work_dir", "checkpoint_dir", "params_file",
         "env_file", "flink_python", "flink_worker_python",
     }  # fmt: skip
     every = [one for verb in ("run", "train", "stream", "predict") for one in of_command(verb)]
-    told = {one.name for one in every if one.name.endswith(("_file", "_dir", "_python", "_env")) or "file" in one.help.lower()[:12]}
+    told = {
+        one.name for one in every if one.name.endswith(("_file", "_dir", "_python", "_env")) or "file" in one.help.lower()[:12]
+    }
     assert told - {"flink_files_here"} <= {one.name for one in every if one.type in jobfile._PATHS}
 
 

@@ -53,7 +53,9 @@ def test_a_script_that_writes_nothing_is_told_of(tmp_path: Path) -> None:
         return "\n".join(akrunner.plan(script(tmp_path, text), {"a": [1]}, **options).warnings)
 
     out = str(tmp_path / "mine.csv")
-    assert "never mentions output_writer" in warned(NOTHING, output=out) and "mine.csv is not made" in warned(NOTHING, output=out)
+    assert "never mentions output_writer" in warned(NOTHING, output=out) and "mine.csv is not made" in warned(
+        NOTHING, output=out
+    )
     assert warned(WRITES, output=out) == warned(NOTHING) == ""
     (tmp_path / "helper.py").write_text(WRITES)
     assert warned("import helper\n" + NOTHING, output=out, user_files=[str(tmp_path / "helper.py")]) == ""
@@ -99,7 +101,9 @@ def test_a_file_that_is_given_twice_is_told_of(tmp_path: Path) -> None:
         return akrunner.plan(script(tmp_path, NOTHING), list(source)).warnings
 
     assert warned(one, two) == ()
-    assert warned(one, two, one) == (f"source: {one} is given twice, so its rows are read twice: name each file once (--input)",)
+    assert warned(one, two, one) == (
+        f"source: {one} is given twice, so its rows are read twice: name each file once (--input)",
+    )
     assert warned(one, str(tmp_path / "*.csv"), one)[0].startswith(f"source: {one} is given 3 times, so its rows")
     assert "twice, and one more file is, so" in warned(str(tmp_path / "*.csv"), str(tmp_path / "?.csv"))[0]
 

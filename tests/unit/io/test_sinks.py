@@ -205,7 +205,9 @@ def test_what_is_no_directory(tmp_path: Path) -> None:
     for made in (parts, sink):
         with pytest.raises(SinkError, match="output_format='xml'"):
             made(tmp_path / "out", form="xml")
-    with pytest.raises(SinkError, match=r"o.parquet is parquet by its name, and output_format='csv' \(--output-format csv\) is another"):
+    with pytest.raises(
+        SinkError, match=r"o.parquet is parquet by its name, and output_format='csv' \(--output-format csv\) is another"
+    ):
         sink(tmp_path / "o.parquet", form="csv")
     assert sink(tmp_path / "o.txt", form="csv").format == sink(tmp_path / "o.csv", form="csv").format == "csv"
     with pytest.raises(SinkError, match="a CSV cannot hold column 'l'"):
