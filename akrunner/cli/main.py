@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -219,6 +220,25 @@ def contrary(words: Sequence[str]) -> None:
                 raise akrunner.ConfigError(f"{' and '.join(pair)} are both given: leave one of them out")
 
 
+def check_once(command: Any, words: Sequence[str]) -> None:
+    """Raises: ConfigError: a command line gives an option twice that has one value; Typer would take the last."""
+    # what stands behind pai is PAI's command, whose options have names of their own
+    if not words or words[0] not in COMMANDS or words[0] == "pai" or words[0] not in command.commands:
+        return
+    own = command.commands[words[0]]
+    try:
+        _, _, order = own.make_parser(own.context_class(own)).parse_args(args=list(words[1:]))
+    except Exception:
+        # what is wrong with it is said when it is parsed in earnest
+        return
+    for one, times in Counter(order).items():
+        if times > 1 and one.param_type_name == "option" and not one.multiple and not one.is_flag:
+            flag = "--dry-run" if one.name == "dry_run_rows" else one.opts[0]
+            raise akrunner.ConfigError(
+                f"{flag} is given {'twice' if times == 2 else f'{times} times'}, and has one value: which one is meant?"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -238,6 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             line = jobfiles.read(command.commands[ours[0]], ours, script_args)
             words, script_words, more = line.words, line.script_args, line.more
         contrary(words)
+        check_once(command, words)
         # as Typer does it, but for what it makes of exceptions
         try:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:

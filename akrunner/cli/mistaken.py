@@ -11,7 +11,9 @@ from typing import Any
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
 from akrunner.jobfile import ENDING, HEADS
-from akrunner.options import COMMANDS, OPTIONS, of_command, of_verb
+from akrunner.options import COMMANDS, OPTIONS, named, of_command, of_verb
+from akrunner.options.declared import SCRIPTS as SCRIPTED
+from akrunner.options.naming import IN_SCRIPTS, MEANT
 
 #: `--mode` of earlier versions -> the command it has become
 _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
@@ -75,6 +77,11 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
         return _mode(words)
     if flag == "--script-args" and name in HEADS:
         return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
+    option = flag.strip("-").replace("-", "_")
+    if name in SCRIPTED and option in IN_SCRIPTS:
+        return f"{option}= is an argument of {IN_SCRIPTS[option]}, which the script calls."
+    if name == "train" and flag in named("output").words:
+        return f"The model goes to {named(MEANT[name, 'output']).words[0]}."
     stands = _standing(flag, name)
     if stands:
         return stands
