@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import difflib
 import functools
 import json
 import os
@@ -113,7 +114,9 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     lines = _lines(text)
     said = found.pop(VERB, "")
     if said not in ("", *HEADS) or said == "plan":
-        raise ConfigError(f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream")
+        raise ConfigError(
+            f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream{_near(said)}"
+        )
     meant = said or "run" if verb == "plan" else verb
     if said and said != meant and {said, meant} != {"predict", "predict_stream"}:
         raise ConfigError(
@@ -218,6 +221,12 @@ def _lines(text: str) -> dict[str, int]:
         elif key and not inside:
             found.setdefault(key[1], number)
     return found
+
+
+def _near(verb: Any) -> str:
+    """Which verb is meant by a word that is none."""
+    near = difflib.get_close_matches(verb, [one for one in HEADS if one != "plan"], 1) if isinstance(verb, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _variables(names: Any, at: str) -> dict[str, str]:
@@ -389,6 +398,8 @@ def schema() -> dict[str, Any]:
                 made["enum"] = list(one.choices)
             if one.least is not None:
                 made["minimum"] = one.least
+            if one.most is not None:
+                made["maximum"] = one.most
             if one.above is not None:
                 made["exclusiveMinimum"] = one.above
             if "array" in kinds:

@@ -130,6 +130,10 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
 }
 
 
+#: of every command
+_SETTINGS: Any = {"help_option_names": ["--help", "-h"]}
+
+
 @functools.cache
 def _made(names: tuple[str, ...], every: bool = False) -> Any:
     """What Typer makes of some of the commands. Args: every: their help shows all options."""
@@ -140,7 +144,7 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings=_SETTINGS,
     )
     app.callback(invoke_without_command=True)(akrunner_command)
     for name in names:
@@ -157,12 +161,20 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
 def _legible(command: Any) -> None:
     """Have Rich print a command's help, and that of those in it, as it is meant, at any width."""
     command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
-    for parameter in command.params:
+    for parameter in (*command.params, command.get_help_option(_context(command))):
         # which is plain text: [/pt=VALUE] is no markup
         if getattr(parameter, "help", None):
             parameter.help = escape(parameter.help)
+        # <bool> reads as if a value followed
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
     for one in getattr(command, "commands", {}).values():
         _legible(one)
+
+
+def _context(command: Any) -> Any:
+    """In which a command is looked at, and not run: it calls its help as it does when it runs, since that is made once."""
+    return command.context_class(command, **_SETTINGS)
 
 
 def _flowing(text: str) -> str:
@@ -227,7 +239,7 @@ def check_once(command: Any, words: Sequence[str]) -> None:
         return
     own = command.commands[words[0]]
     try:
-        _, _, order = own.make_parser(own.context_class(own)).parse_args(args=list(words[1:]))
+        _, _, order = own.make_parser(_context(own)).parse_args(args=list(words[1:]))
     except Exception:
         # what is wrong with it is said when it is parsed in earnest
         return
@@ -272,6 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(e, "format_message"):
                 from akrunner.cli import mistaken
 
+                number = mistaken.no_number(e, ours)
+                if number is not None:
+                    raise number from None
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
             elif line is not None and line.file is not None and isinstance(e, akrunner.ConfigError):
                 from akrunner import jobfile

@@ -10,6 +10,7 @@ from typing import Any
 
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
+from akrunner.errors import ConfigError
 from akrunner.jobfile import ENDING, HEADS
 from akrunner.options import COMMANDS, OPTIONS, named, of_command, of_verb
 from akrunner.options.declared import SCRIPTS as SCRIPTED
@@ -20,6 +21,8 @@ _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "st
 #: as likely as this, and it may be meant; and it is, whatever others have
 _NEAR, _SURE = 0.7, 0.8
 _MOST, _LISTED = 3, 5
+#: types of options that are numbers
+_NUMBERS: Mapping[str, str] = {"int": "a whole number", "float": "a number"}
 #: what Typer says of a word that is no option's
 _EXTRA = "Got unexpected extra argument"
 
@@ -37,13 +40,37 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif path[:1] and path[0] in HEADS and str(error.message).startswith(_EXTRA):
         error.message = _file(path[0], words, _taking(error.ctx.command)) or error.message
     elif getattr(error, "param", None) is not None and error.message:
-        value = next((after for before, after in itertools.pairwise(words) if before in error.param.opts), "")
-        value = next(
-            (after for flag, _, after in (word.partition("=") for word in words) if flag in error.param.opts and after), value
-        )
+        value = _typed(error.param.opts, words)
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
     elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
+
+
+def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
+    """What is said in place of an error of Typer's about an option that takes a number, and was given something else; None: it is about something else."""
+    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    name = " ".join(ctx.command_path.split()[1:]) if ctx is not None else ""
+    option = (
+        next((one for one in of_command(name) if one.name == param.name), None)
+        if param is not None and name in COMMANDS
+        else None
+    )
+    kind = option.type_in(next(iter(COMMANDS[name].verbs), "")).removesuffix(" | None") if option is not None else ""
+    if option is None or kind not in _NUMBERS:
+        return None
+    source = ctx.get_parameter_source(option.name)
+    if source is not None and source.name == "ENVIRONMENT":
+        value, where = param.value_from_envvar(ctx), f"{option.variable} in the environment"
+    else:
+        value, where = _typed(param.opts, words), option.words_in(name)[0]
+    # a flag without its value is something else
+    return ConfigError(f"{option.name}={shown(value)}: give {_NUMBERS[kind]} ({where})") if value else None
+
+
+def _typed(opts: Sequence[str], words: Sequence[str]) -> str:
+    """The value of an option on a command line; "": it has none. Args: opts: its names."""
+    value = next((after for before, after in itertools.pairwise(words) if before in opts), "")
+    return next((after for flag, _, after in (word.partition("=") for word in words) if flag in opts and after), value)
 
 
 def _taking(command: Any) -> set[str]:

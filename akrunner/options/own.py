@@ -7,7 +7,7 @@ from akrunner.options.headings import BATCH, CLUSTER, OUTPUT, PLACES, PYTHON, RU
 
 _ENGINES = ("run", "train", "stream", "predict")
 _DRY = (
-    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. --dry-run=5 also runs the script "
+    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. With a script, --dry-run=5 also runs it "
     "over the first 5 rows of each worker, with one worker, and throws away what it writes."
 )
 

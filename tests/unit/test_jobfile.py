@@ -67,6 +67,8 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
         ("num_workers = 2", "num_workers = true", "it is a whole number"),
         ("lr = 0.1", "lr = 0.1\n[user_param]\nx = 1", r"job.toml:12: there is no option 'user_param'"),
         ('verb = "train"', 'verb = "serve"', r"job.toml:2: verb is 'serve'; it is run, train"),
+        ('verb = "train"', 'verb = "tran"', r"it is run, .* or predict_stream; did you mean 'train'\?"),
+        ('verb = "train"', "verb = 3", "job.toml:2: verb is 3; it is run, .* or predict_stream$"),
         ('verb = "train"', 'verb = "run"', r"job.toml:2: the job is of run, not of train: akrunner run "),
         ('script = "train.py"', "", "the file names no script"),
         ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
@@ -236,6 +238,7 @@ def test_editors_know_the_least_of_every_number() -> None:
     properties = jobfile.schema()["properties"]
     numbers = {name: one for name, one in properties.items() if one.get("type") in ("integer", "number")}
     assert [name for name, one in numbers.items() if "minimum" not in one and "exclusiveMinimum" not in one] == []
+    assert properties["profile_input"]["maximum"] == 10_000
     assert properties["num_workers"]["minimum"] == 1 and properties["timeout"]["exclusiveMinimum"] == 0
 
 

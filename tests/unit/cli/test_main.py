@@ -92,11 +92,11 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
         ("run s.py -i a.csv --debug 5", "Got unexpected extra argument(s) (5)"),
         (
             "run s.py -i a.csv --profile-input abc",
-            "Invalid value for '--profile-input': 'abc': Input should be a valid integer",
+            "profile_input='abc': give a whole number (--profile-input)",
         ),
         (
             "run s.py --profile-input 1e3 -i a.csv",
-            "Invalid value for '--profile-input': '1e3': Input should be a valid integer",
+            "profile_input='1e3': give a whole number (--profile-input)",
         ),
         ("run s.py -i a.csv extra", "Got unexpected extra argument(s) (extra)"),
         ("run s.py -o out.csv a.csv", "a.csv stands there without its flag: akrunner run s.py --input a.csv."),
@@ -117,10 +117,22 @@ def test_a_job_file_of_another_format_is_no_script(capsys: pytest.CaptureFixture
     assert "job.yaml is no script; a job file is TOML" in json.loads(capsys.readouterr().out)["message"]
 
 
-def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main("run s.py -i a.csv --num-workers two --json".split()) == 2
     message = json.loads(capsys.readouterr().out)["message"]
-    assert "--num-workers" in message and "'two'" in message
+    assert message == "num_workers='two': give a whole number (--num-workers)"
+    monkeypatch.setenv("AKRUNNER_STALL_TIMEOUT", "x")
+    assert main("run s.py -i a.csv --json".split()) == 2
+    assert (
+        json.loads(capsys.readouterr().out)["message"]
+        == "stall_timeout='x': give a number (AKRUNNER_STALL_TIMEOUT in the environment)"
+    )
+
+
+def test_flags_show_no_value_in_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, flag in (("run", "--help"), ("run", "-h"), ("pack", "--help"), ("status", "-h"), ("env", "-h")):
+        assert main([name, flag]) == 0
+        assert "<bool>" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
