@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner import codec, dtypes
-from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
+from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file, of_type
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
@@ -23,7 +23,7 @@ from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
-from akrunner.schema import Schema
+from akrunner.schema import BY_SELECT, Schema
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
@@ -359,6 +359,19 @@ def check_requirements(requirements: str, python: str) -> None:
 
 def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
+    try:
+        return _schema_of(given, parameter)
+    except SchemaError as e:
+        what, sign, _ = str(e).partition(BY_SELECT)
+        if not sign or parameter != "output_schema":
+            raise
+        # which is over the input
+        raise SchemaError(
+            f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, 'string' for text of any kind"
+        ) from None
+
+
+def _schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     if given is None or isinstance(given, Schema):
         return given
     if isinstance(given, pa.Schema):
@@ -379,7 +392,7 @@ def _check_order(script: Any, source: Any) -> None:
     """Raises: ScriptError: the table stands where the script is to be."""
     names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
     if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
-        given = repr(names[0]) if names[0] else f"a {type(script).__name__}"
+        given = repr(names[0]) if names[0] else of_type(script)
         raise ScriptError(
             f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
         )

@@ -49,22 +49,20 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
 def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
     """What is said in place of an error of Typer's about an option that takes a number, and was given something else; None: it is about something else."""
     ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
-    name = " ".join(ctx.command_path.split()[1:]) if ctx is not None else ""
-    option = (
-        next((one for one in of_command(name) if one.name == param.name), None)
-        if param is not None and name in COMMANDS
-        else None
-    )
-    kind = option.type_in(next(iter(COMMANDS[name].verbs), "")).removesuffix(" | None") if option is not None else ""
-    if option is None or kind not in _NUMBERS:
+    if ctx is None or param is None:
         return None
+    name = " ".join(ctx.command_path.split()[1:])
+    option = next((one for one in of_command(name) if one.name == param.name), None) if name in COMMANDS else None
+    if option is None:
+        return None
+    kind = _NUMBERS.get(option.type_in(next(iter(COMMANDS[name].verbs), "")).removesuffix(" | None"), "")
     source = ctx.get_parameter_source(option.name)
     if source is not None and source.name == "ENVIRONMENT":
         value, where = param.value_from_envvar(ctx), f"{option.variable} in the environment"
     else:
-        value, where = _typed(param.opts, words), option.words_in(name)[0]
+        value, where = _typed(param.opts, words), param.opts[0]
     # a flag without its value is something else
-    return ConfigError(f"{option.name}={shown(value)}: give {_NUMBERS[kind]} ({where})") if value else None
+    return ConfigError(f"{option.name}={shown(value)}: give {kind} ({where})") if kind and value else None
 
 
 def _typed(opts: Sequence[str], words: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from akrunner.checks import check_count, check_environment, check_names, check_p
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
-from akrunner.foreign import ours
+from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
 from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart
@@ -117,6 +117,11 @@ def open_model(model: ModelLike) -> Model:
         if isinstance(model, pa.Table):
             return Model.from_table(model)
         return Model.from_saved_model(model)
+
+
+def _called(model: ModelLike) -> str:
+    """What a person calls a model; "": nothing that it is found by."""
+    return redacted(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else ""
 
 
 @dataclass(frozen=True)
@@ -264,7 +269,7 @@ class Prediction:
         # no model is downloaded for a table that is not there; the first rows of an iterable come once
         found = read() if named_files(given.source) else None
         opened = open_model(given.model)
-        signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag)
+        signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag, _called(given.model))
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
