@@ -390,7 +390,11 @@ def _schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
 
 def _check_order(script: Any, source: Any) -> None:
     """Raises: ScriptError: the table stands where the script is to be."""
-    names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    try:
+        names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    except Exception:
+        # whoever takes it as a path says what is wrong with it
+        return
     if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
         given = repr(names[0]) if names[0] else of_type(script)
         raise ScriptError(
