@@ -44,12 +44,18 @@ OURS = ("AKRUNNER_JOB", "TF_CONFIG")
 _MOST_ARGUMENTS = 1 << 20
 
 
+def of_type(value: Any) -> str:
+    """ "a list", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
 def shown(value: Any) -> str:
     """A value in an error, short, whatever it is."""
     try:
         text = repr(value)
     except Exception:
-        text = f"a {type(value).__name__}"
+        text = of_type(value)
     text = redacted(text)
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
 
@@ -178,9 +184,7 @@ def _listed(name: str, value: Any, of: str, kind: type[AkrunnerError]) -> list[A
         raise kind(f"{name} must be a list of {of}, not {shown(value)}")
     if isinstance(value, (set, frozenset)):
         # each run would have them in another order
-        raise kind(
-            f"{name} must be a list of {of}, not a {type(value).__name__}: their order matters, and it has none; give [...]"
-        )
+        raise kind(f"{name} must be a list of {of}, not {of_type(value)}: their order matters, and it has none; give [...]")
     try:
         return list(value)
     except Exception as e:
@@ -194,11 +198,11 @@ def check_host(name: str, value: Any, empty: bool = True) -> None:
 
 
 def check_environment(name: str, env: Any) -> dict[str, str]:
-    """Environment variables, as a dict. The values may be secrets, and are never shown.
+    """Environment variables, as a dict; numbers are written out. The values may be secrets, and are never shown.
 
     Raises: ConfigError: no process could be given them, or they are akrunner's own.
     """
-    items = _items(name, env)
+    items = [(key, _written(value)) for key, value in _items(name, env)]
     for key, value in items:
         if not isinstance(key, str) or not isinstance(value, str):
             what = (
@@ -227,6 +231,11 @@ def check_environment(name: str, env: Any) -> dict[str, str]:
     return dict(items)
 
 
+def _written(value: Any) -> Any:
+    """A number as its text."""
+    return str(value) if type(value) in (int, float) else value
+
+
 def check_arguments(name: str, given: Any) -> tuple[str, ...]:
     """What stands behind a program's name on a command line, as texts; numbers are written out. Raises: ConfigError: it is none."""
     if isinstance(given, str):
@@ -234,7 +243,7 @@ def check_arguments(name: str, given: Any) -> tuple[str, ...]:
     found = []
     for i, one in enumerate(_listed(name, given, "texts", ConfigError)):
         if isinstance(one, bool) or not isinstance(one, (str, int, float, os.PathLike)):
-            raise ConfigError(f"{name}[{i}] must be a text, as on a command line, not a {type(one).__name__}")
+            raise ConfigError(f"{name}[{i}] must be a text, as on a command line, not {of_type(one)}")
         text = check_path(f"{name}[{i}]", one) if isinstance(one, os.PathLike) else str(one)
         _check_characters(f"{name}[{i}]", text, ConfigError)
         found.append(text)
@@ -284,7 +293,7 @@ def check_params(name: str, given: Any) -> dict[str, Any]:
                     raise ConfigError(
                         f"{_cut(path)} has the key {shown(key)}: JSON has only text for keys; write {str(key)!r}"
                         if isinstance(key, (bool, int, float))
-                        else f"{_cut(path)} has a {type(key).__name__} for a key: JSON has only text"
+                        else f"{_cut(path)} has {of_type(key)} for a key: JSON has only text"
                     )
                 where.append((f"{path}[{_short(key)}]", inner, depth + 1))
         elif isinstance(value, (list, tuple)):
@@ -331,7 +340,7 @@ def _check_scalar(path: str, value: Any) -> None:
         hint = "; write sorted(...)"
     elif callable(value):
         hint = "; put the function into the script, or a file beside it"
-    raise ConfigError(f"{_cut(path)} is a {type(value).__name__}: give what JSON has (text, numbers, lists, dicts){hint}")
+    raise ConfigError(f"{_cut(path)} is {of_type(value)}: give what JSON has (text, numbers, lists, dicts){hint}")
 
 
 def _too_large(name: str) -> NoReturn:

@@ -58,7 +58,7 @@ def schema_of_items(items: list[tuple[Any, Any]], parameter: str) -> Schema:
     fields = []
     for name, given in items:
         if not isinstance(name, str):
-            raise SchemaError(f"{parameter}: a column's name must be text, not {_told(name)}")
+            raise SchemaError(f"{parameter}: a column's name must be text, not {type(name).__name__}")
         if isinstance(given, str) and _NUMPY.fullmatch(given):
             given = _numpy(given)
         if isinstance(given, str):

@@ -15,10 +15,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import difflib
 import functools
+import json
 import os
 import re
+import shutil
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +31,7 @@ from typing import Any, ParamSpec, TypeVar
 from akrunner.checks import check_path, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
-from akrunner.options import VERBS, Option, misfit, of_command, of_verb
+from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,6 +59,9 @@ OF_THE_LINE = ("help", "help_all", "dry_run", "dry_run_rows")
 _NOT_IN_FILES = ("observer",)
 #: options whose values from both places count together
 MERGED = ("user_params", "env", "defaults")
+#: interpreters, which may be called by a name: one of akrunner's, one on PATH (of the TaskManagers, for the other)
+_PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
+_ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
 #: bytes of a file
 _LONGEST = 1 << 20
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -107,7 +114,9 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     lines = _lines(text)
     said = found.pop(VERB, "")
     if said not in ("", *HEADS) or said == "plan":
-        raise ConfigError(f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream")
+        raise ConfigError(
+            f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream{_near(said)}"
+        )
     meant = said or "run" if verb == "plan" else verb
     if said and said != meant and {said, meant} != {"predict", "predict_stream"}:
         raise ConfigError(
@@ -116,6 +125,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     variables = _variables(found.pop(SUBSTITUTE, []), f"{name}:{lines.get(SUBSTITUTE, 1)}")
     file = JobFile(name, said, {}, lines)
     taken = {one.name: one for one in of_verb(meant) if one.name not in _NOT_IN_FILES}
+    options = {**{one: named(one) for one in known}, **taken}
     values: dict[str, Any] = {}
     for key, value in found.items():
         at = f"{name}:{lines.get(key, 1)}"
@@ -126,11 +136,9 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
         if key not in taken and key not in known:
             raise ConfigError(f"{at}: {misfit([key], meant, [*taken, *known, VERB, SUBSTITUTE])}")
         value = _substituted(value, variables)
-        if key in taken:
-            _check_kind(at, taken[key], value)
-            value = _texts(at, value) if key == "env" else _without_times(value) if key == "user_params" else value
-            value = _whole(taken[key], value, os.path.dirname(name))
-        values[key] = value
+        _check_kind(at, options[key], value)
+        value = _texts(at, value) if key == "env" else _params(at, value) if key == "user_params" else value
+        values[key] = _whole(options[key], value, os.path.dirname(name))
     head = HEADS[meant]
     if head not in values:
         raise ConfigError(f'{name}: the file names no {head}: {head} = "..."')
@@ -182,13 +190,22 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
-                return function(**whole)  # type: ignore[call-arg]
+                made = function(**whole)  # type: ignore[call-arg]
             except ConfigError as e:
                 raise located(e, file, beside)
+            if not function.__name__.startswith("plan"):
+                return made
+            return dataclasses.replace(made, given=tuple(_origins(whole, file, beside, both)))  # type: ignore[type-var]
 
         return called
 
     return wrapped
+
+
+def _origins(whole: Mapping[str, Any], file: JobFile, beside: Collection[str], both: Collection[str]) -> list[str]:
+    """Where each value of a call came from: "num_workers: the call"."""
+    here = {name: "the call and the job file" if name in both else "the call" for name in beside}
+    return [f"{name}: {here.get(name, 'the job file')}" for name in whole if name != VERB]
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -204,6 +221,12 @@ def _lines(text: str) -> dict[str, int]:
         elif key and not inside:
             found.setdefault(key[1], number)
     return found
+
+
+def _near(verb: Any) -> str:
+    """Which verb is meant by a word that is none."""
+    near = difflib.get_close_matches(verb, [one for one in HEADS if one != "plan"], 1) if isinstance(verb, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _variables(names: Any, at: str) -> dict[str, str]:
@@ -231,6 +254,9 @@ def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
 def kinds_of(option: Option) -> tuple[str, ...]:
     """What a value in a file may be, as JSON Schema calls it."""
     kind = option.type.removesuffix(" | None")
+    if option.many and not option.verbs:
+        # a command's own, which may be given several times
+        return ("string", "array")
     if kind in ("bool", "int", "float"):
         return ({"bool": "boolean", "int": "integer", "float": "number"}[kind],)
     if kind.startswith("Sequence"):
@@ -264,6 +290,9 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
     }
     if not any(right[kind] for kind in kinds):
         raise ConfigError(f"{at}: {option.name} = {value!r:.100}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
+    # those of the functions are checked there
+    if not option.verbs and option.least is not None and value < option.least:
+        raise ConfigError(f"{at}: {option.name} = {value}: it is {option.least} at least")
 
 
 def _texts(at: str, variables: Mapping[str, Any]) -> dict[str, str]:
@@ -272,6 +301,19 @@ def _texts(at: str, variables: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise ConfigError(f'{at}: env: {name} = {value!r:.100}: an environment variable is text: {name} = "1"')
     return {name: str(value) for name, value in variables.items()}
+
+
+def _params(at: str, params: Mapping[str, Any]) -> Any:
+    """What JSON can hold: dates and times as their texts. Raises: ConfigError: a number is nan or inf."""
+    for name, value in params.items():
+        try:
+            json.dumps(value, default=str, allow_nan=False)
+        except ValueError:
+            raise ConfigError(
+                f"{at}: user_params: {name} = {value!r:.100}: JSON, in which a script gets its params, has no nan and no inf; write it as "
+                "text, and make it a number in the script"
+            ) from None
+    return _without_times(params)
 
 
 def _without_times(value: Any) -> Any:
@@ -284,11 +326,16 @@ def _without_times(value: Any) -> Any:
 
 
 def located(error: ConfigError, file: JobFile, elsewhere: Collection[str]) -> ConfigError:
-    """The error, which says the file's line if it begins with an option whose value is the file's. Args: elsewhere: options given in another place, too."""
+    """The error, which says the file's line if it begins with an option, or its flag, whose value is the file's. Args: elsewhere: options given in another
+    place, too."""
     words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    name = re.match(r"[a-z_]+(?=\b[=: (])", words)
-    if name and name[0] in file.options and (name[0] not in elsewhere or name[0] in MERGED):
-        error.args = (f"{file.path}:{file.lines.get(name[0], 1)}: {words}", *error.args[1:])
+    begins = re.match(r"(--[a-z-]+|[a-z_]+)(?=\b(\[\d+\])?[=: (])", words)
+    if begins is None:
+        return error
+    flag = begins[0]
+    name = next((one for one in file.options if flag[:2] == "--" and flag in named(one).words), flag)
+    if name in file.options and (name not in elsewhere or name in MERGED):
+        error.args = (f"{file.path}:{file.lines.get(name, 1)}: {name}{words[len(flag) :]}", *error.args[1:])
     return error
 
 
@@ -298,11 +345,22 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
         return value
     if isinstance(value, list):
         return [_whole(option, one, folder) for one in value]
-    # tf1.15 is an environment, and - a stream
-    named = option.name == "python_env" and "/" not in value
-    if not isinstance(value, str) or named or value in ("", "-") or "://" in value or value.startswith(("/", "~")):
+    if not isinstance(value, str) or value in ("", "-") or "://" in value or value.startswith("/"):
         return value
-    return os.path.join(folder, value)
+    if value.startswith("~"):
+        return os.path.expanduser(value)
+    path = os.path.join(folder, value)
+    return value if "/" not in value and _is_called(option.name, value, path) else path
+
+
+def _is_called(option: str, value: str, path: str) -> bool:
+    """Whether a word without a slash calls an interpreter by its name, and is no path. Args: path: it would be."""
+    if option == _FAR_PYTHON:
+        # on the PATH of another machine
+        return True
+    return option == _PYTHON and (
+        _ENVIRONMENT.fullmatch(value) is not None or (not os.path.exists(path) and shutil.which(value) is not None)
+    )
 
 
 def schema() -> dict[str, Any]:
@@ -340,6 +398,8 @@ def schema() -> dict[str, Any]:
                 made["enum"] = list(one.choices)
             if one.least is not None:
                 made["minimum"] = one.least
+            if one.most is not None:
+                made["maximum"] = one.most
             if one.above is not None:
                 made["exclusiveMinimum"] = one.above
             if "array" in kinds:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,6 +15,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats
 from akrunner.io.formats.base import Format
 from akrunner.io.paths import Files, PathLike
+from akrunner.io.sinks import format_shown
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, devices, files, imported
 from akrunner.launch.interpreters import Interpreter
@@ -119,6 +122,8 @@ class Plan:
         limits: name -> seconds, or number, of what the job waits for.
         warnings: what is likely to go wrong, or to be slow.
         trial: what came of the script over a few rows, None: it was not tried.
+        output_format: of the file, or files, that rows go to; "": they go to none.
+        given: beside a job file, where each value came from that is no default: "num_workers: the call"; (): there is no such file.
     """
 
     verb: str
@@ -145,9 +150,11 @@ class Plan:
     limits: Mapping[str, Any]
     warnings: tuple[str, ...]
     trial: Trial | None = None
+    output_format: str = ""
+    given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join([*_lines(self), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
         # what a notebook shows of a cell's last line
@@ -181,7 +188,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     tasks = planned_tasks(job)
     # of a query's result nobody knows how many rows it has
     source, standing = (given.source, table.read_from) if given.select is None else (None, None)
-    nulls = _nulls(source, standing)
+    nulls = known_nulls(source, standing)
     columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
     rows = known_rows(source, standing)
     writes = given.output is not None or (
@@ -205,7 +212,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         python=interpreter.path,
         python_version=".".join(map(str, interpreter.python)),
         tensorflow=interpreter.tensorflow,
-        keras=_keras(interpreter, job),
+        keras=keras_of(interpreter, job),
         requirements=requirements,
         source=neat(redacted(table.name)),
         rows=rows,
@@ -215,8 +222,8 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         tasks=tasks,
         output=output,
         output_schema=columns,
-        user_params={name: _value(name, value) for name, value in job.user_params.items()},
-        env={name: _value(name, value) for name, value in job.env.items()},
+        user_params={name: value_shown(name, value) for name, value in job.user_params.items()},
+        env={name: value_shown(name, value) for name, value in job.env.items()},
         script_args=_words_of(job.script_args),
         limits={
             "start_timeout": job.supervision.start_timeout,
@@ -224,10 +231,9 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(
-            _warnings(job, given.output, columns_, tasks, rows, requirements, trial.nulls if trial is not None else ())
-        ),
+        warnings=tuple(_warnings(job, given.output, columns_, tasks, rows, requirements, trial)),
         trial=trial,
+        output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
     )
 
 
@@ -235,7 +241,9 @@ def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int
     """The script over a few rows; what the plan hides, the script may have printed."""
     trial = tried(job, table, requirements, rows)
     given = {**job.user_params, **job.env}
-    pairs = [(value if isinstance(value, str) else json.dumps(value), _value(name, value)) for name, value in given.items()]
+    pairs = [
+        (value if isinstance(value, str) else json.dumps(value), value_shown(name, value)) for name, value in given.items()
+    ]
     pairs += zip(job.script_args, _words_of(job.script_args))
     hidden = [value for value, plain in pairs if plain == _HIDDEN and len(value) >= _SHORTEST]
     return dataclasses.replace(trial, printed=redacted(trial.printed, sorted(hidden, key=len, reverse=True)))
@@ -303,7 +311,7 @@ def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
     )
 
 
-def _keras(interpreter: Interpreter, job: JobSpec) -> str:
+def keras_of(interpreter: Interpreter, job: JobSpec) -> str:
     if not interpreter.tensorflow[:1].isdigit():
         return ""
     version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())
@@ -312,7 +320,7 @@ def _keras(interpreter: Interpreter, job: JobSpec) -> str:
     return f"2 (tf-keras {interpreter.tf_keras})" if job.keras == "legacy" else "3"
 
 
-def _value(name: str, value: Any) -> str:
+def value_shown(name: str, value: Any) -> str:
     """A value as text; of one whose name says that it is a secret, ***."""
     text = value if isinstance(value, str) else json.dumps(value)
     return redacted(f"{name}={text}").partition("=")[2]
@@ -323,7 +331,7 @@ def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
     before = ["", *script_args]
     return tuple(
         _HIDDEN
-        if option.startswith("-") and not word.startswith("-") and _value(option.lstrip("-"), word) == _HIDDEN
+        if option.startswith("-") and not word.startswith("-") and value_shown(option.lstrip("-"), word) == _HIDDEN
         else redacted(word)
         for option, word in zip(before, script_args)
     )
@@ -360,7 +368,7 @@ def _length(source: Any) -> int | None:
     return int(shape[0]) if isinstance(shape, tuple) else None
 
 
-def _nulls(source: Any, files: Files | None) -> dict[str, int]:
+def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
     """Column -> how many nulls it has, of those of which it is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
@@ -390,11 +398,12 @@ def _warnings(
     tasks: tuple[PlannedTask, ...],
     rows: int | None,
     requirements: str | None,
-    met: Sequence[str],
+    trial: Trial | None,
 ) -> list[str]:
-    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; met: columns
-    with whose nulls the script was tried."""
+    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; trial: what came
+    of the script over the first rows, None: it was not tried."""
     told = list(job.notes)
+    met = trial.nulls if trial is not None else ()
     fed = sum(task.gets_rows for task in tasks)
     if rows == 0 and job.mode == "batch" and job.output_inferred and output is not None:
         told.append(
@@ -404,9 +413,7 @@ def _warnings(
     elif rows == 0:
         told.append("the input has no rows: the script runs, and gets none")
     elif rows is not None and rows < fed:
-        told.append(
-            f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
-        )
+        told.append(too_many(rows, fed))
     for one in columns:
         if one.nulls and one.null == _UNREAD and one.name not in met:
             told.append(
@@ -429,9 +436,55 @@ def _warnings(
                 else "install it there, or give requirements= (--requirements) or user_files= (--user-file)"
             )
             told.append(f"the script imports {name} in line {line}, and {job.python} does not have it: {instead}")
+    return told + (_unwritten(job, code, output, rows) if trial is None else _left_out(job, trial, output))
+
+
+def too_many(rows: int, fed: int) -> str:
+    """That there are fewer rows than workers who get some."""
+    return f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
+
+
+def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | None) -> list[str]:
+    """What a script seems not to write, by its text."""
+    told = []
     if job.output_schema is not None and not job.script.program and files.writes_output(code) is None and job.mode == "batch":
         told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
+    elif job.output_inferred and output is not None and rows != 0 and not _mentions(job, code, b"output_writer"):
+        told.append(
+            f"output= (--output) is given, and the script never mentions output_writer, which writes rows: if it writes none, the job fails at its end, and "
+            f"{redacted(str(output))} is not made"
+        )
+    if job.mode == "train" and not _mentions(job, code, b"saved_model_dir"):
+        told.append(
+            "the script never mentions task_config.saved_model_dir, where the model of a training job is looked for: if it exports none there, the job fails "
+            "at its end"
+        )
     return told
+
+
+def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
+    """What a script that was tried did not write."""
+    told = []
+    if not trial.rows_out and (output is not None or job.output_schema is not None):
+        what = f"output={str(output)!r} (--output)" if output is not None else "output_schema= (--output-schema)"
+        end = "" if job.output_schema is not None else "; a job that writes none fails at its end, as nobody knows the columns"
+        told.append(f"the script wrote no row over these {counted(trial.rows_in, 'row')}, and {redacted(what)} is given{end}")
+    if job.mode == "train" and not trial.exported:
+        told.append(
+            "the script exported nothing to task_config.saved_model_dir over these rows: a training job without a model fails at its end"
+        )
+    return told
+
+
+def _mentions(job: JobSpec, code: bytes, word: bytes) -> bool:
+    """Whether a word stands in the script, or may stand in what it calls: a file that goes with it, or Alink's own modules, which write and export."""
+    if word in code or b"akdl" in code or job.script.archives:
+        return True
+    for path, _ in job.script.files:
+        with contextlib.suppress(OSError):
+            if path.endswith(".py") and word in Path(path).read_bytes():
+                return True
+    return False
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -443,12 +496,7 @@ def _lines(plan: Plan) -> list[str]:
         lines += line_of(
             "files", ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else "")
         )
-    version = (
-        f" (Python {plan.python_version}, TensorFlow {plan.tensorflow}, Keras {plan.keras})"
-        if plan.python_version
-        else " (on the cluster)"
-    )
-    lines += line_of("interpreter", plan.python + version)
+    lines += line_of("interpreter", interpreter_shown(plan.python, plan.python_version, plan.tensorflow, plan.keras))
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
@@ -467,6 +515,8 @@ def _lines(plan: Plan) -> list[str]:
         else "not set: one worker alone",
     )
     lines += line_of("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    if plan.output_format:
+        lines += line_of("format", plan.output_format)
     for name, values in (("params", plan.user_params), ("environment", plan.env)):
         if values:
             lines += line_of(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))
@@ -474,20 +524,29 @@ def _lines(plan: Plan) -> list[str]:
         lines += line_of("arguments", " ".join(map(shlex.quote, plan.script_args)))
     lines += line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
-    return lines + (_tried(plan.trial) if plan.trial is not None else [])
+    return lines + (_tried(plan.trial, plan.output_schema == _FIRST_BATCH) if plan.trial is not None else [])
 
 
-def _tried(trial: Trial) -> list[str]:
+def interpreter_shown(python: str, version: str, tensorflow: str, keras: str) -> str:
+    """An interpreter and what is in it. Args: version: its own, "" where only the cluster can tell."""
+    return python + (f" (Python {version}, TensorFlow {tensorflow}, Keras {keras})" if version else " (on the cluster)")
+
+
+def _tried(trial: Trial, decides: bool) -> list[str]:
+    """Args: decides: whether the first batch says which columns there are."""
     lines = line_of(
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
     if trial.written is not None:
+        types = [f"{field.name} {field.type}" for field in trial.written.schema]
+        more = f" and {len(types) - _SHOWN:,} more" if len(types) > _SHOWN else ""
+        lines += line_of("decides", ", ".join(types[:_SHOWN]) + more) if decides else []
         names = trial.written.column_names[:_WRITTEN]
         rows = [names, *([_short(str(row[name])) for name in names] for row in trial.written[:_SHOWN].to_pylist())]
         widths = [max(len(row[place]) for row in rows) for place in range(len(names))]
         lines += [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
-        more = len(trial.written.column_names) - len(names)
-        lines += [f"{'':14}and {counted(more, 'more column')}"] if more > 0 else []
+        hidden = len(trial.written.column_names) - len(names)
+        lines += [f"{'':14}and {counted(hidden, 'more column')}"] if hidden > 0 else []
     if trial.exported:
         lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
     lines += [f"warning: {one}" for one in trial.warnings]
@@ -521,6 +580,11 @@ def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
     return lines
 
 
+def line_of_given(given: Sequence[str]) -> list[str]:
+    """Where each value of a plan came from; none: it was all given in one place."""
+    return line_of("given", "; ".join(given)) if given else []
+
+
 def counted(number: int, what: str) -> str:
     """ "1 row", "2,000 rows"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
@@ -534,5 +598,10 @@ def line_of(name: str, words: str) -> list[str]:
 def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
     rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
     rows += [(one.name, one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns]
+    return side_by_side(rows)
+
+
+def side_by_side(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a table, its headings first."""
     widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
     return [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]

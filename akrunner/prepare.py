@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner import codec, dtypes
-from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
+from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file, of_type
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
-from akrunner.foreign import ours
+from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
 from akrunner.io.paths import check_apart, local_path
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
-from akrunner.schema import Schema
+from akrunner.schema import BY_SELECT, Schema
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
@@ -223,7 +224,9 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     job.check_restarts(table.replayable, table.name)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
-    job = dataclasses.replace(job, script=script, schema=schema, python=interpreter.path, tables=asked)
+    job = dataclasses.replace(
+        job, script=script, schema=schema, python=interpreter.path, tables=asked, notes=(*job.notes, *read_twice(table))
+    )
     return Prepared(job, table, interpreter), requirements
 
 
@@ -294,7 +297,7 @@ def check_select(given: Any) -> str | None:
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
     """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
     check_flag("overwrite", overwrite)
-    check_format(output_format, "output_format")
+    check_format(output_format, "output_format", SinkError)
     if output is not None:
         path = check_path("output", output, SinkError)
         if schema is not None:
@@ -308,6 +311,17 @@ def _check_sink(given: Arguments, job: JobSpec) -> None:
     # which columns there are is known later, and looked at then
     schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
     check_output(given.output, given.output_format, given.overwrite, schema)
+
+
+def read_twice(table: TableSource) -> list[str]:
+    """What a job warns of a table that has a file more than once: it may not be meant."""
+    paths = table.read_from.paths if table.read_from is not None else []
+    if len(set(paths)) == len(paths):
+        return []
+    (path, times), *others = [one for one in Counter(paths).most_common() if one[1] > 1]
+    more = f", and {len(others)} more files are" if len(others) > 1 else ", and one more file is" if others else ""
+    often = "twice" if times == 2 else f"{times} times"
+    return [f"source: {redacted(path)} is given {often}{more}, so its rows are read {often}: name each file once (--input)"]
 
 
 def check_directories(settings: Mapping[str, Any]) -> None:
@@ -345,6 +359,19 @@ def check_requirements(requirements: str, python: str) -> None:
 
 def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
+    try:
+        return _schema_of(given, parameter)
+    except SchemaError as e:
+        what, sign, _ = str(e).partition(BY_SELECT)
+        if not sign or parameter != "output_schema":
+            raise
+        # which is over the input
+        raise SchemaError(
+            f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, 'string' for text of any kind"
+        ) from None
+
+
+def _schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
     if given is None or isinstance(given, Schema):
         return given
     if isinstance(given, pa.Schema):
@@ -363,9 +390,13 @@ def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
 
 def _check_order(script: Any, source: Any) -> None:
     """Raises: ScriptError: the table stands where the script is to be."""
-    names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    try:
+        names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    except Exception:
+        # whoever takes it as a path says what is wrong with it
+        return
     if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
-        given = repr(names[0]) if names[0] else f"a {type(script).__name__}"
+        given = repr(names[0]) if names[0] else of_type(script)
         raise ScriptError(
             f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
         )

@@ -155,7 +155,7 @@ class Schema:
             SchemaError: a column's type cannot cross; it names the CAST to write.
         """
         if not isinstance(schema, pa.Schema):
-            raise SchemaError(f"a schema of pyarrow's is needed, not a {type(schema).__name__}")
+            raise SchemaError(f"a schema of pyarrow's is needed, not {type(schema).__name__}")
         return cls(tuple(Field(field.name, field.type, field.nullable) for field in schema))
 
     @classmethod
@@ -171,7 +171,7 @@ class Schema:
             SchemaError: with a caret under the word that is wrong.
         """
         if not isinstance(text, str):
-            raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not a {type(text).__name__}")
+            raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not {type(text).__name__}")
         return _Parser(text, parameter).parse()
 
     @property
@@ -378,10 +378,13 @@ def _number_of(letters: str) -> str:
     return {"i": "int", "u": "uint", "f": "float"}[letters[0]] + str(8 * int(letters[1]))
 
 
+#: what an input's column of a type that cannot cross is turned into another by
+BY_SELECT = "; turn it into one that can with select= (--select): "
+
+
 def _refused(name: str, data_type: pa.DataType, instead: str) -> SchemaError:
     return SchemaError(
-        f"column {shortened(name)} is {_in_words(data_type)}, which a tf.train.Example cannot hold; turn it into one that can with "
-        f"select= (--select): {instead}"
+        f"column {shortened(name)} is {_in_words(data_type)}, which a tf.train.Example cannot hold{BY_SELECT}{instead}"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from akrunner.errors import ModelError
 from akrunner.foreign import ours
+from akrunner.schema import nearest
 
 Bytes = bytes | memoryview
 
@@ -66,21 +67,26 @@ class Signature:
         return f"{self.key} takes {takes}; gives {', '.join(map(str, self.outputs.values())) or 'nothing'}"
 
 
-def signature_of(saved_model_dir: str, key: str, tag: str) -> Signature:
+#: how much of a misspelt key is the same as one that is known, of 1
+_ALIKE = 0.5
+
+
+def signature_of(saved_model_dir: str, key: str, tag: str, called: str = "") -> Signature:
     """One signature of a SavedModel.
 
-    Args: key: `signature_def_key`; tag: `graph_def_tag`; several separated by commas.
+    Args: key: `signature_def_key`; tag: `graph_def_tag`; several separated by commas; called: what the model is called in errors, "": by its directory.
     Raises: ModelError: there is none; it names those there are.
     """
     graphs = read_signatures(saved_model_dir)
     tags = frozenset(part.strip() for part in tag.split(",") if part.strip())
     if tags not in graphs:
         known = " or ".join(repr(",".join(sorted(t))) for t in graphs)
-        raise ModelError(f"graph_def_tag={tag!r}: the model in {saved_model_dir} has {known}")
+        raise ModelError(f"graph_def_tag={tag!r}: the model {called or 'in ' + saved_model_dir} has {known}")
     signatures = graphs[tags]
     if key not in signatures:
-        known = ", ".join(repr(k) for k in signatures) or "no signature at all; export it with signatures="
-        raise ModelError(f"signature_def_key={key!r}: the model in {saved_model_dir} has {known}")
+        known = ", ".join(map(repr, signatures)) or "no signature at all; export it with signatures="
+        known += nearest(key, list(signatures), _ALIKE)
+        raise ModelError(f"signature_def_key={key!r}: the model {called or 'in ' + saved_model_dir} has {known}")
     return signatures[key]
 
 

@@ -66,8 +66,9 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
         alone = dataclasses.replace(
             job,
             cluster=ClusterSpec(1, 0),
-            supervision=dataclasses.replace(job.supervision, max_restarts=0),
             overlay=environments.overlay(job.python, requirements) if requirements is not None else "",
+            # the plan says them
+            notes=(),
             tensorboard=None,
             work_dir=None,
             keep=False,

@@ -70,7 +70,7 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
         if words.get("overwrite") and words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
             # a job file's is for the output that stands there
             words["overwrite"] = False
-        _check_meant(words, said, name)
+        _check_meant(ctx, words, said, name)
         try:
             body(ctx, {**words, _SAID: said})
         except akrunner.AkrunnerError as e:
@@ -84,13 +84,23 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     return called
 
 
-def _check_meant(words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
+def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
     """Raises: ConfigError: an option of the command line, or of a job file, means nothing beside the others."""
     if words.get("output") == "-" and "overwrite" in said and words["overwrite"]:
         raise akrunner.ConfigError("--overwrite replaces a file, and --output - is stdout; leave it out")
     wrong = meaningless(name, {one: words[one] for one in said}, words, of_command(name))
     if wrong is not None:
-        raise akrunner.ConfigError(wrong)
+        raise akrunner.ConfigError(_by_variables(ctx, wrong, name))
+
+
+def _by_variables(ctx: typer.Context, words: str, name: str) -> str:
+    """What is wrong, where it says "--stall-timeout 0" of a value that nobody has typed: the variable, or file, that gives it."""
+    for one in of_command(name):
+        variable, source = one.variable_in(name) or "", ctx.get_parameter_source(one.name)
+        givers = {"ENVIRONMENT": f"{variable}={os.environ.get(variable)} in the environment", "DEFAULT_MAP": "of the job file"}
+        if one.words_in(name) and source is not None and source.name in givers:
+            words = re.sub(rf"{one.words_in(name)[0]} [^\s)]+(?=\))", givers[source.name], words)
+    return words
 
 
 def _is_said(ctx: typer.Context, name: str) -> bool:

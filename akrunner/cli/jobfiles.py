@@ -53,6 +53,8 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
             f"{file.where(python_only[0])}: {python_only[0]} is for akrunner.{verb}(); the command does not have it"
         )
     defaults = {key: _as_given(parameters[key], value) for key, value in options.items()}
+    if own and not script_args:
+        defaults["script_args"] = own
     flags = {word.partition("=")[0] for word in words}
     elsewhere = [
         key
@@ -73,10 +75,14 @@ def origins(ctx: typer.Context) -> list[str]:
         if one.param_type_name == "argument" and ctx.default_map:
             found.append(f"{one.name}: the job file")
             continue
-        words = {"COMMANDLINE": one.opts[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
+        # --no-chief
+        own = one.secondary_opts if one.secondary_opts and ctx.params.get(one.name) is False else one.opts
+        words = {"COMMANDLINE": own[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
         if source.name == "COMMANDLINE" and one.name in jobfile.MERGED and (ctx.default_map or {}).get(one.name):
             words += " and the job file"
         found.append(f"{one.name}: {words}")
+    if ctx.obj:
+        found.append(f"script_args: {'the job file' if 'script_args' in (ctx.default_map or {}) else '--'}")
     return found
 
 

@@ -11,6 +11,7 @@ import akrunner
 from akrunner.api import LineWriter, check_lines
 from akrunner.cli.guarded import silence_stdout
 from akrunner.io import formats
+from akrunner.io.sinks import format_shown
 
 STDOUT = "-"
 
@@ -31,6 +32,11 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
         raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known}; name a file with --output")
     check_lines(chosen.name, schema)
     return chosen.name
+
+
+def planned_form(path: str | None) -> str:
+    """The format in which a stream's rows are written. Args: path: of the file, None: stdout."""
+    return format_shown(path, None) if path is not None else formats.LINES[0].name
 
 
 def check_not_stdout(output: str | None) -> None:

@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -129,6 +130,10 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
 }
 
 
+#: of every command
+_SETTINGS: Any = {"help_option_names": ["--help", "-h"]}
+
+
 @functools.cache
 def _made(names: tuple[str, ...], every: bool = False) -> Any:
     """What Typer makes of some of the commands. Args: every: their help shows all options."""
@@ -139,7 +144,7 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings=_SETTINGS,
     )
     app.callback(invoke_without_command=True)(akrunner_command)
     for name in names:
@@ -156,12 +161,20 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
 def _legible(command: Any) -> None:
     """Have Rich print a command's help, and that of those in it, as it is meant, at any width."""
     command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
-    for parameter in command.params:
+    for parameter in (*command.params, command.get_help_option(_context(command))):
         # which is plain text: [/pt=VALUE] is no markup
         if getattr(parameter, "help", None):
             parameter.help = escape(parameter.help)
+        # <bool> reads as if a value followed
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
     for one in getattr(command, "commands", {}).values():
         _legible(one)
+
+
+def _context(command: Any) -> Any:
+    """In which a command is looked at, and not run: it calls its help as it does when it runs, since that is made once."""
+    return command.context_class(command, **_SETTINGS)
 
 
 def _flowing(text: str) -> str:
@@ -219,6 +232,25 @@ def contrary(words: Sequence[str]) -> None:
                 raise akrunner.ConfigError(f"{' and '.join(pair)} are both given: leave one of them out")
 
 
+def check_once(command: Any, words: Sequence[str]) -> None:
+    """Raises: ConfigError: a command line gives an option twice that has one value; Typer would take the last."""
+    # what stands behind pai is PAI's command, whose options have names of their own
+    if not words or words[0] not in COMMANDS or words[0] == "pai" or words[0] not in command.commands:
+        return
+    own = command.commands[words[0]]
+    try:
+        _, _, order = own.make_parser(_context(own)).parse_args(args=list(words[1:]))
+    except Exception:
+        # what is wrong with it is said when it is parsed in earnest
+        return
+    for one, times in Counter(order).items():
+        if times > 1 and one.param_type_name == "option" and not one.multiple and not one.is_flag:
+            flag = "--dry-run" if one.name == "dry_run_rows" else one.opts[0]
+            raise akrunner.ConfigError(
+                f"{flag} is given {'twice' if times == 2 else f'{times} times'}, and has one value: which one is meant?"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -238,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             line = jobfiles.read(command.commands[ours[0]], ours, script_args)
             words, script_words, more = line.words, line.script_args, line.more
         contrary(words)
+        check_once(command, words)
         # as Typer does it, but for what it makes of exceptions
         try:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:
@@ -251,6 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(e, "format_message"):
                 from akrunner.cli import mistaken
 
+                number = mistaken.no_number(e, ours)
+                if number is not None:
+                    raise number from None
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
             elif line is not None and line.file is not None and isinstance(e, akrunner.ConfigError):
                 from akrunner import jobfile

@@ -10,14 +10,19 @@ from typing import Any
 
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
+from akrunner.errors import ConfigError
 from akrunner.jobfile import ENDING, HEADS
-from akrunner.options import COMMANDS, OPTIONS, of_command, of_verb
+from akrunner.options import COMMANDS, OPTIONS, named, of_command, of_verb
+from akrunner.options.declared import SCRIPTS as SCRIPTED
+from akrunner.options.naming import IN_SCRIPTS, MEANT
 
 #: `--mode` of earlier versions -> the command it has become
 _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
 #: as likely as this, and it may be meant; and it is, whatever others have
 _NEAR, _SURE = 0.7, 0.8
 _MOST, _LISTED = 3, 5
+#: types of options that are numbers
+_NUMBERS: Mapping[str, str] = {"int": "a whole number", "float": "a number"}
 #: what Typer says of a word that is no option's
 _EXTRA = "Got unexpected extra argument"
 
@@ -35,13 +40,35 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif path[:1] and path[0] in HEADS and str(error.message).startswith(_EXTRA):
         error.message = _file(path[0], words, _taking(error.ctx.command)) or error.message
     elif getattr(error, "param", None) is not None and error.message:
-        value = next((after for before, after in itertools.pairwise(words) if before in error.param.opts), "")
-        value = next(
-            (after for flag, _, after in (word.partition("=") for word in words) if flag in error.param.opts and after), value
-        )
+        value = _typed(error.param.opts, words)
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
     elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
+
+
+def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
+    """What is said in place of an error of Typer's about an option that takes a number, and was given something else; None: it is about something else."""
+    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    if ctx is None or param is None:
+        return None
+    name = " ".join(ctx.command_path.split()[1:])
+    option = next((one for one in of_command(name) if one.name == param.name), None) if name in COMMANDS else None
+    if option is None:
+        return None
+    kind = _NUMBERS.get(option.type_in(next(iter(COMMANDS[name].verbs), "")).removesuffix(" | None"), "")
+    source = ctx.get_parameter_source(option.name)
+    if source is not None and source.name == "ENVIRONMENT":
+        value, where = param.value_from_envvar(ctx), f"{option.variable} in the environment"
+    else:
+        value, where = _typed(param.opts, words), param.opts[0]
+    # a flag without its value is something else
+    return ConfigError(f"{option.name}={shown(value)}: give {kind} ({where})") if kind and value else None
+
+
+def _typed(opts: Sequence[str], words: Sequence[str]) -> str:
+    """The value of an option on a command line; "": it has none. Args: opts: its names."""
+    value = next((after for before, after in itertools.pairwise(words) if before in opts), "")
+    return next((after for flag, _, after in (word.partition("=") for word in words) if flag in opts and after), value)
 
 
 def _taking(command: Any) -> set[str]:
@@ -75,6 +102,11 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
         return _mode(words)
     if flag == "--script-args" and name in HEADS:
         return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
+    option = flag.strip("-").replace("-", "_")
+    if name in SCRIPTED and option in IN_SCRIPTS:
+        return f"{option}= is an argument of {IN_SCRIPTS[option]}, which the script calls."
+    if name == "train" and flag in named("output").words:
+        return f"The model goes to {named(MEANT[name, 'output']).words[0]}."
     stands = _standing(flag, name)
     if stands:
         return stands

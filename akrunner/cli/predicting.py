@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables
+from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables, values
 from akrunner.cli.guarded import EPILOG
 from akrunner.options import of_command
 
@@ -92,7 +92,11 @@ def _plan(
     meant = {name: value for name, value in options.items() if name != "observer"}
     meant.update(output=output, output_format=words["output_format"] if output is not None else None)
     plan = akrunner.plan_predict(model, given.source(words), **meant)
-    plan = dataclasses.replace(plan, output="stdout") if output is None else plan
+    if output is None:
+        form = lines.form_of(words["output"], words["output_format"], words["as_json"], words["output_schema"]) or ""
+        plan = dataclasses.replace(plan, output="stdout", output_format=form)
+    hidden = values.in_files(words["env"], values.environment([], words["env_file"]))
+    plan = dataclasses.replace(plan, env={key: "***" if key in hidden else value for key, value in plan.env.items()})
     running.say_plan(ctx, plan, str(plan), words["as_json"], {})
 
 

@@ -69,7 +69,7 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             options.update(output=None, output_format=None)
         if words["dry_run"]:
             engines.check_detach(options, detach)
-            _plan("run", ctx, words, source, options)
+            _plan("run", ctx, words, source, options, form=rows_to)
             return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
@@ -109,7 +109,8 @@ def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         streamed = streaming.Output(path, words["overwrite"], words["output_live"])
         if words["dry_run"]:
             streaming.check(words["source"], streamed, options)
-            _plan("stream", ctx, words, given.source(words), options, _output(path, options))
+            form = lines.planned_form(path) if options.get("output_schema") is not None else None
+            _plan("stream", ctx, words, given.source(words), options, _output(path, options), form)
             return
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
@@ -120,7 +121,7 @@ def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], screen: sh
 
 
 def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
-    """Where the rows of a command go that its function does not write itself, in words."""
+    """Where the rows of a stream go, in words."""
     if options.get("output_schema") is None:
         return None
     return path if path not in (None, lines.STDOUT) else "stdout"
@@ -138,8 +139,10 @@ def _plan(
     source: Any,
     options: Mapping[str, Any],
     output: str | None = None,
+    form: str | None = None,
 ) -> None:
-    """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
+    """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says; form: the format of those that the command writes
+    itself, None: it writes none."""
     rows = words["dry_run_rows"]
     if rows is not None and (not rows.isdecimal() or not rows.strip("0")):
         raise akrunner.ConfigError(
@@ -150,7 +153,9 @@ def _plan(
 
     def planned(try_rows: int | None) -> akrunner.Plan:
         plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
-        return dataclasses.replace(plan, output=plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output)
+        place = plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output
+        written = form if form is not None and place != "none" else plan.output_format
+        return dataclasses.replace(plan, output=place, output_format=written)
 
     try:
         plan = planned(try_rows)
@@ -194,7 +199,12 @@ def _asdict(trial: Any) -> Mapping[str, Any] | None:
     """What came of a trial, as JSON has it; None: nothing was tried."""
     if trial is None:
         return None
-    return {**vars(trial), "written": trial.written.to_pylist() if trial.written is not None else None}
+    written = trial.written
+    return {
+        **vars(trial),
+        "written": written.to_pylist() if written is not None else None,
+        "types": {field.name: str(field.type) for field in written.schema} if written is not None else None,
+    }
 
 
 def _table(words: Mapping[str, Any], verb: str) -> Any:

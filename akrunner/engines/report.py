@@ -128,10 +128,13 @@ def timeout_error(
     return JobTimeoutError(message, failure=failure, others=others, work_dir=kept or None)
 
 
-def stall_error(told: str, kept: str) -> JobStalledError:
+def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) -> JobStalledError:
     """Nothing moved any more. Args: told: who waits for what (`akrunner.engines.doctor`)."""
-    hint = "stall_timeout= waits longer (0: for ever), stall_action='warn' goes on"
-    error = JobStalledError(f"{told}\n({hint})", work_dir=kept or None)
+    hint = "stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on"
+    # the first that is not done: what it printed last says most
+    task = next((one for one, result in results.items() if result.state is not TaskState.FINISHED), None)
+    failure = TaskFailure(task.name, "had not moved", log_path=log_in(kept, task)) if task is not None else None
+    error = JobStalledError(f"{told}\n({hint})", failure=failure, work_dir=kept or None)
     error.report = told
     return error
 

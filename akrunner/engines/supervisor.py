@@ -265,7 +265,7 @@ def _error(verdict: Verdict, job: JobSpec, group: TaskGroup, state: State) -> Ba
     if verdict.ending is Ending.TIMED_OUT:
         return AttemptFailed(FailureKind.TIMEOUT, _NOBODY, lambda kept: report.timeout_error(job, verdict.stacks, tasks, kept))
     if verdict.ending is Ending.STALLED:
-        return AttemptFailed(FailureKind.STALLED, _NOBODY, lambda kept: report.stall_error(verdict.told, kept))
+        return AttemptFailed(FailureKind.STALLED, _NOBODY, lambda kept: report.stall_error(verdict.told, tasks, kept))
     task, failed = verdict.failures[0]
     root = report.task_failure(task, failed, sessions[task], "")
     return AttemptFailed(failed.kind, root, lambda kept: report.job_error(verdict.failures, sessions, tasks, kept))

@@ -215,7 +215,7 @@ class PartsSink(_Committed):
     ) -> None:
         self.path = os.fspath(path)
         self.format = form or "parquet"
-        formats.check_format(self.format, "output_format")
+        formats.check_format(self.format, "output_format", SinkError)
         self._schema = schema
         self._write_examples = write_examples
         # what cannot be written is said before anything starts
@@ -269,8 +269,14 @@ def _format_of(path: str, form: str | None) -> str:
     if os.path.isdir(os.path.expanduser(path)):
         # and no format would change that
         raise is_directory(path)
-    formats.check_format(form, "output_format")
-    form = form or formats.format_of(path)
+    formats.check_format(form, "output_format", SinkError)
+    by_name = formats.format_of(path)
+    if form is not None and by_name not in (None, form):
+        raise SinkError(
+            f"output: {redacted(path)} is {by_name} by its name, and output_format={form!r} (--output-format {form}) is another format: leave that "
+            f"out, or let the name end in {formats.named(form).endings[0]}"
+        )
+    form = form or by_name
     if form is None:
         database = database_of(path)
         if database is not None:
@@ -305,6 +311,11 @@ def _drop(gate: Gate | None, writer: Writer | None) -> None:
     with contextlib.suppress(Exception):
         if writer is not None:
             writer.close()
+
+
+def format_shown(path: str, form: str | None) -> str:
+    """The format of an output that is planned; "": it is no file, or that is said elsewhere."""
+    return form or ("parquet" if path.endswith("/") else formats.format_of(path)) or ""
 
 
 def sink_to(

@@ -30,6 +30,10 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _BLAME = Blame("model_out", WriteError)
 
 
+#: endings of files that a SavedModel is not saved as
+_NO_MODELS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".gz", ".7z", ".h5", ".hdf5", ".keras")
+
+
 def check_target(uri: str, overwrite: bool) -> None:
     """Raises: ModelError: a model cannot be saved there; asked before a job starts."""
     fs, place = _file_system(uri)
@@ -39,6 +43,12 @@ def check_target(uri: str, overwrite: bool) -> None:
             if holds_no_files(place):
                 raise ModelError(f"model_out: {place} is the system's own, and keeps no files; name another directory")
         if not fs.exists(place):
+            ending = next((one for one in _NO_MODELS if place.lower().endswith(one)), None)
+            if ending is not None:
+                raise ModelError(
+                    f"model_out: {redacted(uri)} would be a directory of that name, and no {ending}: a model is saved as a directory, or in a file whose name "
+                    "ends in .zip"
+                )
             return
         held = [posixpath.basename(str(name).rstrip("/")) for name in fs.ls(place, detail=False)] if fs.isdir(place) else None
     if held == []:

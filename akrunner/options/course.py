@@ -88,6 +88,7 @@ OPTIONS = (
         "change; what costs nothing is measured anyway.",
         verbs=SCRIPTED,
         least=1,
+        most=10_000,
     ),
     Option(
         "max_restarts",

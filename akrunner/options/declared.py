@@ -47,6 +47,7 @@ class Option:
             the job.
         least: of a number, the least it may be.
         above: of a number, what it has to be more than.
+        most: of a number, the most it may be.
         needs: verb, or command -> options of which one has to be given, too: without it this one means nothing there.
         unheeded: commands whose default that variable does not give, as something that is nearer to the job says it.
     """
@@ -82,6 +83,7 @@ class Option:
     unheeded: tuple[str, ...] = ()
     least: int | None = None
     above: int | None = None
+    most: int | None = None
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -15,6 +15,19 @@ _OF_RUNS = ("observer", "remove_checkpoint_before_training")
 #: their jobs can be looked at before they run
 _PLANNED = (*SCRIPTS, "plan", "predict", "plan_predict", "predict_stream")
 
+#: what scripts give to `task_config`, not callers to jobs -> by which of its methods
+_IN_BOTH = "task_config.dataset() and batches()"
+IN_SCRIPTS = {
+    **dict.fromkeys(
+        ("shuffle", "repeat", "label", "seed", "weights", "map", "image", "cache", "interleave", "prefetch", "deterministic"),
+        "task_config.dataset()",
+    ),
+    **dict.fromkeys(("batch_size", "drop_remainder", "uneven"), _IN_BOTH),
+    "nulls": "task_config.batches()",
+}
+#: (verb, name) -> what is meant
+MEANT = {("train", "output"): "model_out"}
+
 
 def named(name: str) -> Option:
     """The option of that name."""
@@ -65,14 +78,21 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> str | Non
             return f"{name}= means nothing for {verb}: rows come from a Table or DataStream, and go to one"
         if name == "dry_run" and verb in _PLANNED:
             return f"there is no option 'dry_run' for {verb}: akrunner.plan(...), or --dry-run of the command, says what the job would do"
+        meant = MEANT.get((verb, name))
+        alike = [f"{one}=" for one in dict.fromkeys(known) if name in one.split("_")] if meant is None else [f"{meant}="]
+        instead = f"; {verb} has {', '.join(alike)}" if option is not None and alike else ""
+        if name in IN_SCRIPTS and (verb in SCRIPTS or verb == "plan"):
+            also = f"an option of {', '.join(option.verbs)}, and " if option is not None else ""
+            return f"{name}= means nothing for {verb}: it is {also}an argument of {IN_SCRIPTS[name]}, which the script calls{instead}"
         others = option.verbs if option is not None else ()
         command = next((one for one in COMMANDS.values() if verb in one.verbs), None)
         if option is not None and command is not None and command.name in option.commands:
             flag = option.words_in(command.name)[0]
             return f"{name}= means nothing for {verb}: it is an option of the command only, akrunner {command.name} {flag}"
+        if option is not None and not others and option.commands:
+            having = " and ".join(f"akrunner {one}" for one in option.commands)
+            return f"{name}= means nothing for {verb}: it is an option of {having}"
         if others and verb not in others:
-            alike = [f"{one}=" for one in dict.fromkeys(known) if name in one.split("_")]
-            instead = f"; {verb} has {', '.join(alike)}" if alike else ""
             return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}{instead}"
         # as the command has it: --input is source=
         flag = "--" + name.replace("_", "-")

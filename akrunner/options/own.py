@@ -7,14 +7,14 @@ from akrunner.options.headings import BATCH, CLUSTER, OUTPUT, PLACES, PYTHON, RU
 
 _ENGINES = ("run", "train", "stream", "predict")
 _DRY = (
-    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. --dry-run=5 also runs the script "
+    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. With a script, --dry-run=5 also runs it "
     "over the first 5 rows of each worker, with one worker, and throws away what it writes."
 )
 
 OPTIONS = (
     Option(
         "params_file",
-        "str | None",
+        "PathLike | None",
         SCRIPT,
         "",
         verbs=(),
@@ -44,7 +44,7 @@ OPTIONS = (
     ),
     Option(
         "env_file",
-        "str | None",
+        "PathLike | None",
         PYTHON,
         "",
         verbs=(),
@@ -54,7 +54,7 @@ OPTIONS = (
     ),
     Option(
         "flink_worker_python",
-        "str | None",
+        "PathLike | None",
         CLUSTER,
         "",
         verbs=(),

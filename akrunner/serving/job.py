@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from akrunner.checks import check_count, check_environment, check_names, check_p
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
-from akrunner.foreign import ours
+from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
 from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart
@@ -40,6 +40,7 @@ from akrunner.prepare import (
     directory,
     interpreter_for,
     named_files,
+    read_twice,
     schema_of,
 )
 from akrunner.schema import Schema
@@ -116,6 +117,11 @@ def open_model(model: ModelLike) -> Model:
         if isinstance(model, pa.Table):
             return Model.from_table(model)
         return Model.from_saved_model(model)
+
+
+def _called(model: ModelLike) -> str:
+    """What a person calls a model; "": nothing that it is found by."""
+    return redacted(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else ""
 
 
 @dataclass(frozen=True)
@@ -198,6 +204,7 @@ def job_for(
     python: str,
     requirements: str | None,
     answer_errors: bool = False,
+    notes: Sequence[str] = (),
 ) -> JobSpec:
     """The job that runs a model: a stream of columns into a module of the bundle."""
     batch_size = given.batch_size
@@ -221,7 +228,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
-        notes=plan.notes,
+        notes=(*plan.notes, *notes),
         **settings.options,
     )
 
@@ -262,13 +269,12 @@ class Prediction:
         # no model is downloaded for a table that is not there; the first rows of an iterable come once
         found = read() if named_files(given.source) else None
         opened = open_model(given.model)
-        signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag)
+        signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag, _called(given.model))
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        return cls(
-            opened, plan, job_for(opened, plan, given, settings, python, requirements if install else None), table, arriving
-        )
+        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
+        return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
         """Of a PyFlink table: an `akrunner.engines.flink.host.attached.Attached`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,51 @@ from akrunner.checks import shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.planning import PlannedTask, counted, known_rows, line_of, lines_of_tasks, neat, planned_tasks
+from akrunner.io.sinks import format_shown
+from akrunner.planning import (
+    PlannedTask,
+    counted,
+    interpreter_shown,
+    keras_of,
+    known_nulls,
+    known_rows,
+    line_of,
+    line_of_given,
+    lines_of_tasks,
+    neat,
+    planned_tasks,
+    side_by_side,
+    too_many,
+    value_shown,
+)
+from akrunner.prepare import interpreter_for
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
+from akrunner.serving.plan import Plan
 
+#: what becomes of a null that the model cannot take, and nobody has a value for
+_REFUSED = "an error"
 #: inputs, outputs and columns that are shown
 _SHOWN = 40
+
+
+@dataclass(frozen=True)
+class PredictColumn:
+    """A column of the table.
+
+    Attributes:
+        name, type: the type as Arrow has it.
+        feeds: inputs of the model; kept: whether it stands beside the outputs.
+        nulls: how many there are, None: nobody has counted.
+        null: what a null becomes.
+    """
+
+    name: str
+    type: str
+    feeds: tuple[str, ...]
+    kept: bool
+    nulls: int | None
+    null: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +74,7 @@ class PredictPlan:
         outputs: (output of the model, column it becomes, the column's type).
         kept: columns of the table that stand beside the outputs.
         defaults: column -> what stands there for a null, as text.
-        python: the workers' interpreter.
+        python: the workers' interpreter; this and the next three are "" where only the cluster can tell.
         requirements: that are installed at the start, None: there are none.
         source: the table's name.
         rows: of the table; None: not known before they are read.
@@ -43,6 +82,14 @@ class PredictPlan:
         tasks: every process, as many as there will be.
         output: where the rows go, in words.
         limits: name -> seconds of what the job waits for.
+        python_version: of the workers.
+        tensorflow: its version.
+        keras: "2 (tf-keras)", "3"...
+        columns: of the table, each with its type, and what becomes of its nulls.
+        output_format: of the file, or files, that rows go to; "": they go to none.
+        env: set in the workers' environment, without secrets.
+        warnings: what is likely to go wrong.
+        given: beside a job file, where each value came from that is no default; (): there is no such file.
     """
 
     engine: str
@@ -60,9 +107,17 @@ class PredictPlan:
     tasks: tuple[PlannedTask, ...]
     output: str
     limits: Mapping[str, Any]
+    python_version: str = ""
+    tensorflow: str = ""
+    keras: str = ""
+    columns: tuple[PredictColumn, ...] = ()
+    output_format: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join([*_lines(self), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
         # what a notebook shows of a cell's last line
@@ -81,7 +136,12 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
     prediction = checked(dataclasses.replace(given, source=source, engine=engine), install=False)
     job, plan = prediction.job, prediction.plan
     engine.check(job)
-    files = prediction.table.read_from if given.select is None else None
+    # of a query's result nobody knows how many rows it has
+    standing, files = (given.source, prediction.table.read_from) if given.select is None else (None, None)
+    rows = known_rows(standing, files)
+    interpreter = interpreter_for(given.python_env, engine.capabilities, given.keras)
+    columns = columns_of(plan, prediction.table.schema, known_nulls(standing, files), given.defaults or {})
+    tasks = planned_tasks(job)
     return PredictPlan(
         engine=engine.name,
         model=neat(redacted(str(given.model) if isinstance(given.model, (str, os.PathLike)) else prediction.model.path)),
@@ -93,16 +153,80 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
         python=job.python,
         requirements=os.fspath(given.requirements) if given.requirements is not None else None,
         source=neat(redacted(prediction.table.name)),
-        rows=known_rows(given.source if given.select is None else None, files),
+        rows=rows,
         batch_size=given.batch_size,
-        tasks=planned_tasks(job),
+        tasks=tasks,
         output=neat(str(given.output)) if given.output is not None else IN_MEMORY,
         limits={
             "start_timeout": job.supervision.start_timeout,
             "stall_timeout": job.supervision.stall_timeout,
             "timeout": job.supervision.timeout,
         },
+        python_version=".".join(map(str, interpreter.python)),
+        tensorflow=interpreter.tensorflow,
+        keras=keras_of(interpreter, job),
+        columns=columns,
+        output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
+        env={name: value_shown(name, value) for name, value in job.env.items()},
+        warnings=(*job.notes, *_warnings(columns, rows, len(tasks))),
     )
+
+
+def columns_of(
+    plan: Plan, table: pa.Schema, nulls: Mapping[str, int], defaults: Mapping[str, Any]
+) -> tuple[PredictColumn, ...]:
+    """What becomes of each column. Args: table: its schema; nulls: column -> how many it has, of those of which it is known; defaults: as of `predict`."""
+    made = []
+    for one in table:
+        fed = [
+            (each.spec.name, travels)
+            for each in plan.inputs
+            for name, travels in zip(each.columns, each.travels)
+            if name == one.name
+        ]
+        kept = one.name in plan.reserved
+        if one.name in defaults:
+            null = f"{shown(defaults[one.name])}, of defaults="
+        elif any(not pa.types.is_floating(plan.feed.arrow.field(travels).type) for _, travels in fed):
+            null = _REFUSED
+        elif fed:
+            null = "NaN for the model"
+        else:
+            null = "stays null" if kept else "nothing: it is not read"
+        made.append(PredictColumn(one.name, str(one.type), tuple(name for name, _ in fed), kept, nulls.get(one.name), null))
+    return tuple(made)
+
+
+def _warnings(columns: tuple[PredictColumn, ...], rows: int | None, workers: int) -> list[str]:
+    """Args: rows: of the table, None: nobody knows."""
+    told = []
+    if rows == 0:
+        told.append("the input has no rows: the model is loaded, and predicts none")
+    elif rows is not None and rows < workers:
+        told.append(too_many(rows, workers))
+    for one in columns:
+        if one.nulls and one.null == _REFUSED:
+            told.append(
+                f"column {one.name!r} has {counted(one.nulls, 'null')}, which input {one.feeds[0]!r} of the model cannot take: the prediction fails there; give "
+                f"defaults={{{one.name!r}: ...}} (--default {one.name}=...), or leave the rows out with select= (--select)"
+            )
+    return told
+
+
+def _table(columns: tuple[PredictColumn, ...]) -> list[str]:
+    rows = [("column", "type", "feeds", "kept", "nulls", "a null becomes")]
+    rows += [
+        (
+            one.name,
+            one.type,
+            ", ".join(one.feeds) or "-",
+            "yes" if one.kept else "no",
+            "?" if one.nulls is None else f"{one.nulls:,}",
+            one.null,
+        )
+        for one in columns
+    ]
+    return side_by_side(rows)
 
 
 def _lines(plan: PredictPlan) -> list[str]:
@@ -119,10 +243,18 @@ def _lines(plan: PredictPlan) -> list[str]:
     lines += line_of("kept", (", ".join(plan.kept[:_SHOWN]) or "no column of the table") + more)
     if plan.defaults:
         lines += line_of("nulls", ", ".join(f"{name}: {value}" for name, value in plan.defaults.items()))
-    lines += line_of("interpreter", plan.python)
+    lines += line_of("interpreter", interpreter_shown(plan.python, plan.python_version, plan.tensorflow, plan.keras))
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
-    lines += line_of("input", f"{plan.source}: {rows}")
+    lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')}")
+    lines += _table(plan.columns[:_SHOWN])
+    if len(plan.columns) > _SHOWN:
+        lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
     lines += lines_of_tasks(plan.tasks)
     lines += line_of("output", plan.output)
-    return lines + line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
+    if plan.output_format:
+        lines += line_of("format", plan.output_format)
+    if plan.env:
+        lines += line_of("environment", ", ".join(f"{name}={value}" for name, value in plan.env.items()))
+    lines += line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
+    return lines + [f"warning: {one}" for one in plan.warnings]

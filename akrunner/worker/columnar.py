@@ -121,6 +121,7 @@ class Columns(object):
         columns: Optional[Sequence[str]], nulls: str,
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """The same; nobody counts."""
+        reading.check_counts(batch_size)
         defaults = defaulting.checked(defaults, self._schema)
         if uneven == "pad":
             check_weight([column["name"] for column in self._schema])

@@ -269,6 +269,7 @@ class BatchTaskConfig(TaskConfig):
         Returns:
             the number of batches.
         """
+        reading.check_counts(batch_size)
         shares: List[int] = self._job.shares or [self.dataset_length]
         if split is not None:
             shares = self._splits.shares(split)

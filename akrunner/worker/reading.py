@@ -295,8 +295,9 @@ def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 
         raise ValueError("batch_size=%r: a batch has one row at least" % (batch_size,))
     if not isinstance(shuffle, bool) and _whole("shuffle", shuffle or 0) < 0:
         raise ValueError("shuffle=%r: give True, or the buffer's size in rows" % (shuffle,))
-    if repeat is not None and _whole("repeat", repeat) < -1:
-        raise ValueError("repeat=%r: give the number of epochs, None for ever" % (repeat,))
+    # -1 is for ever to TensorFlow, too
+    if repeat is not None and (_whole("repeat", repeat) < -1 or repeat == 0):
+        raise ValueError("repeat=%r: give the number of epochs, 1 at least; None for ever" % (repeat,))
     if seed is not None:
         _whole("seed", seed)
 

@@ -54,7 +54,8 @@ def test_nulls_get_a_value(leaves_nothing: Path, double: str, tmp_path: Path) ->
 
 def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,a\n1,2\n")
-    options = ["-i", str(tmp_path / "t.csv"), "--selected-cols", "a", "--output-schema", "p double", "--dry-run"]
+    plain = ["-i", str(tmp_path / "t.csv"), "--output-schema", "p double", "--dry-run"]
+    options = [*plain, "--selected-cols", "a"]
     told = predict(double, *options, "--reserved-cols", "id", "-o", str(tmp_path / "o.csv"), "--num-workers", "2", "--json")
     plan = json.loads(told.stdout)
     assert (plan["inputs"], plan["outputs"], plan["kept"]) == ([["x", "float32 [?]", ["a"]]], [["y", "p", "double"]], ["id"])
@@ -65,11 +66,11 @@ def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path
     assert "inputs:       x float32 [?]  <- a\noutputs:      y  -> p double\nkept:         id, a\n" in shown, shown
     for wrong, words in (
         (["--selected-cols", "b"], "the table has no column 'b'"),
-        (["--follow"], "--dry-run looks at a table"),
-        (["--dry-run=5"], "--dry-run=5 tries a script over some rows"),
-        (["--detach"], "--detach is for a Flink cluster that stays"),
+        (["--selected-cols", "a", "--follow"], "--dry-run looks at a table"),
+        (["--selected-cols", "a", "--dry-run=5"], "--dry-run=5 tries a script over some rows"),
+        (["--selected-cols", "a", "--detach"], "--detach is for a Flink cluster that stays"),
     ):
-        done = predict(double, *options, *wrong)
+        done = predict(double, *plain, *wrong)
         assert done.returncode == 2 and words in done.stderr, done.stderr
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["t.csv"]
 

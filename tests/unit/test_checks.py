@@ -56,7 +56,7 @@ def test_params_become_plain_and_are_a_copy() -> None:
     ("value", "words"),
     [
         ({"a": {"b": [0, float("nan")]}}, r"user_params\['a'\]\['b'\]\[1\] is nan"),
-        ({"a": np.int32(1)}, r"is a int32: .*\.item\(\)"),
+        ({"a": np.int32(1)}, r"is an int32: .*\.item\(\)"),
         ({"a": np.zeros(2)}, r"\.tolist\(\)"),
         ({"a": {1}}, "sorted"),
         ({1: "a"}, "has the key 1: .*write '1'"),
@@ -72,6 +72,7 @@ def test_values_of_variables_are_never_shown() -> None:
         with pytest.raises(ConfigError) as caught:
             check_environment("env", env)
         assert "s3cret" not in str(caught.value)
+    assert check_environment("env", {"A": 1, "B": 0.5}) == {"A": "1", "B": "0.5"}, "as in a job file"
     assert check_environment("env", {"KEY": "a=b"}) == {"KEY": "a=b"} == check_settings("options", {"KEY": "a=b"})
 
 

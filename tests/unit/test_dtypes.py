@@ -94,7 +94,7 @@ def test_not_null() -> None:
         ({"a": np.dtype("datetime64")}, "is no type for column 'a'"),
         ({"a": pd.PeriodDtype("D")}, "a PeriodDtype is no type for column 'a'"),
         ({"a": pl.Object}, "is no type for column 'a'"),
-        ({3: "bigint"}, "a column's name must be text, not a int"),
+        ({3: "bigint"}, "a column's name must be text, not int"),
         ({"a": pa.struct([("x", pa.int64())])}, "column 'a' is struct<x: int64>"),
         ({}, "output_schema is empty"),
     ],

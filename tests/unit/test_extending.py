@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 
 import akrunner
 from akrunner import codec
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io import formats
 from akrunner.io.sinks import FileSink
 from akrunner.io.sources import open_source
@@ -47,12 +48,16 @@ def tsv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_option_of_the_page_is_one() -> None:
-    scope: Any = {}
+    scope: Any = {"given": SimpleNamespace(nice=19)}
     exec(code("An option", "python").replace("\nOption(", "\noption = Option("), scope)
     option = scope["option"]
     assert (
         option.name not in {one.name for one in OPTIONS} and option.variable == "AKRUNNER_NICE" and option.words == ("--nice",)
     )
+    assert scope["nice"] == 19 == option.most and option.least == 0
+    for wrong in (-1, 20, "much"):
+        with pytest.raises(ConfigError, match=f"nice={wrong!r}|nice must be"):
+            exec('check_count("nice", given.nice, 0, 19)', {**scope, "given": SimpleNamespace(nice=wrong)})
     assert option.group in {one.group for one in OPTIONS} and set(option.verbs) <= {verb.name for verb in VERBS}
 
 

@@ -48,7 +48,7 @@ MAY: dict[str, set[str]] = {
     "tables": {"column_types", "arrays", "checks", "codec", "errors", "foreign", "launch", "leftovers", "schema", "spec", "io"},
     "cluster": {"wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "model": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec", "launch", "io"},
-    "signature": {"errors", "foreign"},
+    "signature": {"errors", "foreign", "schema"},
     "launch": {"checks", "wire", "errors", "foreign", "leftovers", "reader", "schema", "spec"},
     "spares": {"wire", "errors", "foreign", "leftovers", "spec", "launch"},
     "engines": {

@@ -12,6 +12,7 @@ import akrunner
 from akrunner import jobfile
 from akrunner.cli import given, jobfiles, main
 from akrunner.errors import ConfigError
+from akrunner.options import of_command
 
 FILE = """
 verb = "train"
@@ -66,6 +67,8 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
         ("num_workers = 2", "num_workers = true", "it is a whole number"),
         ("lr = 0.1", "lr = 0.1\n[user_param]\nx = 1", r"job.toml:12: there is no option 'user_param'"),
         ('verb = "train"', 'verb = "serve"', r"job.toml:2: verb is 'serve'; it is run, train"),
+        ('verb = "train"', 'verb = "tran"', r"it is run, .* or predict_stream; did you mean 'train'\?"),
+        ('verb = "train"', "verb = 3", "job.toml:2: verb is 3; it is run, .* or predict_stream$"),
         ('verb = "train"', 'verb = "run"', r"job.toml:2: the job is of run, not of train: akrunner run "),
         ('script = "train.py"', "", "the file names no script"),
         ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
@@ -235,6 +238,7 @@ def test_editors_know_the_least_of_every_number() -> None:
     properties = jobfile.schema()["properties"]
     numbers = {name: one for name, one in properties.items() if one.get("type") in ("integer", "number")}
     assert [name for name, one in numbers.items() if "minimum" not in one and "exclusiveMinimum" not in one] == []
+    assert properties["profile_input"]["maximum"] == 10_000
     assert properties["num_workers"]["minimum"] == 1 and properties["timeout"]["exclusiveMinimum"] == 0
 
 
@@ -245,3 +249,95 @@ def test_the_least_of_a_number_is_what_the_functions_take(tmp_path: Path, name: 
     wrong = known["minimum"] - 1 if "minimum" in known else known["exclusiveMinimum"]
     with pytest.raises(ConfigError, match=f"{name}={wrong}"):
         akrunner.plan(str(tmp_path / "s.py"), {"x": [1]}, **{name: wrong})
+
+
+OF_THE_COMMAND = """
+script = "s.py"
+params_file = "p.json"
+env_file = ["a.env", "~/b.env"]
+flink_python = "python3"
+flink_worker_python = "python3"
+output = "o.jsonl"
+python_env = "venv"
+"""
+
+
+def test_paths_of_what_only_commands_have_are_relative_to_the_file_too(tmp_path: Path) -> None:
+    known = [one.name for one in of_command("stream") if one.name not in jobfile.OF_THE_LINE]
+    found = jobfile.read(written(tmp_path, OF_THE_COMMAND), "stream", known).options
+    assert found["params_file"] == str(tmp_path / "p.json") and found["output"] == str(tmp_path / "o.jsonl")
+    assert found["env_file"] == [str(tmp_path / "a.env"), str(Path.home() / "b.env")]
+    assert found["flink_python"] == str(tmp_path / "python3"), "it is never looked for on PATH"
+    assert found["flink_worker_python"] == "python3", "on the PATH of another machine"
+    assert found["python_env"] == str(tmp_path / "venv"), "no interpreter is called so"
+
+
+def test_an_interpreter_may_be_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobfile.shutil, "which", lambda word: f"/usr/bin/{word}" if word == "python3" else None)
+    text = 'script = "s.py"\npython_env = "python3"\n'
+    assert jobfile.read(written(tmp_path, text), "run").options["python_env"] == "python3"
+    (tmp_path / "python3").mkdir()
+    assert jobfile.read(written(tmp_path, text), "run").options["python_env"] == str(tmp_path / "python3")
+
+
+def test_every_option_that_names_a_path_is_known_as_one() -> None:
+    named = {
+        one.name for verb in ("run", "train", "stream", "predict") for one in of_command(verb) if "path" in one.type.lower()
+    }
+    assert named == {
+        "user_files", "output", "model_out", "python_env", "requirements", "tensorboard", "work_dir", "checkpoint_dir", "params_file",
+        "env_file", "flink_python", "flink_worker_python",
+    }  # fmt: skip
+    every = [one for verb in ("run", "train", "stream", "predict") for one in of_command(verb)]
+    told = {
+        one.name for one in every if one.name.endswith(("_file", "_dir", "_python", "_env")) or "file" in one.help.lower()[:12]
+    }
+    assert told - {"flink_files_here"} <= {one.name for one in every if one.type in jobfile._PATHS}
+
+
+def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "p.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs" / "s.py").write_text("def main(task_config): ...\n")
+    path = written(tmp_path / "jobs", 'script = "s.py"\nsource = "t.csv"\nparams_file = "p.json"\n')
+    assert main.main(["run", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}:3: params_file: {tmp_path / 'jobs' / 'p.json'}: No such file or directory" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("quiet = 1", "quiet = 1: it is true or false"),
+        ("quiet = [1]", r"quiet = \[1\]: it is true or false"),
+        ("as_json = 1", "as_json = 1: it is true or false"),
+        ("detach = 1", "detach = 1: it is true or false"),
+        ('flink_port = "x"', "flink_port = 'x': it is a whole number"),
+        ("flink_port = 0", "flink_port = 0: it is 1 at least"),
+        ("env_file = 3", "env_file = 3: it is text or a list of texts"),
+        ("flink_option = 3", "flink_option = 3: it is text or a list of texts"),
+        ("user_params = { lr = [nan] }", r"user_params: lr = \[nan\]: JSON, .* has no nan"),
+    ],
+)
+def test_the_types_of_every_key_are_checked(tmp_path: Path, line: str, words: str) -> None:
+    known = [one.name for one in of_command("run")]
+    with pytest.raises(ConfigError, match=f"job.toml:2: {words}"):
+        jobfile.read(written(tmp_path, f'script = "s.py"\n{line}\n'), "run", known)
+
+
+def test_where_arguments_of_the_script_and_a_no_come_from(tmp_path: Path) -> None:
+    command = main.load(["run"]).commands["run"]
+    path = written(tmp_path, 'script = "s.py"\nsource = "t.csv"\nscript_args = ["a"]\n')
+
+    def origins(*words: str, behind: list[str]) -> list[str]:
+        line = jobfiles.read(command, ["run", str(path), *words], behind)
+        with command.make_context(
+            "run", line.words[1:], default_map=line.more["default_map"]["run"], obj=line.script_args
+        ) as ctx:
+            return jobfiles.origins(ctx)
+
+    assert origins("--no-chief", behind=[])[-2:] == ["chief: --no-chief", "script_args: the job file"]
+    assert origins("--chief", behind=["b"])[-2:] == ["chief: --chief", "script_args: --"]

@@ -294,3 +294,11 @@ def test_what_is_plainly_no_model_is_told_so(tmp_path: Path, name: str, words: s
     (tmp_path / name).write_text("x")
     with pytest.raises(ModelError, match=f"model: {tmp_path}/{name} {words}"):
         Model.from_saved_model(tmp_path / name)
+
+
+def test_a_model_is_saved_as_no_archive_but_a_zip(tmp_path: Path) -> None:
+    for name in ("x.tar", "X.TAR.GZ", "x.h5"):
+        with pytest.raises(ModelError, match="would be a directory of that name, and no .*ends in .zip"):
+            check_target(str(tmp_path / name), False)
+    for name in ("x", "x.zip", "v1.2"):
+        check_target(str(tmp_path / name), False)

@@ -20,7 +20,9 @@ import akrunner
 from akrunner.cli.main import main
 from akrunner.jobfile import head_of
 from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, meaningless, misfit, named, of_command, of_verb
+from akrunner.options.naming import IN_SCRIPTS
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
+from akrunner.worker.config import BatchTaskConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -228,7 +230,31 @@ def test_what_is_misspelt_or_misplaced_is_told(name: str, words: str) -> None:
 
 def test_an_option_of_another_verb_is_told_with_those_that_are_called_alike() -> None:
     words = misfit(["seed"], "run", carried("run"))
-    assert words == "seed= means nothing for run: it is an option of pack; run has split_seed="
+    assert words == (
+        "seed= means nothing for run: it is an option of pack, and an argument of task_config.dataset(), which the script calls; run has split_seed="
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "words"),
+    [
+        ("run", "output_live", "output_live= means nothing for run: it is an option of akrunner stream and akrunner predict"),
+        (
+            "plan",
+            "shuffle",
+            "shuffle= means nothing for plan: it is an argument of task_config.dataset(), which the script calls",
+        ),
+        (
+            "train",
+            "nulls",
+            "nulls= means nothing for train: it is an argument of task_config.batches(), which the script calls",
+        ),
+        ("train", "output", "output= means nothing for train: it is an option of run, predict, pack; train has model_out="),
+        ("predict", "shuffle", "there is no option 'shuffle' for predict"),
+    ],
+)
+def test_what_stands_in_the_wrong_place(verb: str, name: str, words: str) -> None:
+    assert misfit([name], verb, [one.name for one in of_verb(verb)]) == words
 
 
 #: what means nothing beside what is not there, or there
@@ -277,3 +303,9 @@ def test_what_means_nothing_beside_the_others_is_told(verb: str, given: dict[str
 )  # fmt: skip
 def test_what_means_something_is_not(verb: str, given: dict[str, Any]) -> None:
     assert meaningless(verb, given, given) is None
+
+
+def test_what_is_said_to_be_of_scripts_is_an_argument_there() -> None:
+    for name, said in IN_SCRIPTS.items():
+        for method in (BatchTaskConfig.dataset, BatchTaskConfig.batches):
+            assert (name in inspect.signature(method).parameters) is (method.__name__ in said), name

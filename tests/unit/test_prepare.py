@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.local import LocalEngine
-from akrunner.prepare import Arguments, prepare
+from akrunner.prepare import Arguments, prepare, schema_of
 from akrunner.spec import ClusterSpec
 
 
@@ -56,3 +57,14 @@ def test_a_table_where_the_script_is_to_be_is_told(script: str) -> None:
                 prepare("batch", Arguments(given, behind, engine=LocalEngine()))
     with pytest.raises(akrunner.ScriptError, match="must be a path"):
         prepare("batch", Arguments(3, {"a": [1]}, engine=LocalEngine()))
+
+
+def test_a_type_that_an_output_cannot_have_is_told_with_its_parameter() -> None:
+    decimal = pa.schema([("c", pa.decimal128(10, 2))])
+    with pytest.raises(
+        akrunner.SchemaError, match=r"^output_schema: column 'c' is decimal128\(10, 2\), .*; declare it as a type that one can"
+    ) as told:
+        schema_of(decimal, "output_schema")
+    assert "select=" not in str(told.value)
+    with pytest.raises(akrunner.SchemaError, match="select="):
+        schema_of(decimal, "input_schema")

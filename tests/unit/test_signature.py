@@ -62,6 +62,10 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     path = write(tmp_path, MODEL)
     with pytest.raises(ModelError, match="graph_def_tag='serve': .* has 'gpu,serve'"):
         signature_of(path, "serving_default", "serve")
+    with pytest.raises(
+        ModelError, match=r"signature_def_key='servin': the model m.zip has 'serving_default'; did you mean 'serving_default'\?"
+    ):
+        signature_of(path, "servin", "serve,gpu", "m.zip")
     with pytest.raises(ModelError, match="signature_def_key='predict': .* has 'serving_default'"):
         signature_of(path, "predict", "serve,gpu")
     with pytest.raises(ModelError, match="no signature at all"):

@@ -87,12 +87,12 @@ def test_counts(counts: Any, words: str) -> None:
     [
         ({"mode": "bach"}, "mode='bach'"),
         ({"keras": "2"}, "keras='2'.*legacy"),
-        ({"user_params": {"f": object()}}, r"user_params\['f'\] is a object: give what JSON has"),
+        ({"user_params": {"f": object()}}, r"user_params\['f'\] is an object: give what JSON has"),
         ({"user_params": [1]}, "user_params must be a dict"),
         ({"mode": "stream", "supervision": SupervisionSpec(max_restarts=1)}, "max_restarts: a stream"),
         ({"mode": "stream", "cluster": ClusterSpec(coordinator=True)}, "coordinator: "),
         ({"bind_host": "0.0.0.0"}, "advertised_host="),
-        ({"env": {"A": 1}}, "env: 'A' has a value of type int: names and values must be text"),
+        ({"env": {"A": True}}, "env: 'A' has a value of type bool: names and values must be text"),
     ],
 )
 def test_values(fields: dict[str, Any], words: str) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.checks import check_text
-from akrunner.errors import SourceError
+from akrunner.errors import ConfigError, SourceError
 from akrunner.installed import Installed
 from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
 from akrunner.io.formats.base import Format
@@ -69,13 +69,13 @@ def named(name: str) -> Format:
     raise SourceError(f"format {name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
 
 
-def check_format(given: Any, parameter: str) -> str | None:
-    """Raises: ConfigError: it is no text; SourceError: no format is called so, or the package that adds it is broken."""
+def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceError) -> str | None:
+    """Raises: ConfigError: it is no text; `kind`: no format is called so; SourceError: the package that adds it is broken."""
     name = check_text(parameter, given) if given is not None else None
     if name is None or any(form.name == name for form in BUILT_IN):
         return name
     if name not in INSTALLED.names():
-        raise SourceError(f"{parameter}={name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
+        raise kind(f"{parameter}={name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
     return INSTALLED.get(name).name
 
 

@@ -182,6 +182,9 @@ def test_a_value_that_is_wrong_is_named_as_it_was_given(tmp_path: Path, monkeypa
         assert main(given) == 2 and capsys.readouterr().err.endswith(told)
     monkeypatch.setenv("AKRUNNER_CPUS_PER_WORKER", "bogus")
     assert main([*words, "--json"]) == 2
-    assert "(env var: 'AKRUNNER_CPUS_PER_WORKER'): 'bogus': " in json.loads(capsys.readouterr().out)["message"]
+    assert (
+        "cpus_per_worker='bogus': give a whole number (AKRUNNER_CPUS_PER_WORKER in the environment)"
+        == json.loads(capsys.readouterr().out)["message"]
+    )
     assert main([*words, "--cpus-per-worker", "nope", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["message"].count("'nope'") == 1

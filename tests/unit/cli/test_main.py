@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import akrunner
-from akrunner.cli.main import load, main
+from akrunner.cli.main import check_once, load, main
 from akrunner.options import COMMANDS, of_command
 
 EVERY = set(load([]).commands)
@@ -92,11 +92,11 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
         ("run s.py -i a.csv --debug 5", "Got unexpected extra argument(s) (5)"),
         (
             "run s.py -i a.csv --profile-input abc",
-            "Invalid value for '--profile-input': 'abc': Input should be a valid integer",
+            "profile_input='abc': give a whole number (--profile-input)",
         ),
         (
             "run s.py --profile-input 1e3 -i a.csv",
-            "Invalid value for '--profile-input': '1e3': Input should be a valid integer",
+            "profile_input='1e3': give a whole number (--profile-input)",
         ),
         ("run s.py -i a.csv extra", "Got unexpected extra argument(s) (extra)"),
         ("run s.py -o out.csv a.csv", "a.csv stands there without its flag: akrunner run s.py --input a.csv."),
@@ -117,10 +117,22 @@ def test_a_job_file_of_another_format_is_no_script(capsys: pytest.CaptureFixture
     assert "job.yaml is no script; a job file is TOML" in json.loads(capsys.readouterr().out)["message"]
 
 
-def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert main("run s.py -i a.csv --num-workers two --json".split()) == 2
     message = json.loads(capsys.readouterr().out)["message"]
-    assert "--num-workers" in message and "'two'" in message
+    assert message == "num_workers='two': give a whole number (--num-workers)"
+    monkeypatch.setenv("AKRUNNER_STALL_TIMEOUT", "x")
+    assert main("run s.py -i a.csv --json".split()) == 2
+    assert (
+        json.loads(capsys.readouterr().out)["message"]
+        == "stall_timeout='x': give a number (AKRUNNER_STALL_TIMEOUT in the environment)"
+    )
+
+
+def test_flags_show_no_value_in_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, flag in (("run", "--help"), ("run", "-h"), ("pack", "--help"), ("status", "-h"), ("env", "-h")):
+        assert main([name, flag]) == 0
+        assert "<bool>" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -299,3 +311,43 @@ def test_paragraphs_of_help_are_broken_once(capsys: pytest.CaptureFixture[str], 
     assert (
         "--selected-cols sepal_length,sepal_width,petal_length,petal_width \\\n" in load(["predict"]).commands["predict"].help
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run s.py -i t.csv -o a.csv --output=b.csv", "--output is given twice, and has one value"),
+        ("train s.py -i t.csv --num-workers 2 --num-workers 2 --num-workers=3", "--num-workers is given 3 times"),
+        ("run s.py -i t.csv --dry-run=5 --dry-run=6", "--dry-run is given twice"),
+        ("predict m.zip -i t.csv --batch-size 1 --batch-size 2", "--batch-size is given twice"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    assert f"akrunner: ConfigError: {words}" in capsys.readouterr().err
+
+
+def test_what_may_stand_there_several_times() -> None:
+    for line in (
+        "run s.py -i a.csv -i b.csv -p a=1 -p b=2 --quiet --quiet --env A=--num-workers --param b=--num-workers",
+        "run s.py -i t.csv --select --num-workers --num-workers 2",
+        "pai -name x -Dscript=a -Dscript=b",
+        "run --no-such-option 1 --num-workers 1 --num-workers 2",
+        "status a b",
+    ):
+        check_once(load(line.split()), line.split())
+
+
+def test_a_value_that_nobody_typed_is_said_with_who_gives_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*words: str) -> str:
+        assert main(["run", *words, "-i", "t.csv", "--stall-action", "warn"]) == 2
+        return capsys.readouterr().err
+
+    assert "stall_timeout=0 (--stall-timeout 0), as nothing" in said("s.py", "--stall-timeout", "0")
+    (tmp_path / "j.toml").write_text('script = "s.py"\nstall_timeout = 0\n')
+    assert "stall_timeout=0 (of the job file), as nothing" in said(str(tmp_path / "j.toml"))
+    monkeypatch.setenv("AKRUNNER_STALL_TIMEOUT", "0")
+    told = said("s.py")
+    assert "stall_timeout=0 (AKRUNNER_STALL_TIMEOUT=0 in the environment), as nothing" in told and "--stall-timeout" not in told

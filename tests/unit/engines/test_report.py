@@ -8,8 +8,9 @@ import pytest
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.supervision.states import Failed
+from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
 from akrunner.errors import ReadError
+from akrunner.spec import TaskSpec
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,15 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     what = "raised OSError in main(): cannot spool a table's rows: No space left on device: '/x'"
     told = report.with_full_disks(Failed(FailureKind.SCRIPT, what, 1), {str(tmp_path): "TMPDIR, or work_dir="}).what
     assert told.startswith("cannot spool a table's rows: No space left") and told.endswith("(TMPDIR, or work_dir=)")
+
+
+def test_a_stalled_job_says_where_the_log_is_of_whoever_had_not_moved() -> None:
+    chief, worker = TaskSpec("chief", 0), TaskSpec("worker", 0)
+    tasks = {chief: TaskRecord(TaskState.FINISHED), worker: TaskRecord(TaskState.RUNNING)}
+    error = report.stall_error("nothing has moved", tasks, "/kept")
+    assert error.failure is not None and error.failure.task == "worker:0" and error.report == "nothing has moved"
+    assert str(error) == (
+        "nothing has moved\n(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)\n"
+        f"full log: {error.failure.log_path}"
+    )
+    assert error.failure.log_path.startswith("/kept/tasks/worker") and error.work_dir == "/kept"

@@ -202,8 +202,14 @@ def test_what_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="is a file; leave out the /"):
         parts(tmp_path / "file")
-    with pytest.raises(Exception, match="output_format='xml'"):
-        parts(tmp_path / "out", form="xml")
+    for made in (parts, sink):
+        with pytest.raises(SinkError, match="output_format='xml'"):
+            made(tmp_path / "out", form="xml")
+    with pytest.raises(
+        SinkError, match=r"o.parquet is parquet by its name, and output_format='csv' \(--output-format csv\) is another"
+    ):
+        sink(tmp_path / "o.parquet", form="csv")
+    assert sink(tmp_path / "o.txt", form="csv").format == sink(tmp_path / "o.csv", form="csv").format == "csv"
     with pytest.raises(SinkError, match="a CSV cannot hold column 'l'"):
         sink_to(f"{tmp_path}/out/", Schema.parse("l FLOAT_TENSOR").arrow, write_examples, "csv")
 

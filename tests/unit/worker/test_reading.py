@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from akrunner.worker import mapping, reading
-from akrunner.worker.config import StreamTaskConfig
+from akrunner.worker.columnar import Columns
+from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
+from akrunner.worker.data import Examples
+from akrunner.worker.examples import ExampleRows
 from akrunner.worker.images import Images
 from akrunner.worker.reading import Order, Reading, check_counts
 
@@ -53,6 +56,7 @@ def test_refused_with_words(asked: dict[str, Any], words: str) -> None:
         ((4, -1), "shuffle=-1"),
         ((4, "much"), "shuffle='much'"),
         ((4, True, -2), "repeat=-2"),
+        ((4, True, 0), "repeat=0: give the number of epochs, 1 at least; None for ever"),
         ((4, True, 1, "x"), "seed='x'"),
     ],
 )
@@ -110,6 +114,18 @@ def test_what_a_stream_does_not_take(name: str) -> None:
     with pytest.raises(TypeError) as told:
         reading.check_stream({name: 1})
     assert str(told.value).endswith("takes {} and {}".format(", ".join(taken[:-1]), taken[-1]))
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "batch_size=0: a batch has one row at least"), (-1, "one row at least"), ("a", "batch_size='a': give a whole number")],
+)
+def test_the_size_of_a_batch_is_checked_wherever_one_is_given(size: Any, words: str) -> None:
+    for rows in (Columns(SCHEMA, "rows"), ExampleRows(SCHEMA, "rows"), Examples(SCHEMA, "rows")):
+        with pytest.raises((TypeError, ValueError), match=words):
+            rows.batches(size)
+    with pytest.raises((TypeError, ValueError), match=words):
+        BatchTaskConfig(dataset_length=4).steps_per_epoch(size)
 
 
 def test_what_is_fine() -> None:
