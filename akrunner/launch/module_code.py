@@ -21,7 +21,16 @@ _MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
     "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
 }  # fmt: skip
-_PARTS = ("co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount", "co_posonlyargcount")
+_PARTS = (
+    "co_name",
+    "co_code",
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "co_argcount",
+    "co_kwonlyargcount",
+    "co_posonlyargcount",
+)
 
 
 def changed_on_disk(module: types.ModuleType) -> bool:
@@ -44,7 +53,9 @@ def is_at(function: types.FunctionType, line: int) -> bool:
     return there is None or any(_is_same(function.__code__, one) for one in codes)
 
 
-def replaced(kind: type, node: ast.ClassDef, module: types.ModuleType, text: Text, hung: set[str], any_hung: bool) -> Iterator[tuple[str, Any]]:
+def replaced(
+    kind: type, node: ast.ClassDef, module: types.ModuleType, text: Text, hung: set[str], any_hung: bool
+) -> Iterator[tuple[str, Any]]:
     """(name, value) of methods, properties and such of a class that are no longer what its definition has made, and of attributes that it did not have.
 
     Args: hung: what the modules themselves set in classes, as ".name"; any_hung: whether they also set some whose names they compute.
@@ -122,7 +133,9 @@ def _own_codes(module: types.ModuleType, file: str) -> Iterator[types.CodeType]:
                 yield one.__code__
             pending += [vars(one)["__wrapped__"]] if "__wrapped__" in vars(one) else []
         elif isinstance(one, type):
-            pending += [inner for inner in vars(one).values() if not isinstance(inner, type) or inner.__module__ == module.__name__]
+            pending += [
+                inner for inner in vars(one).values() if not isinstance(inner, type) or inner.__module__ == module.__name__
+            ]
         elif isinstance(one, property):
             pending += [one.fget, one.fset, one.fdel]
         elif isinstance(one, (staticmethod, classmethod)):

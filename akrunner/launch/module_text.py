@@ -190,7 +190,9 @@ def _in_tasks(tree: ast.AST) -> Iterator[ast.AST]:
     yield tree
     inner = list(ast.iter_child_nodes(tree))
     if isinstance(tree, ast.If):
-        by_name = isinstance(tree.test, ast.Compare) and isinstance(tree.test.left, ast.Name) and tree.test.left.id == "__name__"
+        by_name = (
+            isinstance(tree.test, ast.Compare) and isinstance(tree.test.left, ast.Name) and tree.test.left.id == "__name__"
+        )
         if by_name or _last(tree.test) == "TYPE_CHECKING":
             inner = list(tree.orelse)
     for node in inner:
@@ -233,20 +235,18 @@ def _function(node: ast.AST) -> Function:
     read = collections.Counter(_short(one) for one in loaded)
     changed = collections.Counter(name for one in nodes for name in _changes(one))
     set_here = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)} & _declared(node)
-    counted = {
-        name for one in nodes if isinstance(one, ast.AugAssign) for name in (_changes(one.target) | _names(one.target))
-    }
+    counted = {name for one in nodes if isinstance(one, ast.AugAssign) for name in (_changes(one.target) | _names(one.target))}
     looks = {name for name in read if read[name] > changed[name]} | counted
     calls = {_last(one) for one in nodes if isinstance(one, ast.Call)}
-    return Function({*changed, *set_here}, looks, calls, any(_computes(one, nodes) for one in nodes))
+    given = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    given |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+    return Function({*changed, *set_here}, looks, calls, any(_computes(one, given) for one in nodes))
 
 
-def _computes(node: ast.AST, around: list[ast.AST]) -> bool:
+def _computes(node: ast.AST, given: set[str]) -> bool:
     """Whether a statement of a function gives back anything but an argument, or a function within."""
     if not isinstance(node, ast.Return):
         return isinstance(node, (ast.Yield, ast.YieldFrom))
-    given = {one.arg for one in around if isinstance(one, ast.arg)}
-    given |= {one.name for one in around if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
     return not isinstance(node.value, (ast.Constant, ast.Lambda, type(None))) and _last(node.value) not in given
 
 

@@ -109,7 +109,10 @@ def _constant_of(node: ast.Attribute, module: types.ModuleType) -> Any:
     around, value = _looked_up(node.value, module), _looked_up(node, module)
     if isinstance(around, enum.EnumMeta) and isinstance(value, around):
         return value
-    installed = isinstance(around, types.ModuleType) and around.__name__.partition(".")[0] in (*sys.stdlib_module_names, "numpy")
+    installed = isinstance(around, types.ModuleType) and around.__name__.partition(".")[0] in (
+        *sys.stdlib_module_names,
+        "numpy",
+    )
     return value if installed and isinstance(value, type) else NOTHING
 
 

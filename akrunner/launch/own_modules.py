@@ -68,7 +68,9 @@ def used_by(function: str, of: str) -> list[types.ModuleType]:
         if isinstance(one, types.CodeType):
             pending += [const for const in one.co_consts if isinstance(const, types.CodeType)]
             pending += [around[name] for name in one.co_names if name in around]
-            found.update((name, sys.modules[name]) for name in one.co_names if isinstance(sys.modules.get(name), types.ModuleType))
+            found.update(
+                (name, sys.modules[name]) for name in one.co_names if isinstance(sys.modules.get(name), types.ModuleType)
+            )
         elif isinstance(one, types.ModuleType):
             found[one.__name__] = one
         elif isinstance(one, (types.FunctionType, type)) and one.__module__ == of:
@@ -91,8 +93,16 @@ def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
         text = text_of(module)
         pending += [inner for one in text.imports for inner in _brought(source_of(one, module), one.name)]
         if text.imports_any:
-            pending += [one for one in list(vars(module).values()) if isinstance(one, types.ModuleType)]
+            pending += _beside(module)
     return found
+
+
+def _beside(module: types.ModuleType) -> list[types.ModuleType]:
+    """All modules that a module may mean which computes their names: those in its folder, or its outermost package's, and below."""
+    root = sys.modules.get(module.__name__.partition(".")[0], module)
+    folder = os.path.dirname(str(getattr(root, "__file__", None) or module.__file__)) + os.sep
+    loaded = [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType)]
+    return [one for one in loaded if str(getattr(one, "__file__", "")).startswith(folder)]
 
 
 def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
@@ -106,7 +116,9 @@ def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
             continue
         found[module.__name__] = module
         pending += [inner for one in text_of(module).imports for inner in _brought(source_of(one, module), one.name)]
-        pending += [value for value in list(vars(module).values()) if isinstance(value, (types.ModuleType, types.FunctionType, type))]
+        pending += [
+            value for value in list(vars(module).values()) if isinstance(value, (types.ModuleType, types.FunctionType, type))
+        ]
     return found
 
 

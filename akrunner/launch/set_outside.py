@@ -19,11 +19,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import functools
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,21 +57,23 @@ def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozense
         )
     # other modules of the program are not run in the tasks, nor is that of the function itself
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
-    around = _Around(modules, {name: one for name, one in {**modules, **run}.items() if name != of}, run, of, set(sets))
+    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets))
     for module in modules.values():
+        for name, whose in _put_by_others(module, around):
+            raise ScriptError(
+                f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which import {module.__file__}, do not "
+                f"import {whose}; import what fills it within {user}()"
+            )
         told = _changed(module, around)
         if told:
             raise ScriptError(
                 f"script: {told} in {module.__file__}, which is what the tasks import; set it within {user}(), give it by user_params=, or change the "
                 "file (and import it again: importlib.reload)"
             )
-        for name, whose in _put_by_others(module, around):
-            raise ScriptError(
-                f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which import {module.__file__}, do not "
-                f"import {whose}; import what fills it within {user}()"
-            )
         if module_code.changed_on_disk(module):
-            raise ScriptError(f"script: {module.__file__} has changed since it was imported; import it again (importlib.reload)")
+            raise ScriptError(
+                f"script: {module.__file__} has changed since it was imported; import it again (importlib.reload)"
+            )
     # after all that these are imported from
     for module in modules.values():
         told = _rebound(module, around)
@@ -85,11 +86,9 @@ def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozense
 
 @dataclass
 class _Around:
-    """What the modules of the user's own do to each other. Attributes: modules: those that are compared; beside: these, and others that are imported in the tasks,
-    without the function's own; run: those that are for certain; of: the function's own; sets: what the function sets itself."""
+    """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
+    the function sets itself."""
 
-    modules: dict[str, types.ModuleType]
-    beside: dict[str, types.ModuleType]
     run: dict[str, types.ModuleType]
     of: str
     sets: set[str]
@@ -97,7 +96,7 @@ class _Around:
     functions: dict[str, list[Function]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.texts = {name: text_of(one) for name, one in self.beside.items()}
+        self.texts = {name: text_of(one) for name, one in self.run.items()}
         self.functions = {}
         for text in self.texts.values():
             for name, ones in text.functions.items():
@@ -135,7 +134,7 @@ class _Around:
             return True
         if any(one.computes for one in self._all() if id(one) in changing) or changing & self._leading_to(looking):
             return True
-        at_import = {called for module, text in self.texts.items() if module in self.run for called in text.at_import}
+        at_import = {called for text in self.texts.values() for called in text.at_import}
         return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
 
     def changing(self, name: str) -> set[int]:
@@ -218,7 +217,14 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
             handled = f".{name}" in around.sets.union(file.touched, *(text.touched for text in around.texts.values()))
             again = sum(isinstance(other, ast.Name) and other.id == name for other in ast.walk(node)) > 1
             value = vars(now).get(name, NOTHING)
-            if isinstance(then, HOLDERS) and not handled and not again and value is not NOTHING and not is_same(value, then, module) and not around.keeps(name):
+            if (
+                isinstance(then, HOLDERS)
+                and not handled
+                and not again
+                and value is not NOTHING
+                and not is_same(value, then, module)
+                and not around.keeps(name)
+            ):
                 return f"{whole}.{name} is {_shown(value)} here, but {_said(one.value)}"
     return ""
 
@@ -240,6 +246,9 @@ def _starred(module: types.ModuleType, file: Text) -> set[str]:
 def _rebound(module: types.ModuleType, around: _Around) -> str:
     """As `_changed`, of the names that a module has from others."""
     file = text_of(module)
+    if {"globals", "locals"} & file.loaded:
+        # what they set is not known by its names
+        return ""
     starred = _starred(module, file)
     elsewhere = around.altered("")
     for name, (binding, *more) in file.bindings.items():
@@ -247,12 +256,18 @@ def _rebound(module: types.ModuleType, around: _Around) -> str:
         if more or not isinstance(binding, Import) or now is NOTHING or name in file.often | file.declared | starred:
             continue
         source, taken = own_modules.source_of(binding, module), binding.name
-        whole = sys.modules.get(source if taken or "." not in source or binding.bound != source.partition(".")[0] else binding.bound)
+        whole = sys.modules.get(
+            source if taken or "." not in source or binding.bound != source.partition(".")[0] else binding.bound
+        )
         if whole is None or taken == "*" or {name, f".{name}", f".{taken}"} & elsewhere:
             continue
         then = vars(whole).get(taken, sys.modules.get(f"{source}.{taken}", NOTHING)) if taken else whole
         if then is not NOTHING and not _is_taken(now, then, whole, taken):
-            said = f"{source}.{taken} is {_shown(then)} in {whole.__file__}" if taken and hasattr(whole, "__file__") else _shown(then)
+            said = (
+                f"{source}.{taken} is {_shown(then)} in {whole.__file__}"
+                if taken and hasattr(whole, "__file__")
+                else _shown(then)
+            )
             return f"{module.__name__}.{name} is {_shown(now)} here, but {said}"
     return ""
 
@@ -276,7 +291,11 @@ def _is_taken(now: Any, then: Any, source: types.ModuleType, name: str) -> bool:
         return is_plain(then) or not callable(then) or not type(now).__module__.startswith("unittest.mock")
     with contextlib.suppress(Exception):
         # made again by a reload
-        return type(now).__qualname__ == type(then).__qualname__ and not is_plain(then) and (now == then or not own or _is_remade(now, then))
+        return (
+            type(now).__qualname__ == type(then).__qualname__
+            and not is_plain(then)
+            and (now == then or not own or _is_remade(now, then))
+        )
     return True
 
 
@@ -287,18 +306,29 @@ def _is_remade(now: Any, then: Any) -> bool:
 def _put_by_others(module: types.ModuleType, around: _Around) -> Iterator[tuple[str, str]]:
     """(what of a module, the module that fills it), of registries that have functions, classes or instances of a module which the tasks do not import."""
     file = text_of(module)
-    for name, bindings in file.bindings.items():
-        now = vars(module).get(name)
-        if not isinstance(now, HOLDERS) or not any(isinstance(one, ast.expr) for one in bindings) or f".{name}" in around.sets:
+    for whole, name, holder in _holders(module, file):
+        if f".{name}" in around.sets:
             continue
-        for value in list(now.values() if isinstance(now, dict) else now):
+        for value in list(holder.values() if isinstance(holder, dict) else holder):
             kind = value if isinstance(value, (types.FunctionType, type)) else type(value)
             whose = sys.modules.get(str(kind.__module__))
             if whose is None or whose.__name__ in around.run or whose.__name__ == around.of or not own_modules.is_own(whose):
                 continue
             at_import = {id(one) for called in text_of(whose).at_import for one in file.functions.get(called, [])}
             if at_import & around.changing(name):
-                yield name, whose.__name__
+                yield whole, whose.__name__
+
+
+def _holders(module: types.ModuleType, file: Text) -> Iterator[tuple[str, str, Any]]:
+    """(name, its last part, value) of the lists, dicts and such that a module has, also in its classes and their instances."""
+    for name, bindings in file.bindings.items():
+        now = vars(module).get(name)
+        if isinstance(now, HOLDERS) and any(isinstance(one, ast.expr) for one in bindings):
+            yield name, name, now
+        elif (now if isinstance(now, type) else type(now)).__module__ == module.__name__:
+            for own, value in list(getattr(now, "__dict__", {}).items()):
+                if isinstance(value, HOLDERS):
+                    yield f"{name}.{own}", own, value
 
 
 def _said(node: Any) -> str:
