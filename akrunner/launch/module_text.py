@@ -151,7 +151,7 @@ def _note_uses(tree: ast.Module, found: Text) -> None:
             found.hung.add(_short(node))
         if isinstance(node, ast.Call) and _last(node.func) in ("setattr", "delattr") and len(node.args) > 1:
             whose, name = node.args[:2]
-            if isinstance(name, ast.Constant):
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 found.hung.add(f".{name.value}")
             elif not _is_self(whose):
                 found.hangs_any = True
@@ -271,8 +271,8 @@ def _bind(node: ast.AST, found: Text, conditional: bool) -> None:
         # what a decorator makes of a function is known to nobody; a class is one still
         note(node.name, None if isinstance(node, ast.FunctionDef) and node.decorator_list else node)
     elif isinstance(node, (ast.Import, ast.ImportFrom)) and not conditional:
-        for one in imports_in(node):
-            note(one.bound, one)
+        for taken in imports_in(node):
+            note(taken.bound, taken)
     elif isinstance(node, (ast.Assign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         # what has two names may be changed by either

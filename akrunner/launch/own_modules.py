@@ -107,7 +107,7 @@ def _beside(module: types.ModuleType) -> list[types.ModuleType]:
 
 def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
     """As `reached`, and the modules of functions and classes that these hold, in the order in which they are found."""
-    pending = list(modules)
+    pending: list[Any] = list(modules)
     found: dict[str, types.ModuleType] = {}
     while pending:
         one = pending.pop(0)
@@ -158,7 +158,7 @@ def _taken(one: Import, source: str, text: Text, of: str) -> Iterator[str]:
     elif one.name and one.bound in text.loaded:
         value = vars(sys.modules.get(source, types.ModuleType(source))).get(one.name)
         if source == of or (isinstance(value, (types.FunctionType, type)) and value.__module__ == of):
-            yield one.name if source == of else value.__name__
+            yield one.name if source == of else str(getattr(value, "__name__", ""))
 
 
 def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> bool:

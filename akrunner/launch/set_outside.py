@@ -115,7 +115,7 @@ class _Around:
     def callers(self) -> dict[str, list[Function]]:
         """The functions that call one of a name."""
         found: dict[str, list[Function]] = {}
-        for one in self._all():
+        for one in self.every.values():
             for name in one.calls:
                 found.setdefault(name, []).append(one)
         return found
@@ -127,34 +127,43 @@ class _Around:
         if any(either & text.handed for text in self.texts.values()):
             return True
         changing = self.changing(name)
-        looking = {id(one) for one in self._all() if either & one.looks}
+        looking = {at for at, one in self.every.items() if either & one.looks}
         own = sys.modules.get(self.of)
         known = text_of(own) if own is not None and hasattr(own, "__file__") else None
         if not looking and known is not None and changing and not any(one.rpartition(".")[2] == name for one in known.loaded):
             return True
-        if any(one.computes for one in self._all() if id(one) in changing) or changing & self._leading_to(looking):
+        if any(self.every[at].computes for at in changing) or changing & self._leading_to(looking):
             return True
         at_import = {called for text in self.texts.values() for called in text.at_import}
         return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
 
     def changing(self, name: str) -> set[int]:
         """The functions, by their ids, that change what is called so, or call one that does."""
-        return self._leading_to({id(one) for one in self._all() if {name, f".{name}"} & one.changes})
+        return self._leading_to({at for at, one in self.every.items() if {name, f".{name}"} & one.changes})
 
-    def _all(self) -> list[Function]:
-        return [one for ones in self.functions.values() for one in ones]
+    @functools.cached_property
+    def every(self) -> dict[int, Function]:
+        """All functions, by their ids."""
+        return {id(one): one for ones in self.functions.values() for one in ones}
+
+    @functools.cached_property
+    def names(self) -> dict[int, list[str]]:
+        """The names that each function, by its id, is called by."""
+        found: dict[int, list[str]] = {}
+        for name, ones in self.functions.items():
+            for one in ones:
+                found.setdefault(id(one), []).append(name)
+        return found
 
     def _leading_to(self, functions: set[int]) -> set[int]:
         """Functions, and those that call them, by their ids."""
-        names: dict[int, list[str]] = {}
-        for name, ones in self.functions.items():
-            for one in ones:
-                names.setdefault(id(one), []).append(name)
         found, pending = set(functions), list(functions)
         while pending:
-            calling = [id(one) for name in names[pending.pop()] for one in self.callers.get(name, [])]
-            pending += [one for one in calling if one not in found]
+            calling = [
+                id(one) for name in self.names[pending.pop()] for one in self.callers.get(name, []) if id(one) not in found
+            ]
             found.update(calling)
+            pending += calling
         return found
 
 
@@ -210,23 +219,25 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
     for name, value in module_code.replaced(now, node, module, file, around.hung | file.hung, any_hung):
         there = any(isinstance(one, ast.FunctionDef) and one.name == name for one in node.body)
         return f"{whole}.{name} is {_shown(value)} here, but {'defined by def' if there else 'not there'}"
-    for one in node.body if not node.decorator_list and not node.keywords and type(now) is type else ():
-        if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
-            name = one.targets[0].id
-            then = made(one.value, module, {}) if isinstance(one.value, (ast.Dict, ast.List, ast.Set, ast.Call)) else NOTHING
-            handled = f".{name}" in around.sets.union(file.touched, *(text.touched for text in around.texts.values()))
-            again = sum(isinstance(other, ast.Name) and other.id == name for other in ast.walk(node)) > 1
-            value = vars(now).get(name, NOTHING)
-            if (
-                isinstance(then, HOLDERS)
-                and not handled
-                and not again
-                and value is not NOTHING
-                and not is_same(value, then, module)
-                and not around.keeps(name)
-            ):
-                return f"{whole}.{name} is {_shown(value)} here, but {_said(one.value)}"
+    if not node.decorator_list and not node.keywords and type(now) is type:
+        for statement in node.body:
+            told = _filled(now, statement, node, module, around)
+            if told:
+                return f"{whole}.{told}"
     return ""
+
+
+def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: _Around) -> str:
+    """As `_changed`, of a list, dict or such that a statement of a class makes."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
+        return ""
+    name = statement.targets[0].id
+    handled = f".{name}" in around.sets.union(text_of(module).touched, *(text.touched for text in around.texts.values()))
+    again = sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node)) > 1
+    then, now = made(statement.value, module, {}), vars(kind).get(name, NOTHING)
+    if not isinstance(then, HOLDERS) or handled or again or now is NOTHING or is_same(now, then, module) or around.keeps(name):
+        return ""
+    return f"{name} is {_shown(now)} here, but {_said(statement.value)}"
 
 
 def _is_certain(one: live.Live, file: Text, around: _Around) -> bool:
