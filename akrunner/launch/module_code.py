@@ -43,7 +43,12 @@ def changed_on_disk(module: types.ModuleType) -> bool:
     there = _codes_of(file)
     if there is None:
         return True
-    return any(not any(_is_same(code, one) for one in there.get(code.co_qualname, [])) for code in _own_codes(module, file))
+    for code in _own_codes(module, file):
+        # some decorators give their functions the file of those that they decorate
+        theirs = code.co_qualname not in there and "<locals>" in code.co_qualname
+        if not theirs and not any(_is_same(code, one) for one in there.get(code.co_qualname, [])):
+            return True
+    return False
 
 
 def is_at(function: types.FunctionType, line: int) -> bool:

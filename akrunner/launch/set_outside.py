@@ -338,7 +338,7 @@ def _holders(module: types.ModuleType, file: Text) -> Iterator[tuple[str, str, A
             yield name, name, now
         elif (now if isinstance(now, type) else type(now)).__module__ == module.__name__:
             for own, value in list(getattr(now, "__dict__", {}).items()):
-                if isinstance(value, HOLDERS):
+                if isinstance(value, HOLDERS) and not own.startswith("__"):
                     yield f"{name}.{own}", own, value
 
 
