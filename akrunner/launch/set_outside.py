@@ -7,21 +7,19 @@ these make.
     EPOCHS = 1                              settings.EPOCHS is 3        1: refused
     RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          0.1: refused
     CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   the module does that itself: no matter
+    from base import SCALE                  settings.SCALE is 3         what base.SCALE is: refused
+    class Model: def predict(self): ...     Model.predict is another    the definition: refused
+    MODELS = {}; def register(c): ...       MODELS has models.Linear    empty, if they do not import models: refused
 
-Told is what can be computed without running anything of the module: numbers, texts, lists and dicts of these, paths, times, simple dataclasses, the environment's
-variables, and whether functions and classes are still the file's own.
+Told is what can be computed without running anything of the module (`module_values`), whether functions and classes are still the file's own (`module_code`), and
+whether the tasks would have the function's own module twice (`own_modules`).
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
-import datetime
 import functools
-import inspect
-import os
-import pathlib
 import sys
 import types
 from collections.abc import Iterator
@@ -29,386 +27,319 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.errors import ScriptError
-from akrunner.launch import live
-from akrunner.launch.as_written import NOTHING, parsed, value_of
-from akrunner.launch.at_import import LOOKING, READING
+from akrunner.launch import live, module_code, own_modules
+from akrunner.launch.as_written import NOTHING
+from akrunner.launch.module_text import Function, Import, Text, text_of
+from akrunner.launch.module_values import HOLDERS, Defined, is_plain, is_same, made
 
 #: more than this of a value is not shown
 _LONGEST = 60
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-#: what may be called to learn what it gives
-_MAKERS = (
-    bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
-    pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join,
-)  # fmt: skip
 
 
-def check_imports(text: str, of: str, user: str) -> None:
+def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozenset()) -> None:
     """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
-    errors.
+    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here.
 
-    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes; it names it.
+    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, has changed since, or imports the
+    function's own module; it names it.
     """
-    names: list[str] = []
-    for node in ast.walk(parsed(text)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    seen: set[str] = set()
-    modules = [one for name in names for one in _own_within(sys.modules.get(name), seen)]
+    roots = own_modules.imported_by(text)
+    modules = own_modules.held(roots)
+    if not modules:
+        return
+    imported = own_modules.reached(roots)
+    who, what = own_modules.doubled((one for one in imported.values() if one.__name__ != of), of)
+    if who:
+        raise ScriptError(
+            f"script: {who} uses {what} of {of}, the module that {user}() is from: a task would have {of} twice, as the script and as what {who} imports, "
+            f"and two {what}, of which isinstance(), except and what they hold know nothing of each other; move what both need to a module of its own, "
+            "or give a script's path"
+        )
     # other modules of the program are not run in the tasks, nor is that of the function itself
-    altered = {one.__name__: _file_of(one).altered for one in modules if one.__name__ != of}
-    for module in modules:
-        told = _changed(module, set().union(*(names for name, names in altered.items() if name != module.__name__)))
+    run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
+    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets))
+    for module in modules.values():
+        for name, whose in _put_by_others(module, around):
+            raise ScriptError(
+                f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which import {module.__file__}, do not "
+                f"import {whose}; import what fills it within {user}()"
+            )
+        told = _changed(module, around)
         if told:
             raise ScriptError(
                 f"script: {told} in {module.__file__}, which is what the tasks import; set it within {user}(), give it by user_params=, or change the "
                 "file (and import it again: importlib.reload)"
             )
+        if module_code.changed_on_disk(module):
+            raise ScriptError(
+                f"script: {module.__file__} has changed since it was imported; import it again (importlib.reload)"
+            )
+    # after all that these are imported from
+    for module in modules.values():
+        told = _rebound(module, around)
+        if told:
+            raise ScriptError(
+                f"script: {told}, which is what the tasks import; set it within {user}(), give it by user_params=, or import {module.__name__} again "
+                "(importlib.reload)"
+            )
 
 
-def _own_within(imported: Any, seen: set[str]) -> Iterator[types.ModuleType]:
-    """A module, or that of a function or a class, and those it holds, as far as they are the user's own: files of no package that was installed."""
-    made = isinstance(imported, (types.FunctionType, type))
-    module = sys.modules.get(imported.__module__) if made else imported
-    if not isinstance(module, types.ModuleType) or module.__name__ in seen or not _is_own(module):
-        return
-    seen.add(module.__name__)
-    yield module
-    for value in list(vars(module).values()):
-        yield from _own_within(value, seen)
+@dataclass
+class _Around:
+    """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
+    the function sets itself."""
+
+    run: dict[str, types.ModuleType]
+    of: str
+    sets: set[str]
+    texts: dict[str, Text] = field(init=False)
+    functions: dict[str, list[Function]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.texts = {name: text_of(one) for name, one in self.run.items()}
+        self.functions = {}
+        for text in self.texts.values():
+            for name, ones in text.functions.items():
+                self.functions.setdefault(name, []).extend(ones)
+
+    def altered(self, module: str) -> set[str]:
+        """What the other modules change when they are imported, as they are in the tasks, and what the function sets."""
+        return self.sets.union(*(text.altered for name, text in self.texts.items() if name != module))
+
+    @functools.cached_property
+    def hung(self) -> set[str]:
+        """What any of the modules sets in something else, as classes."""
+        return self.sets.union(*(text.hung for text in self.texts.values()))
+
+    @functools.cached_property
+    def callers(self) -> dict[str, list[Function]]:
+        """The functions that call one of a name."""
+        found: dict[str, list[Function]] = {}
+        for one in self.every.values():
+            for name in one.calls:
+                found.setdefault(name, []).append(one)
+        return found
+
+    def keeps(self, name: str) -> bool:
+        """Whether the modules themselves fill a list, dict or such: those that change it look at it, too, or do so by the way, or when they are imported; or they
+        hand it on, so that nobody can tell. Who only sets something sets it for others, as a `set_option(name, value)` does."""
+        either = {name, f".{name}"}
+        if any(either & text.handed for text in self.texts.values()):
+            return True
+        changing = self.changing(name)
+        looking = {at for at, one in self.every.items() if either & one.looks}
+        own = sys.modules.get(self.of)
+        known = text_of(own) if own is not None and hasattr(own, "__file__") else None
+        if not looking and known is not None and changing and not any(one.rpartition(".")[2] == name for one in known.loaded):
+            return True
+        if any(self.every[at].computes for at in changing) or changing & self._leading_to(looking):
+            return True
+        at_import = {called for text in self.texts.values() for called in text.at_import}
+        return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
+
+    def changing(self, name: str) -> set[int]:
+        """The functions, by their ids, that change what is called so, or call one that does."""
+        return self._leading_to({at for at, one in self.every.items() if {name, f".{name}"} & one.changes})
+
+    @functools.cached_property
+    def every(self) -> dict[int, Function]:
+        """All functions, by their ids."""
+        return {id(one): one for ones in self.functions.values() for one in ones}
+
+    @functools.cached_property
+    def names(self) -> dict[int, list[str]]:
+        """The names that each function, by its id, is called by."""
+        found: dict[int, list[str]] = {}
+        for name, ones in self.functions.items():
+            for one in ones:
+                found.setdefault(id(one), []).append(name)
+        return found
+
+    def _leading_to(self, functions: set[int]) -> set[int]:
+        """Functions, and those that call them, by their ids."""
+        found, pending = set(functions), list(functions)
+        while pending:
+            calling = [
+                id(one) for name in self.names[pending.pop()] for one in self.callers.get(name, []) if id(one) not in found
+            ]
+            found.update(calling)
+            pending += calling
+        return found
 
 
-def _is_own(module: types.ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    root = module.__name__.partition(".")[0]
-    if (
-        not isinstance(file, str)
-        or not file.endswith(".py")
-        or root in sys.stdlib_module_names
-        or root in ("akrunner", "__main__")
-    ):
-        return False
-    return not any(part in ("site-packages", "dist-packages") for part in file.split(os.sep)) and os.path.isfile(file)
-
-
-def _changed(module: types.ModuleType, elsewhere: set[str]) -> str:
-    """What a module has otherwise than its file, half a sentence; "" for nothing. Args: elsewhere: `_File.altered` of the user's other modules: they may do so
-    when they are imported, as they are in the tasks."""
-    file = _file_of(module)
-    made: dict[str, Any] = {}
+def _changed(module: types.ModuleType, around: _Around) -> str:
+    """What a module has otherwise than its file, half a sentence; "" for nothing."""
+    file = text_of(module)
+    elsewhere = around.altered(module.__name__)
+    starred = _starred(module, file)
+    known: dict[str, Any] = dict.fromkeys(starred, NOTHING)
     for name, bindings in file.bindings.items():
-        values = [_made(node, module, made) for node in bindings]
+        values = [made(node, module, known) for node in bindings]
         # of a name that is set twice nobody knows which one another expression has seen
-        certain = len(values) == 1 and name not in file.often and not isinstance(values[0], _Defined)
-        made[name] = values[0] if certain else NOTHING
+        certain = len(values) == 1 and name not in file.often and name not in starred
+        known[name] = values[0] if certain else NOTHING
         now = vars(module).get(name, NOTHING)
+        then = values[-1]
         if (
             now is NOTHING
+            or name in starred
             or isinstance(now, types.ModuleType)
             or any(value is NOTHING for value in values)
             or {name, f".{name}"} & elsewhere
         ):
             continue
-        if name in file.declared and type(now) not in _PLAIN:
+        if name in file.declared and not is_plain(now):
             # what is made when it is first wanted, as it is in the tasks
             continue
-        # what begins empty is there to be filled
-        empty = isinstance(values[-1], (dict, list, set)) and not values[-1]
-        if empty or (name in file.touched and not isinstance(values[-1], (_Defined, *_PLAIN))):
+        if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
             continue
-        if not any(_is_same(now, value, module) for value in values):
+        if not any(is_same(now, value, module) for value in values):
+            if isinstance(then, HOLDERS) and isinstance(now, type(then)) and around.keeps(name):
+                continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
-            for one in live.values_of(now, ast.unparse(bindings[0]), {}):
-                if one.settled and _is_certain(one, file):
-                    return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
+            told = _changed_within(now, bindings[0], module, file, around)
+            if told:
+                return told
     return ""
 
 
-def _is_certain(one: live.Live, file: _File) -> bool:
+def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, around: _Around) -> str:
+    """As `_changed`, of the defaults of a function, or of a class."""
+    for one in live.values_of(now, ast.unparse(node), {}):
+        if one.settled and _is_certain(one, file, around):
+            return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
+    if not isinstance(node, ast.ClassDef) or not isinstance(now, type):
+        return ""
+    whole = f"{module.__name__}.{node.name}"
+    if now.__module__ != module.__name__ and not node.decorator_list and ".__module__" not in around.hung | file.hung:
+        if not any(isinstance(one, ast.Name) and one.id == "__module__" for one in ast.walk(node)):
+            return f"{whole} is {_shown(now)} here, but defined by class"
+    any_hung = any(text.hangs_any for text in around.texts.values()) or file.hangs_any
+    for name, value in module_code.replaced(now, node, module, file, around.hung | file.hung, any_hung):
+        there = any(isinstance(one, ast.FunctionDef) and one.name == name for one in node.body)
+        return f"{whole}.{name} is {_shown(value)} here, but {'defined by def' if there else 'not there'}"
+    if not node.decorator_list and not node.keywords and type(now) is type:
+        for statement in node.body:
+            told = _filled(now, statement, node, module, around)
+            if told:
+                return f"{whole}.{told}"
+    return ""
+
+
+def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: _Around) -> str:
+    """As `_changed`, of a list, dict or such that a statement of a class makes."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
+        return ""
+    name = statement.targets[0].id
+    handled = f".{name}" in around.sets.union(text_of(module).touched, *(text.touched for text in around.texts.values()))
+    again = sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node)) > 1
+    then, now = made(statement.value, module, {}), vars(kind).get(name, NOTHING)
+    if not isinstance(then, HOLDERS) or handled or again or now is NOTHING or is_same(now, then, module) or around.keeps(name):
+        return ""
+    return f"{name} is {_shown(now)} here, but {_said(statement.value)}"
+
+
+def _is_certain(one: live.Live, file: Text, around: _Around) -> bool:
     """Whether it is the definition itself that says something else: names mean what they did when the file was run, and what is in a list changes."""
-    if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or type(one.value) not in _PLAIN:
+    if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or not is_plain(one.value):
         return False
     own = one.name.rpartition(".")[2]
-    return not {own, f".{own}"} & file.touched
+    return not {own, f".{own}"} & file.touched and f".{own}" not in around.hung
 
 
-@dataclass
-class _File:
-    """What a module's file says. Attributes: bindings: name -> what it is bound to: an expression, a definition, or None for what is not known; where there is more
-    than one, it depends on a condition; often: those that are bound more than once; altered: what the file changes in place whenever it is run, names and
-    .attributes; touched: these, what it hands on to where it may be changed, what its functions count and keep for themselves, and attributes that they change; declared: what they set by
-    `global`."""
-
-    bindings: dict[str, list[ast.AST | None]] = field(default_factory=dict)
-    often: set[str] = field(default_factory=set)
-    altered: set[str] = field(default_factory=set)
-    touched: set[str] = field(default_factory=set)
-    declared: set[str] = field(default_factory=set)
+def _starred(module: types.ModuleType, file: Text) -> set[str]:
+    """The names that may be from a module of which everything was imported."""
+    sources = [sys.modules.get(own_modules.source_of(one, module)) for one in file.imports if one.name == "*"]
+    return {name for source in sources if source is not None for name in vars(source)}
 
 
-def _file_of(module: types.ModuleType) -> _File:
-    with contextlib.suppress(OSError):
-        return _read(str(module.__file__), os.stat(str(module.__file__)).st_mtime_ns)
-    return _File()
-
-
-@functools.lru_cache(maxsize=1024)
-def _read(path: str, changed: int) -> _File:
-    """Args: changed: when the file was, so that it is read again then."""
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        tree = parsed(stream.read())
-    found = _File()
-    for node in tree.body:
-        _bind(node, found, False)
-    looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
-    run = list(_run(tree))
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.ImportFrom) and any(alias.name == "*" for alias in inner.names):
-            # whatever that brings
-            return _File()
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in looked_at:
-            found.touched.add(inner.id)
-        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            changes, counts = _kept(inner)
-            found.declared |= _declared(inner)
-            found.touched |= counts | {one for one in changes if one.startswith(".")}
-            found.bindings.update({name: [None] for name in counts & _declared(inner)})
-    for inner in run:
-        found.altered |= _changes(inner)
-        if isinstance(inner, ast.Global):
-            found.bindings.update({name: [None] for name in inner.names})
-    found.touched |= found.altered
-    return found
-
-
-def _run(tree: ast.Module) -> Iterator[ast.AST]:
-    """All that is run when a module is imported: also the functions that its own statements call, and decorate with."""
-    functions = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    pending: list[ast.AST] = list(tree.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Lambda):
+def _rebound(module: types.ModuleType, around: _Around) -> str:
+    """As `_changed`, of the names that a module has from others."""
+    file = text_of(module)
+    if {"globals", "locals"} & file.loaded:
+        # what they set is not known by its names
+        return ""
+    starred = _starred(module, file)
+    elsewhere = around.altered("")
+    for name, (binding, *more) in file.bindings.items():
+        now = vars(module).get(name, NOTHING)
+        if more or not isinstance(binding, Import) or now is NOTHING or name in file.often | file.declared | starred:
             continue
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for decorator in node.decorator_list:
-                inner = decorator.func if isinstance(decorator, ast.Call) else decorator
-                own = functions.pop(inner.id, None) if isinstance(inner, ast.Name) else None
-                pending += own.body if own is not None else [decorator]
-            continue
-        yield node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
-            pending += functions.pop(node.func.id).body
-        pending += ast.iter_child_nodes(node)
-
-
-def _declared(function: ast.AST) -> set[str]:
-    return {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
-
-
-def _kept(function: ast.AST) -> tuple[set[str], set[str]]:
-    """(what a function changes, what of it is a count, or kept for later: it looks at it, too). Who sets something and does not look at it sets it for others, as a
-    `configure(rate)` does."""
-    nodes = list(ast.walk(function))
-    declared = _declared(function)
-    read = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    set_here = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    changed = [one for node in nodes for one in _changes(node)]
-    counted = {
-        one for node in nodes if isinstance(node, ast.AugAssign) for one in (_changes(node.target) | _names(node.target))
-    }
-    kept = {name for name in {*changed, *(set_here & declared)} if name in counted or read.count(name) > changed.count(name)}
-    return {*changed, *(set_here & declared)}, kept
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {node.id} if isinstance(node, ast.Name) else set()
-
-
-def _bind(node: ast.AST, found: _File, conditional: bool) -> None:
-    """Note what a statement of a module binds."""
-
-    def note(name: str, value: ast.AST | None) -> None:
-        if name in found.bindings:
-            found.often.add(name)
-        # what is set again for certain is that
-        found.bindings[name] = [*found.bindings.get(name, []), value] if conditional else [value]
-
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        # what a decorator makes of a function is known to nobody; a class is one still
-        note(node.name, None if isinstance(node, ast.FunctionDef) and node.decorator_list else node)
-        return
-    if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        # what has two names may be changed by either
-        said = node.value if len(targets) == 1 or isinstance(node.value, ast.Constant) else None
-        for target in targets if node.value is not None else ():
-            for one, value in _paired(target, said):
-                note(one, value)
-        return
-    if isinstance(node, ast.If):
-        for statement in [*node.body, *node.orelse]:
-            _bind(statement, found, True)
-        return
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            found.bindings[inner.id] = [None]
-        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
-            found.bindings[inner.name] = [None]
-        elif isinstance(inner, ast.alias):
-            found.bindings[inner.asname or inner.name.partition(".")[0]] = [None]
-
-
-def _paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
-    """(name, what it gets) of an assignment."""
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else []
-        starred = any(isinstance(one, ast.Starred) for one in [*target.elts, *parts])
-        for at, one in enumerate(target.elts):
-            yield from _paired(one, parts[at] if parts and not starred else None)
-    elif isinstance(target, ast.Starred):
-        yield from _paired(target.value, None)
-
-
-def _looked_at(node: ast.AST) -> list[ast.AST]:
-    """The expressions within one that are only looked at."""
-    if isinstance(node, (ast.Subscript, ast.Attribute)):
-        return [node.value]
-    if isinstance(node, (ast.For, ast.comprehension)):
-        return [node.iter]
-    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        return [node.test]
-    if isinstance(node, ast.Compare):
-        return [node.left, *node.comparators]
-    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.FormattedValue, ast.Starred)):
-        return list(ast.iter_child_nodes(node))
-    if isinstance(node, ast.Call):
-        looking = isinstance(node.func, ast.Name) and node.func.id in LOOKING
-        return [node.func, *(node.args if looking else [])]
-    return []
-
-
-def _changes(node: ast.AST) -> set[str]:
-    """What code changes in place: names, and attributes as ".name"."""
-    one: Any = None
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-        one = node
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in READING:
-        one = node.func.value
-    found: set[str] = set()
-    while isinstance(one, (ast.Attribute, ast.Subscript, ast.Starred)):
-        if isinstance(one, ast.Attribute):
-            found.add(f".{one.attr}")
-        one = one.value
-    return found | ({one.id} if isinstance(one, ast.Name) else set())
-
-
-@dataclass(frozen=True)
-class _Defined:
-    """A function or a class, by its definition."""
-
-    node: ast.AST
-
-
-def _made(node: ast.AST | None, module: types.ModuleType, made: dict[str, Any]) -> Any:
-    """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: made: what the names bound before it are."""
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return _Defined(node)
-    if isinstance(node, ast.Name):
-        # what a module is called is its own
-        return made.get(node.id, value_of(node, {}) if not node.id.startswith("__") else NOTHING)
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        parts = [_made(one, module, made) for one in node.elts]
-        kind = list if isinstance(node, ast.List) else tuple if isinstance(node, ast.Tuple) else set
-        with contextlib.suppress(TypeError):
-            return NOTHING if _unknown(parts) else kind(parts)
-        return NOTHING
-    if isinstance(node, ast.Dict):
-        keys, values = [_made(one, module, made) for one in node.keys], [_made(one, module, made) for one in node.values]
-        with contextlib.suppress(TypeError):
-            return NOTHING if _unknown([*keys, *values]) else dict(zip(keys, values, strict=True))
-        return NOTHING
-    if isinstance(node, ast.Call):
-        return _called(node, module, made)
-    return (
-        value_of(node, {name: one for name, one in made.items() if type(one) in _PLAIN})
-        if isinstance(node, ast.expr)
-        else NOTHING
-    )
-
-
-def _unknown(values: list[Any]) -> bool:
-    return any(value is NOTHING or isinstance(value, _Defined) for value in values)
-
-
-def _called(node: ast.Call, module: types.ModuleType, made: dict[str, Any]) -> Any:
-    function = _looked_up(node.func, module)
-    values = [_made(one, module, made) for one in node.args]
-    named = {str(one.arg): _made(one.value, module, made) for one in node.keywords}
-    if _unknown([*values, *named.values()]) or any(one.arg is None for one in node.keywords):
-        return NOTHING
-    with contextlib.suppress(Exception):
-        if any(function == one for one in _MAKERS) or _is_simple(function):
-            return function(*values, **named)
-    return NOTHING
-
-
-def _looked_up(node: ast.expr, module: types.ModuleType) -> Any:
-    """What a name, or a chain of names (os.environ.get), means in a module."""
-    if isinstance(node, ast.Name):
-        return vars(module).get(node.id, value_of(node, {}))
-    around = _looked_up(node.value, module) if isinstance(node, ast.Attribute) else NOTHING
-    simple = isinstance(around, (types.ModuleType, type)) or around is os.environ
-    return getattr(around, node.attr, NOTHING) if isinstance(node, ast.Attribute) and simple else NOTHING
-
-
-def _is_simple(kind: Any) -> bool:
-    """Whether it is a dataclass whose instances nothing but its fields makes."""
-    if not inspect.isclass(kind) or not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
-        return False
-    init = vars(kind).get("__init__")
-    # written by dataclasses, in no file
-    written = isinstance(init, types.FunctionType) and init.__code__.co_filename == "<string>"
-    factories = (dataclasses.MISSING, list, dict, set)
-    return (
-        written and kind.__new__ is object.__new__ and all(one.default_factory in factories for one in dataclasses.fields(kind))
-    )
-
-
-def _is_same(now: Any, made: Any, module: types.ModuleType) -> bool:
-    """Whether what a module holds is what its file makes."""
-    if isinstance(made, _Defined):
-        return _is_defined(now, made.node, module)
-    if type(now) is not type(made):
-        return False
-    if isinstance(made, dict):
-        # in their order, as a script may rely on that
-        return len(now) == len(made) and all(
-            _is_same(*one, module) and _is_same(*other, module)
-            for one, other in zip(zip(now, made), zip(now.values(), made.values()))
+        source, taken = own_modules.source_of(binding, module), binding.name
+        whole = sys.modules.get(
+            source if taken or "." not in source or binding.bound != source.partition(".")[0] else binding.bound
         )
-    if isinstance(made, (list, tuple)):
-        return len(now) == len(made) and all(_is_same(one, other, module) for one, other in zip(now, made))
-    if isinstance(made, types.SimpleNamespace) or (dataclasses.is_dataclass(made) and hasattr(made, "__dict__")):
-        return _is_same(vars(now), vars(made), module)
-    if isinstance(made, (set, frozenset)):
-        return bool(now == made)
-    return repr(now) == repr(made)
+        if whole is None or taken == "*" or {name, f".{name}", f".{taken}"} & elsewhere:
+            continue
+        then = vars(whole).get(taken, sys.modules.get(f"{source}.{taken}", NOTHING)) if taken else whole
+        if then is not NOTHING and not _is_taken(now, then, whole, taken):
+            said = (
+                f"{source}.{taken} is {_shown(then)} in {whole.__file__}"
+                if taken and hasattr(whole, "__file__")
+                else _shown(then)
+            )
+            return f"{module.__name__}.{name} is {_shown(now)} here, but {said}"
+    return ""
 
 
-def _is_defined(now: Any, node: Any, module: types.ModuleType) -> bool:
-    """Whether a name still means what its definition has made, whatever decorated a class."""
-    if isinstance(node, ast.ClassDef):
-        return bool(node.decorator_list) or (inspect.isclass(now) and now.__qualname__ == node.name)
-    if not isinstance(now, types.FunctionType):
-        return False
-    file = now.__code__.co_filename
-    elsewhere = file != "<string>" and os.path.abspath(file) != os.path.abspath(str(module.__file__))
-    return now.__code__.co_name == node.name and not elsewhere
+def _is_taken(now: Any, then: Any, source: types.ModuleType, name: str) -> bool:
+    """Whether what a module has from another one is still what that has, or what that had before it was set itself, or imported again."""
+    if now is then or is_same(now, then, source):
+        return True
+    if isinstance(then, types.ModuleType):
+        # some modules load others in place of themselves
+        return isinstance(now, types.ModuleType)
+    own = own_modules.is_own(source)
+    text = text_of(source) if own or str(getattr(source, "__file__", "")).endswith(".py") else Text()
+    if name in text.declared | text.often or f".{name}" in text.hung or len(text.bindings.get(name, [])) > 1:
+        return True
+    if isinstance(now, (types.FunctionType, types.BuiltinFunctionType, type)):
+        # another program part may have put something into the source since
+        places = {source.__name__, getattr(then, "__module__", None)}
+        return now.__module__ in places and now.__name__ in (name, getattr(then, "__name__", name))
+    if not own and not (is_plain(now) and is_plain(then) and source is not sys):
+        return is_plain(then) or not callable(then) or not type(now).__module__.startswith("unittest.mock")
+    with contextlib.suppress(Exception):
+        # made again by a reload
+        return (
+            type(now).__qualname__ == type(then).__qualname__
+            and not is_plain(then)
+            and (now == then or not own or _is_remade(now, then))
+        )
+    return True
+
+
+def _is_remade(now: Any, then: Any) -> bool:
+    return type(now) is not type(then) or repr(vars(now)) == repr(vars(then))
+
+
+def _put_by_others(module: types.ModuleType, around: _Around) -> Iterator[tuple[str, str]]:
+    """(what of a module, the module that fills it), of registries that have functions, classes or instances of a module which the tasks do not import."""
+    file = text_of(module)
+    for whole, name, holder in _holders(module, file):
+        if f".{name}" in around.sets:
+            continue
+        for value in list(holder.values() if isinstance(holder, dict) else holder):
+            kind = value if isinstance(value, (types.FunctionType, type)) else type(value)
+            whose = sys.modules.get(str(kind.__module__))
+            if whose is None or whose.__name__ in around.run or whose.__name__ == around.of or not own_modules.is_own(whose):
+                continue
+            at_import = {id(one) for called in text_of(whose).at_import for one in file.functions.get(called, [])}
+            if at_import & around.changing(name):
+                yield whole, whose.__name__
+
+
+def _holders(module: types.ModuleType, file: Text) -> Iterator[tuple[str, str, Any]]:
+    """(name, its last part, value) of the lists, dicts and such that a module has, also in its classes and their instances."""
+    for name, bindings in file.bindings.items():
+        now = vars(module).get(name)
+        if isinstance(now, HOLDERS) and any(isinstance(one, ast.expr) for one in bindings):
+            yield name, name, now
+        elif (now if isinstance(now, type) else type(now)).__module__ == module.__name__:
+            for own, value in list(getattr(now, "__dict__", {}).items()):
+                if isinstance(value, HOLDERS) and not own.startswith("__"):
+                    yield f"{name}.{own}", own, value
 
 
 def _said(node: Any) -> str:

@@ -1,0 +1,353 @@
+"""What the file of a module says about what it binds, changes, calls and imports: nothing of it is run.
+
+::
+
+    MODELS = {}                                 bindings: MODELS is {}
+    def register(c): MODELS[c.__name__] = c     functions: register changes MODELS, and does not look at it
+    @register                                   at_import: register
+    class Linear: ...                           bindings: Linear is that class
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import contextlib
+import functools
+import os
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from akrunner.launch.as_written import bound, parsed
+from akrunner.launch.at_import import LOOKING, READING
+
+#: import modules whose names a program computes
+_IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
+#: are called where a class is made, called, or derived from
+_MAKING = {"__init__", "__new__", "__post_init__"}
+_DERIVING = {"__init_subclass__", "__set_name__"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name of an import. Attributes: level: its leading dots; name: what is taken from the module, "" for the module itself, "*" for all; bound: what it is
+    called here."""
+
+    level: int
+    module: str
+    name: str
+    bound: str
+
+
+@dataclass(eq=False)
+class Function:
+    """What a function does, with those within it; attributes are ".name". Attributes: changes: in place, or by `global`; looks: what it also looks at; calls: the
+    names of what it calls; computes: whether it gives back anything but what it was given."""
+
+    changes: set[str]
+    looks: set[str]
+    calls: set[str]
+    computes: bool
+
+
+@dataclass
+class Text:
+    """What a module's file says; attributes are ".name".
+
+    Attributes:
+        bindings: name -> what it is bound to: an expression, a definition, an `Import`, or None for what is not known; where there is more than one, it depends
+            on a condition.
+        often: those that are bound more than once.
+        altered: what the file changes in place whenever it is run.
+        touched: these, what it hands on to where it may be changed, what its functions count and keep for themselves, and attributes that they change.
+        handed: attributes that it hands on.
+        declared: what functions set by `global`.
+        hung: attributes that it sets of anything but `self`; hangs_any: whether it also sets some whose names it computes.
+        imports: all of them, also those in functions, but for those that a task does not run; imports_any: whether it computes the names of others.
+        loaded: names, and names with attributes ("a.b.c"), that are used other than as annotations.
+        functions: by the names they are called by; of a class, what makes its instances.
+        at_import: the names of what is called, or decorates something, whenever the file is run.
+    """
+
+    bindings: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
+    often: set[str] = field(default_factory=set)
+    altered: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    hung: set[str] = field(default_factory=set)
+    hangs_any: bool = False
+    imports: list[Import] = field(default_factory=list)
+    imports_any: bool = False
+    loaded: set[str] = field(default_factory=set)
+    functions: dict[str, list[Function]] = field(default_factory=dict)
+    at_import: set[str] = field(default_factory=set)
+
+
+def text_of(module: types.ModuleType) -> Text:
+    with contextlib.suppress(OSError):
+        return _read(str(module.__file__), os.stat(str(module.__file__)).st_mtime_ns)
+    return Text()
+
+
+def imports_in(tree: ast.AST) -> Iterator[Import]:
+    """The imports of a tree, not those that only a type checker, or who runs the file, comes by."""
+    for node in _in_tasks(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(0, alias.name, "", bound(node, alias))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield Import(node.level, node.module or "", alias.name, bound(node, alias))
+        elif isinstance(node, ast.Call) and _last(node.func) in _IMPORTING and node.args:
+            said = node.args[0]
+            if isinstance(said, ast.Constant) and isinstance(said.value, str) and not said.value.startswith("."):
+                yield Import(0, said.value, "", "")
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(path: str, changed: int) -> Text:
+    """Args: changed: when the file was, so that it is read again then."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        tree = parsed(stream.read())
+    found = Text(imports=list(imports_in(tree)))
+    for node in tree.body:
+        _bind(node, found, False)
+    _note_uses(tree, found)
+    for inner in ast.walk(tree):
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = _function(inner)
+            kept = function.changes & function.looks
+            found.declared |= _declared(inner)
+            found.touched |= kept | {one for one in function.changes if one.startswith(".")}
+            found.bindings.update({name: [None] for name in kept & _declared(inner)})
+            found.functions.setdefault(inner.name, []).append(function)
+        elif isinstance(inner, ast.ClassDef):
+            made = [_function(one) for one in inner.body if isinstance(one, ast.FunctionDef) and one.name in _MAKING]
+            # what makes classes is called where one is made
+            kind = "__init_subclass__" if any(_last(base) == "type" for base in inner.bases) else inner.name
+            found.functions.setdefault(kind, []).extend(made)
+    for inner in _run(tree):
+        found.altered |= _changes(inner)
+        found.at_import |= _called(inner)
+        if isinstance(inner, ast.Global):
+            found.bindings.update({name: [None] for name in inner.names})
+    found.touched |= found.altered
+    return found
+
+
+def _note_uses(tree: ast.Module, found: Text) -> None:
+    looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
+    said = {id(one) for node in ast.walk(tree) for annotation in _annotations(node) for one in ast.walk(annotation)}
+    for node in ast.walk(tree):
+        loaded = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if loaded and id(node) not in said:
+            found.loaded.add(_chain(node))
+        if loaded and id(node) not in looked_at:
+            (found.touched if isinstance(node, ast.Name) else found.handed).add(_short(node))
+        if isinstance(node, ast.Attribute) and not loaded and not _is_self(node.value):
+            found.hung.add(_short(node))
+        if isinstance(node, ast.Call) and _last(node.func) in ("setattr", "delattr") and len(node.args) > 1:
+            whose, name = node.args[:2]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                found.hung.add(f".{name.value}")
+            elif not _is_self(whose):
+                found.hangs_any = True
+        if isinstance(node, ast.Call) and _last(node.func) in _IMPORTING:
+            found.imports_any = found.imports_any or not (node.args and isinstance(node.args[0], ast.Constant))
+
+
+def _annotations(node: ast.AST) -> list[ast.AST]:
+    return [one for one in (getattr(node, "annotation", None), getattr(node, "returns", None)) if isinstance(one, ast.AST)]
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _short(node: Any) -> str:
+    return node.id if isinstance(node, ast.Name) else f".{node.attr}"
+
+
+def _chain(node: Any) -> str:
+    """a.b.c as it is written; "" if it begins with anything but a name."""
+    if isinstance(node, ast.Name):
+        return node.id
+    around = _chain(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{around}.{node.attr}" if around else ""
+
+
+def _last(node: ast.AST) -> str:
+    """The last name of a.b.c, or of what is called."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _in_tasks(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, but for those below `if TYPE_CHECKING` and `if __name__ == "__main__"`."""
+    yield tree
+    inner = list(ast.iter_child_nodes(tree))
+    if isinstance(tree, ast.If):
+        by_name = (
+            isinstance(tree.test, ast.Compare) and isinstance(tree.test.left, ast.Name) and tree.test.left.id == "__name__"
+        )
+        if by_name or _last(tree.test) == "TYPE_CHECKING":
+            inner = list(tree.orelse)
+    for node in inner:
+        yield from _in_tasks(node)
+
+
+def _run(tree: ast.Module) -> Iterator[ast.AST]:
+    """All that is run when a module is imported: also the functions that its own statements call, and decorate with."""
+    functions = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from node.decorator_list
+            for decorator in node.decorator_list:
+                inner = decorator.func if isinstance(decorator, ast.Call) else decorator
+                own = functions.pop(inner.id, None) if isinstance(inner, ast.Name) else None
+                pending += own.body if own is not None else [decorator]
+            continue
+        yield node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            pending += functions.pop(node.func.id).body
+        pending += ast.iter_child_nodes(node)
+
+
+def _called(node: ast.AST) -> set[str]:
+    """What is called by a node that is run at import: of a decorator both what it names and what that makes."""
+    if isinstance(node, ast.ClassDef):
+        return {*(_last(one) for one in node.decorator_list), *(_DERIVING if node.bases or node.keywords else ())}
+    return {_last(node)} if isinstance(node, (ast.Call, ast.Name, ast.Attribute)) else set()
+
+
+def _function(node: ast.AST) -> Function:
+    """What a function does. What it changes and looks at, too, is a count, or kept for later; who sets something and does not look at it sets it for others, as a
+    `configure(rate)` does."""
+    nodes = list(ast.walk(node))
+    loaded = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)]
+    read = collections.Counter(_short(one) for one in loaded)
+    changed = collections.Counter(name for one in nodes for name in _changes(one))
+    set_here = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)} & _declared(node)
+    counted = {name for one in nodes if isinstance(one, ast.AugAssign) for name in (_changes(one.target) | _names(one.target))}
+    looks = {name for name in read if read[name] > changed[name]} | counted
+    calls = {_last(one) for one in nodes if isinstance(one, ast.Call)}
+    given = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    given |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+    return Function({*changed, *set_here}, looks, calls, any(_computes(one, given) for one in nodes))
+
+
+def _computes(node: ast.AST, given: set[str]) -> bool:
+    """Whether a statement of a function gives back anything but an argument, or a function within."""
+    if not isinstance(node, ast.Return):
+        return isinstance(node, (ast.Yield, ast.YieldFrom))
+    return not isinstance(node.value, (ast.Constant, ast.Lambda, type(None))) and _last(node.value) not in given
+
+
+def _declared(function: ast.AST) -> set[str]:
+    return {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def _bind(node: ast.AST, found: Text, conditional: bool) -> None:
+    """Note what a statement of a module binds."""
+
+    def note(name: str, value: ast.AST | Import | None) -> None:
+        if name in found.bindings:
+            found.often.add(name)
+        # what is set again for certain is that
+        found.bindings[name] = [*found.bindings.get(name, []), value] if conditional else [value]
+
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        # what a decorator makes of a function is known to nobody; a class is one still
+        note(node.name, None if isinstance(node, ast.FunctionDef) and node.decorator_list else node)
+    elif isinstance(node, (ast.Import, ast.ImportFrom)) and not conditional:
+        for taken in imports_in(node):
+            note(taken.bound, taken)
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        # what has two names may be changed by either
+        said = node.value if len(targets) == 1 or isinstance(node.value, ast.Constant) else None
+        for target in targets if node.value is not None else ():
+            for one, value in _paired(target, said):
+                note(one, value)
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and not conditional:
+        before = found.bindings.get(node.target.id, [])
+        known = before[0] if len(before) == 1 and isinstance(before[0], ast.expr) else None
+        note(node.target.id, known and ast.copy_location(ast.BinOp(known, node.op, node.value), node))
+    elif isinstance(node, ast.If):
+        for statement in [*node.body, *node.orelse]:
+            _bind(statement, found, True)
+    else:
+        _forget(node, found)
+
+
+def _forget(node: ast.AST, found: Text) -> None:
+    """Of what a statement of another kind binds nothing is known."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            found.bindings[inner.id] = [None]
+        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+            found.bindings[inner.name] = [None]
+        elif isinstance(inner, ast.alias):
+            found.bindings[inner.asname or inner.name.partition(".")[0]] = [None]
+
+
+def _paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """(name, what it gets) of an assignment."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else []
+        starred = any(isinstance(one, ast.Starred) for one in [*target.elts, *parts])
+        for at, one in enumerate(target.elts):
+            yield from _paired(one, parts[at] if parts and not starred else None)
+    elif isinstance(target, ast.Starred):
+        yield from _paired(target.value, None)
+
+
+def _looked_at(node: ast.AST) -> list[ast.AST]:
+    """The expressions within one that are only looked at."""
+    if isinstance(node, (ast.Subscript, ast.Attribute)):
+        return [node.value]
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return [node.iter]
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return [node.test]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.FormattedValue, ast.Starred)):
+        return list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Dict):
+        # what is unpacked is copied
+        return [value for key, value in zip(node.keys, node.values) if key is None]
+    if isinstance(node, ast.keyword):
+        return [node.value] if node.arg is None else []
+    if isinstance(node, ast.Call):
+        looking = isinstance(node.func, ast.Name) and node.func.id in LOOKING
+        return [node.func, *(node.args if looking else [])]
+    return []
+
+
+def _changes(node: ast.AST) -> set[str]:
+    """What code changes in place: names, and attributes as ".name"."""
+    one: Any = None
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        one = node
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in READING:
+        one = node.func.value
+    found: set[str] = set()
+    while isinstance(one, (ast.Attribute, ast.Subscript, ast.Starred)):
+        if isinstance(one, ast.Attribute):
+            found.add(f".{one.attr}")
+        one = one.value
+    return found | ({one.id} if isinstance(one, ast.Name) else set())

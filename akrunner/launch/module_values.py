@@ -1,0 +1,194 @@
+"""What the expressions of a module come to in the tasks, and whether what the module holds in this process is that; nothing of it is run.
+
+Known are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses, the environment's variables, and the module's own functions
+and classes.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import contextlib
+import dataclasses
+import datetime
+import enum
+import inspect
+import os
+import pathlib
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from akrunner.launch import module_code
+from akrunner.launch.as_written import NOTHING, value_of
+
+#: more items than this are not made again to be compared
+_MOST = 100_000
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+HOLDERS = (dict, list, set, collections.deque)
+#: what may be called to learn what it gives
+_MAKERS = (
+    bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+    pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join, collections.OrderedDict,
+    collections.defaultdict, collections.Counter, collections.deque,
+)  # fmt: skip
+_SAFE = {"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round, "str": str}
+_SIMPLE = (
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.comprehension, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple,
+    ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Call, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A function or a class, by its definition, or a lambda."""
+
+    node: ast.AST
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is what it is, and cannot be changed in place."""
+    return type(value) in _PLAIN or isinstance(value, enum.Enum)
+
+
+def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
+    """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: known: what the names bound before it are."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+        return Defined(node)
+    if isinstance(node, ast.Name):
+        # what a module is called is its own
+        return known.get(node.id, value_of(node, {}) if not node.id.startswith("__") else NOTHING)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        parts = [made(one, module, known) for one in node.elts]
+        kind = list if isinstance(node, ast.List) else tuple if isinstance(node, ast.Tuple) else set
+        if any(one is NOTHING or (kind is set and isinstance(one, Defined)) for one in parts):
+            return NOTHING
+        with contextlib.suppress(TypeError):
+            return kind(parts)
+        return NOTHING
+    if isinstance(node, ast.Dict):
+        keys, values = [made(one, module, known) for one in node.keys], [made(one, module, known) for one in node.values]
+        with contextlib.suppress(TypeError):
+            return NOTHING if any(one is NOTHING for one in [*keys, *values]) else dict(zip(keys, values, strict=True))
+        return NOTHING
+    if isinstance(node, ast.Call):
+        return _called(node, module, known)
+    if isinstance(node, ast.Attribute):
+        return _constant_of(node, module)
+    plain = {name: one for name, one in known.items() if is_plain(one)}
+    if isinstance(node, (ast.JoinedStr, ast.ListComp, ast.SetComp, ast.DictComp)):
+        return _computed(node, plain)
+    return value_of(node, plain) if isinstance(node, ast.expr) else NOTHING
+
+
+def _computed(node: ast.expr, plain: dict[str, Any]) -> Any:
+    """What a text with values in it, or a comprehension, of constants comes to."""
+    inner = list(ast.walk(node))
+    own = {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    around = {**plain, **_SAFE, "range": _range}
+    for one in inner:
+        if not isinstance(one, _SIMPLE) or (isinstance(one, ast.Name) and one.id not in own and one.id not in around):
+            return NOTHING
+        if isinstance(one, ast.Call) and not (isinstance(one.func, ast.Name) and one.func.id not in own | set(plain)):
+            return NOTHING
+    with contextlib.suppress(Exception):
+        return eval(compile(ast.Expression(node), "<module>", "eval"), {"__builtins__": {}, **around})
+    return NOTHING
+
+
+def _range(*args: int) -> range:
+    found = range(*args)
+    if len(found) > _MOST:
+        raise ValueError("too many")
+    return found
+
+
+def _constant_of(node: ast.Attribute, module: types.ModuleType) -> Any:
+    """A member of an enum, or a class of a module that nobody would set another in."""
+    around, value = _looked_up(node.value, module), _looked_up(node, module)
+    if isinstance(around, enum.EnumMeta) and isinstance(value, around):
+        return value
+    installed = isinstance(around, types.ModuleType) and around.__name__.partition(".")[0] in (
+        *sys.stdlib_module_names,
+        "numpy",
+    )
+    return value if installed and isinstance(value, type) else NOTHING
+
+
+def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> Any:
+    function = _looked_up(node.func, module)
+    values = [made(one, module, known) for one in node.args]
+    named = {str(one.arg): made(one.value, module, known) for one in node.keywords}
+    unknown = any(one is NOTHING or isinstance(one, Defined) for one in [*values, *named.values()])
+    if unknown or any(one.arg is None for one in node.keywords):
+        return NOTHING
+    with contextlib.suppress(Exception):
+        if any(function == one for one in _MAKERS) or _is_simple(function):
+            return function(*values, **named)
+    return NOTHING
+
+
+def _looked_up(node: ast.expr, module: types.ModuleType) -> Any:
+    """What a name, or a chain of names (os.environ.get), means in a module."""
+    if isinstance(node, ast.Name):
+        return vars(module).get(node.id, value_of(node, {}))
+    around = _looked_up(node.value, module) if isinstance(node, ast.Attribute) else NOTHING
+    simple = isinstance(around, (types.ModuleType, type)) or around is os.environ
+    # a module may import what is asked of it, or warn
+    there = not isinstance(around, types.ModuleType) or (isinstance(node, ast.Attribute) and node.attr in vars(around))
+    return getattr(around, node.attr, NOTHING) if isinstance(node, ast.Attribute) and simple and there else NOTHING
+
+
+def _is_simple(kind: Any) -> bool:
+    """Whether it is a dataclass whose instances nothing but its fields makes."""
+    if not inspect.isclass(kind) or not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
+        return False
+    init = vars(kind).get("__init__")
+    # written by dataclasses, in no file
+    written = isinstance(init, types.FunctionType) and init.__code__.co_filename == "<string>"
+    factories = (dataclasses.MISSING, list, dict, set)
+    return (
+        written and kind.__new__ is object.__new__ and all(one.default_factory in factories for one in dataclasses.fields(kind))
+    )
+
+
+def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
+    """Whether what a module holds is what its file makes."""
+    if isinstance(then, Defined):
+        return _is_defined(now, then.node, module)
+    if isinstance(then, enum.Enum):
+        # the module of an enum may have been imported again
+        return isinstance(now, enum.Enum) and str(now) == str(then)
+    if type(now) is not type(then):
+        return False
+    if isinstance(then, collections.defaultdict) and then.default_factory is not None:
+        # looking something up puts it there
+        bare = then.default_factory()
+        now = {key: value for key, value in now.items() if key in then or value != bare}
+    if isinstance(then, dict):
+        # in their order, as a script may rely on that
+        return len(now) == len(then) and all(
+            is_same(*one, module) and is_same(*other, module)
+            for one, other in zip(zip(now, then), zip(now.values(), then.values()))
+        )
+    if isinstance(then, (list, tuple)):
+        return len(now) == len(then) and all(is_same(one, other, module) for one, other in zip(now, then))
+    if isinstance(then, types.SimpleNamespace) or (dataclasses.is_dataclass(then) and hasattr(then, "__dict__")):
+        return is_same(vars(now), vars(then), module)
+    if isinstance(then, (set, frozenset)):
+        return bool(now == then)
+    return repr(now) == repr(then)
+
+
+def _is_defined(now: Any, node: Any, module: types.ModuleType) -> bool:
+    """Whether a name still means what its definition has made, whatever decorated a class."""
+    if isinstance(node, ast.ClassDef):
+        return bool(node.decorator_list) or (inspect.isclass(now) and now.__qualname__ == node.name)
+    if not isinstance(now, types.FunctionType):
+        return False
+    file = now.__code__.co_filename
+    elsewhere = file != "<string>" and os.path.abspath(file) != os.path.abspath(str(module.__file__))
+    if isinstance(node, ast.Lambda):
+        return not elsewhere and now.__code__.co_name == "<lambda>" and module_code.is_at(now, node.lineno)
+    return now.__code__.co_name == node.name and not elsewhere

@@ -1,0 +1,182 @@
+"""Which modules of the user's own an import brings to a task, and what it would have there twice.
+
+::
+
+    main's module: train.py         in a task
+    import util                     util.py is imported; the script is made of main, and of what main uses of train.py
+    util.py
+    from train import Config        train.py is imported as well: another Config than the script's
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from akrunner.launch.as_written import parsed
+from akrunner.launch.module_text import Import, Text, imports_in, text_of
+from akrunner.launch.module_values import is_plain
+
+
+def is_own(module: types.ModuleType) -> bool:
+    """Whether it is the user's own: from a file of no package that was installed."""
+    file = getattr(module, "__file__", None)
+    root = module.__name__.partition(".")[0]
+    if (
+        not isinstance(file, str)
+        or not file.endswith(".py")
+        or root in sys.stdlib_module_names
+        or root in ("akrunner", "__main__")
+    ):
+        return False
+    return not any(part in ("site-packages", "dist-packages") for part in file.split(os.sep)) and os.path.isfile(file)
+
+
+def imported_by(text: str) -> list[types.ModuleType]:
+    """The modules that a definition's text imports, of those that this process has."""
+    return [module for one in imports_in(parsed(text)) if not one.level for module in _brought(one.module, one.name)]
+
+
+def source_of(one: Import, module: types.ModuleType) -> str:
+    """The full name of the module that a module's import names; "" if it cannot be one."""
+    if not one.level:
+        return one.module
+    package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
+    try:
+        return importlib.util.resolve_name("." * one.level + one.module, package)
+    except ImportError:
+        return ""
+
+
+def used_by(function: str, of: str) -> list[types.ModuleType]:
+    """The modules that a function, and what it uses of its module, imports or has by name; all that its module has if it is not known by that name."""
+    around = vars(sys.modules.get(of, types.ModuleType(of)))
+    start = inspect.unwrap(around[function]) if callable(around.get(function)) else None
+    pending: list[Any] = [start] if isinstance(start, types.FunctionType) else list(around.values())
+    found: dict[str, types.ModuleType] = {}
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, types.CodeType):
+            pending += [const for const in one.co_consts if isinstance(const, types.CodeType)]
+            pending += [around[name] for name in one.co_names if name in around]
+            found.update(
+                (name, sys.modules[name]) for name in one.co_names if isinstance(sys.modules.get(name), types.ModuleType)
+            )
+        elif isinstance(one, types.ModuleType):
+            found[one.__name__] = one
+        elif isinstance(one, (types.FunctionType, type)) and one.__module__ == of:
+            pending += [one.__code__] if isinstance(one, types.FunctionType) else [*vars(one).values(), *one.__bases__]
+            pending += [vars(one)["__wrapped__"]] if "__wrapped__" in vars(one) else []
+        elif isinstance(module := sys.modules.get(str(getattr(one, "__module__", ""))), types.ModuleType):
+            found[module.__name__] = module
+    return list(found.values())
+
+
+def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
+    """The user's own modules that are imported in a task which imports these, also those that only a function of theirs imports."""
+    pending = list(modules)
+    found: dict[str, types.ModuleType] = {}
+    while pending:
+        module = pending.pop()
+        if module.__name__ in found or not is_own(module):
+            continue
+        found[module.__name__] = module
+        text = text_of(module)
+        pending += [inner for one in text.imports for inner in _brought(source_of(one, module), one.name)]
+        if text.imports_any:
+            pending += _beside(module)
+    return found
+
+
+def _beside(module: types.ModuleType) -> list[types.ModuleType]:
+    """All modules that a module may mean which computes their names: those in its folder, or its outermost package's, and below."""
+    root = sys.modules.get(module.__name__.partition(".")[0], module)
+    folder = os.path.dirname(str(getattr(root, "__file__", None) or module.__file__)) + os.sep
+    loaded = [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType)]
+    return [one for one in loaded if str(getattr(one, "__file__", "")).startswith(folder)]
+
+
+def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
+    """As `reached`, and the modules of functions and classes that these hold, in the order in which they are found."""
+    pending: list[Any] = list(modules)
+    found: dict[str, types.ModuleType] = {}
+    while pending:
+        one = pending.pop(0)
+        module = sys.modules.get(one.__module__) if isinstance(one, (types.FunctionType, type)) else one
+        if not isinstance(module, types.ModuleType) or module.__name__ in found or not is_own(module):
+            continue
+        found[module.__name__] = module
+        pending += [inner for one in text_of(module).imports for inner in _brought(source_of(one, module), one.name)]
+        pending += [
+            value for value in list(vars(module).values()) if isinstance(value, (types.ModuleType, types.FunctionType, type))
+        ]
+    return found
+
+
+def _brought(source: str, name: str) -> Iterator[types.ModuleType]:
+    """The modules that an import of this brings along: packages, the module, and what is in it."""
+    parts = [*source.split("."), *([name] if name else [])]
+    for end in range(1, len(parts) + 1):
+        module = sys.modules.get(".".join(parts[:end]))
+        if isinstance(module, types.ModuleType):
+            yield module
+
+
+def doubled(modules: Iterable[types.ModuleType], of: str) -> tuple[str, str]:
+    """(module, what of the function's own module it uses), where a task would have that a second time; ("", "") if there is none. Args: of: the function's module."""
+    own = sys.modules.get(of)
+    if own is None:
+        return "", ""
+    for module in modules:
+        text = text_of(module)
+        for one in text.imports if module is not own else ():
+            for name in _taken(one, source_of(one, module), text, of):
+                value = vars(own).get(name)
+                if name in vars(own) and not name.startswith("__") and not _is_alike(value, name, own, set()):
+                    return module.__name__, name
+    return "", ""
+
+
+def _taken(one: Import, source: str, text: Text, of: str) -> Iterator[str]:
+    """The names of a module that another one uses, by one of its imports."""
+    whole = source if not one.name else f"{source}.{one.name}"
+    if whole == of:
+        # import a.b as c; from a import b; import a.b
+        begins = f"{one.bound if one.name or one.bound != of.partition('.')[0] else of}."
+        for chain in text.loaded:
+            if chain.startswith(begins):
+                yield chain[len(begins) :].partition(".")[0]
+    elif one.name and one.bound in text.loaded:
+        value = vars(sys.modules.get(source, types.ModuleType(source))).get(one.name)
+        if source == of or (isinstance(value, (types.FunctionType, type)) and value.__module__ == of):
+            yield one.name if source == of else str(getattr(value, "__name__", ""))
+
+
+def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> bool:
+    """Whether what stands behind a name of a module is as good as its double: a number that nobody sets, a function that uses nothing else."""
+    if name in seen or isinstance(value, types.ModuleType):
+        return True
+    text = text_of(own)
+    if own.__name__ == "__main__" or name in text.declared or f".{name}" in text.hung:
+        return False
+    seen.add(name)
+    if isinstance(value, (types.FunctionType, type)) and value.__module__ != own.__name__:
+        return True
+    if isinstance(value, types.FunctionType) and not vars(value):
+        around, pending = vars(own), [value.__code__]
+        while pending:
+            code = pending.pop()
+            pending += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+            if not all(_is_alike(around[one], one, own, seen) for one in code.co_names if one in around):
+                return False
+        return True
+    return is_plain(value)
