@@ -61,13 +61,14 @@ class _Piece:
 @dataclass
 class _Found:
     """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
-    that are known, and what they are; values: that stand behind names."""
+    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"."""
 
     function: types.FunctionType
     lines: list[str] = field(default_factory=list)
     pieces: list[_Piece] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     values: Values = field(init=False)
+    sets: set[str] = field(default_factory=set)
     begun: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
@@ -243,7 +244,8 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     as_written.check(thing, piece.text, piece.first if piece.file else 0)
     _write_live(thing, value, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
-    set_outside.check_imports(piece.text, thing.__module__, user)
+    found.sets |= _attributes_set(piece.text)
+    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets))
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -387,6 +389,12 @@ def _asks_what_there_is(text: str, known: dict[str, Any], of: Any) -> str:
     return ""
 
 
+def _attributes_set(text: str) -> set[str]:
+    return {
+        f".{one.attr}" for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+    }
+
+
 def _changed(text: str) -> set[str]:
     """The names that `+=` and such change, and `del` takes away: both need what stands behind them, and symtable calls neither a reference."""
     found: set[str] = set()
@@ -423,8 +431,9 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         _add(plain, value, found, user)
         return
     imported = as_imported(name, value, of) or import_of(name, value)
-    if imported and not (isinstance(plain, type) and _is_ours(plain, of)):
-        set_outside.check_imports(imported, of.__module__, user)
+    ours = imported.startswith(f"from {of.__module__} import ") or (isinstance(plain, type) and _is_ours(plain, of))
+    if imported and not ours:
+        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets))
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)
@@ -474,7 +483,7 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
-    set_outside.check_imports(imported, found.function.__module__, user)
+    set_outside.check_imports(imported, found.function.__module__, user, frozenset(found.sets))
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 

@@ -21,20 +21,12 @@ from typing import Any
 from akrunner.launch.as_written import parsed
 from akrunner.launch.module_text import Import, Text, imports_in, text_of
 from akrunner.launch.module_values import is_plain
+from akrunner.launch.users import is_users
 
 
 def is_own(module: types.ModuleType) -> bool:
-    """Whether it is the user's own: from a file of no package that was installed."""
-    file = getattr(module, "__file__", None)
-    root = module.__name__.partition(".")[0]
-    if (
-        not isinstance(file, str)
-        or not file.endswith(".py")
-        or root in sys.stdlib_module_names
-        or root in ("akrunner", "__main__")
-    ):
-        return False
-    return not any(part in ("site-packages", "dist-packages") for part in file.split(os.sep)) and os.path.isfile(file)
+    """Whether it is the user's own, and one that tasks import: not the program itself."""
+    return is_users(module) and module.__name__.partition(".")[0] != "__main__"
 
 
 def imported_by(text: str) -> list[types.ModuleType]:
@@ -116,8 +108,13 @@ def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
             continue
         found[module.__name__] = module
         pending += [inner for one in text_of(module).imports for inner in _brought(source_of(one, module), one.name)]
+        # a package has what anybody imports of it, by their names
+        below = f"{module.__name__}."
         pending += [
-            value for value in list(vars(module).values()) if isinstance(value, (types.ModuleType, types.FunctionType, type))
+            value
+            for value in list(vars(module).values())
+            if isinstance(value, (types.FunctionType, type))
+            or (isinstance(value, types.ModuleType) and not value.__name__.startswith(below))
         ]
     return found
 

@@ -103,7 +103,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def look(settings: ModuleType) -> None:
-    check_imports(f"import {settings.__name__}", __name__, "main")
+    check_imports(f"import {settings.__name__}", "a_program", "main")
 
 
 def test_what_the_module_itself_does_is_no_matter(settings: Any) -> None:
