@@ -50,9 +50,12 @@ def changed_on_disk(thing: Any, file: str) -> ScriptError:
 
 def check_on_disk(thing: Any, file: str) -> None:
     """Raises: ScriptError: the file has another text for it by now than this process runs."""
-    spec = getattr(sys.modules.get(thing.__module__), "__spec__", None)
+    module = sys.modules.get(thing.__module__)
+    spec = getattr(module, "__spec__", None)
+    # a program that is run by its path has none
+    plain = thing.__module__ == "__main__" and spec is None and getattr(module, "__file__", None) == file
     # other loaders may change what they load, as those of tests and of checkers of types do
-    if spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader or not os.path.isfile(file):
+    if not (plain or type(getattr(spec, "loader", None)) is importlib.machinery.SourceFileLoader) or not os.path.isfile(file):
         return
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
     try:

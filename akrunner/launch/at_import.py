@@ -165,7 +165,7 @@ def _check_rebound(thing: Any, own: str, run: list[_Run], known: dict[str, Any],
         # nobody changes what is in an enum, whatever its members are handed to
         enumerated = isinstance(known[name], type) and issubclass(known[name], enum.Enum)
         # what a base has is looked up in it, as it is by then
-        inherited = isinstance(thing, type) and known[name] in thing.__mro__
+        inherited = isinstance(thing, type) and any(known[name] is base for base in thing.__mro__)
         kept = enumerated or inherited or all(_is_kept(one, name) for one in run)
         bindings = [(at, line, node) for at, tree in enumerate(trees) for line, node in _bindings(tree, name, not kept)]
         before = [node for at, line, node in bindings if (at, line) <= places[-1]]

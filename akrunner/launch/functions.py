@@ -316,7 +316,7 @@ def _piece(thing: Any, user: str) -> _Piece:
     except SyntaxError:
         body = []
     own = thing.__code__.co_name if isinstance(thing, types.FunctionType) else thing.__name__
-    if os.path.isfile(file) and body and getattr(body[0], "name", own) != own:
+    if os.path.isfile(file) and body and (len(body) > 1 or getattr(body[0], "name", own) != own):
         raise as_written.changed_on_disk(thing, file)
     if not body:
         raise ScriptError(
@@ -366,7 +366,9 @@ def _used(piece: _Piece, user: str) -> list[str]:
     def look(table: symtable.SymbolTable, outermost: bool) -> None:
         for symbol in table.get_symbols():
             taken = symbol.is_referenced() or symbol.get_name() in changed
-            if taken and (symbol.is_global() or (outermost and symbol.is_referenced())):
+            # x = x, in a class, takes it from outside
+            within = table.get_type() == "class" and symbol.is_local() and symbol.is_referenced()
+            if within or taken and (symbol.is_global() or (outermost and symbol.is_referenced())):
                 found.setdefault(symbol.get_name())
         for inner in table.get_children():
             look(inner, False)

@@ -13,6 +13,7 @@ from akrunner.errors import SchemaError
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
+from akrunner.packing.sealed import CHECKSUM
 from akrunner.schema import feature_kind, is_list
 from akrunner.wire.features import KINDS
 
@@ -138,7 +139,7 @@ def read(folder: str) -> dict[str, Any] | None:
         return None
     except IsADirectoryError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return {name: value for name, value in found.items() if name != CHECKSUM} if isinstance(found, dict) else {}
 
 
 def write(folder: str, name: str, value: Any) -> None:

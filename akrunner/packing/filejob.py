@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -262,13 +263,13 @@ def _alike(labels: Sequence[str]) -> list[str]:
     """What is to be said of classes whose names look the same."""
     groups: dict[str, list[str]] = {}
     for name in labels:
-        groups.setdefault(" ".join(name.split()).casefold(), []).append(name)
+        groups.setdefault(unicodedata.normalize("NFC", " ".join(name.split())).casefold(), []).append(name)
     some = [names for names in groups.values() if len(names) > 1]
     if not some:
         return []
     shown = "; ".join(", ".join(map(repr, names[:_NAMED])) for names in some[:_FEW]) + (" ..." if len(some) > _FEW else "")
     return [
-        f"classes whose names differ only by blanks or case are classes of their own: {shown}; if they are the same, spell them alike and pack all anew (--overwrite)"
+        f"classes whose names differ only by blanks, case or how their accents are written are classes of their own: {shown}; if they are the same, spell them alike and pack all anew (--overwrite)"
     ]
 
 

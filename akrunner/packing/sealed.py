@@ -21,17 +21,18 @@ from akrunner.leftovers.private import private_file
 
 _CHUNK = 4 << 20
 #: stands behind the last value
-_SEAL = ',\n "checksum": "'
+CHECKSUM = "checksum"
+_SEAL = f',\n "{CHECKSUM}": "'
 _BEHIND = '"\n}\n'
 #: digits of a checksum
 _DIGITS = 8
 
 
-def write(folder: str, name: str, value: dict[str, Any]) -> None:
-    """A file that only its owner may read, whole or not at all. Args: value: not empty."""
+def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -> None:
+    """A file that only its owner may read, whole or not at all. Args: value: not empty; public: others may read it, too."""
     text = json.dumps(value, indent=1, ensure_ascii=False).removesuffix("\n}")
     partial = os.path.join(folder, f".{name}.partial")
-    with private_file(partial, encoding="utf-8") as stream:
+    with open(partial, "w", encoding="utf-8") if public else private_file(partial, encoding="utf-8") as stream:
         stream.write(f"{text}{_SEAL}{_sum(text)}{_BEHIND}")
         stream.flush()
         os.fsync(stream.fileno())

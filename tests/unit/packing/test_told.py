@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
-from akrunner.packing import dataset
+from akrunner.packing import sealed
 from akrunner.packing.rows import RowPacker
 
 
@@ -188,11 +188,12 @@ def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> No
         akrunner.pack(source, out)
 
 
-def test_numbers_that_were_edited_in_both_descriptions_are_not_believed(tmp_path: Path) -> None:
+def test_a_description_that_was_edited_is_not_believed_alone(tmp_path: Path) -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
     akrunner.pack(source, out)
-    for path in (out / "dataset.json", out / ".pack" / "dataset.json"):
-        path.write_text(path.read_text().replace('"rows": 2', '"rows": 1', 1))
+    (out / ".pack" / "dataset.json").unlink()
+    path = out / "dataset.json"
+    path.write_text(path.read_text().replace('"a"', '"kitty"', 1))
     with pytest.raises(akrunner.SinkError, match=r"dataset\.json is damaged, and \.pack has nothing"):
         akrunner.pack(source, out)
 
@@ -211,7 +212,7 @@ def test_the_names_of_classes_are_written_again(tmp_path: Path, left: str | None
     (out / "dataset.json").write_text(json.dumps({**about, "labels": None}))
     (out / ".pack" / "dataset.json").unlink()
     (out / "labels.json").unlink()
-    with pytest.raises(akrunner.SinkError, match=r"labels\.json was gone, and dataset\.json has no classes"):
+    with pytest.raises(akrunner.SinkError, match=r"dataset\.json is damaged, and \.pack has nothing"):
         akrunner.pack(source, out)
 
 
@@ -479,14 +480,14 @@ def test_stopped_between_the_copy_of_the_description_and_itself(
         _texts(source, "a/3.txt")
     overwrite = what == "anew"
 
-    def stopped(folder: str, name: str, value: Any) -> None:
-        if name == "dataset.json":
+    def stopped(folder: str, name: str, value: Any, public: bool = False) -> None:
+        if public:
             raise KeyboardInterrupt
         written(folder, name, value)
 
-    written = dataset.write
+    written = sealed.write
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(dataset, "write", stopped)
+        patch.setattr(sealed, "write", stopped)
         akrunner.pack(source, out, overwrite=overwrite)
     akrunner.pack(source, out, overwrite=overwrite and again)
     expected = akrunner.pack(source, other)
@@ -610,7 +611,7 @@ def test_classes_that_look_the_same_are_told_and_not_merged(tmp_path: Path) -> N
     for dry_run in (True, False):
         done = akrunner.pack(source, tmp_path / "out", kind="texts", dry_run=dry_run)
         assert done.labels == [" cat", "Cat", "cat"]
-        assert [one for one in done.warnings if "only by blanks or case" in one and "' cat', 'Cat', 'cat'" in one]
+        assert [one for one in done.warnings if "only by blanks, case or" in one and "' cat', 'Cat', 'cat'" in one]
     (tmp_path / "t.csv").write_text("n,label\n1,cat\n2,cat \n3,dog\n")
     (told,) = akrunner.pack(tmp_path / "t.csv", tmp_path / "rows").warnings
     assert "own: 'cat', 'cat ';" in told
