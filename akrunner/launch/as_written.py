@@ -93,6 +93,33 @@ def same_code(one: Any, other: Any) -> bool:
     )
 
 
+def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
+    """The expression in a file's or a cell's text that has made a lambda. None: the text has no such, or has changed."""
+    try:
+        codes = _codes_of(text.encode(), value.__code__.co_filename)
+    except (SyntaxError, ValueError):
+        return None
+    if not any(same_code(value.__code__, one) for one in codes):
+        return None
+    # what belongs to no expression, as the start of the code, has no width
+    places = [
+        (line, first) for line, _, first, end in value.__code__.co_positions() if line is not None and first is not None and end
+    ]
+    around = [
+        node
+        for node in ast.walk(parsed(text))
+        if isinstance(node, ast.Lambda)
+        and node.lineno == value.__code__.co_firstlineno
+        and (node.body.lineno, node.body.col_offset) <= min(places, default=(node.body.lineno, node.body.col_offset))
+        and max(places, default=(0, 0)) <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
+    ]
+    if not places and len(around) > 1:
+        # some Pythons keep no place of a constant
+        return None
+    # of those within each other, the innermost
+    return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
 def check(thing: Any, text: str, first: int) -> None:
     """Args: text: its source; first: the line of its file that this begins at, 0: nobody knows.
 

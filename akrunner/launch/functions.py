@@ -368,7 +368,7 @@ def _used(piece: _Piece, user: str) -> list[str]:
             taken = symbol.is_referenced() or symbol.get_name() in changed
             # x = x, in a class, takes it from outside
             within = table.get_type() == "class" and symbol.is_local() and symbol.is_referenced()
-            if within or taken and (symbol.is_global() or (outermost and symbol.is_referenced())):
+            if within or (taken and (symbol.is_global() or (outermost and symbol.is_referenced()))):
                 found.setdefault(symbol.get_name())
         for inner in table.get_children():
             look(inner, False)
@@ -417,6 +417,9 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     found.names[name] = value
     plain = _plain(value) or value
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of) and not _is_by_call(plain, of):
+        if plain is value and _expression_of(plain):
+            found.values.add(name, value, user)
+            return
         if plain.__name__ != name and plain.__name__ != "<lambda>" and known_to(plain).get(plain.__name__) is value:
             # another name for it
             found.values.add(name, value, user)
@@ -481,12 +484,33 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
             )
         _need(own, value, found.function, found, user)
         return own, own
+    text = _expression_of(value)
+    if text and _is_ours(value, found.function):
+        known = known_to(value)
+        for one in _used(_Piece("<lambda>", text, "", 1), user):
+            if one in known:
+                _need(one, known[one], value, found, user)
+        return f"({text})", ""
     imported = import_of("_", value)
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
     set_outside.check_imports(imported, found.function.__module__, user, frozenset(found.sets))
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
+
+
+def _expression_of(value: Any) -> str:
+    """The source of a lambda; "": it is none, or has values of its own (defaults, what a function around it has), or nobody can tell which of its line it is."""
+    if not isinstance(value, types.FunctionType) or value.__name__ != "<lambda>":
+        return ""
+    if value.__defaults__ or value.__kwdefaults__ or value.__closure__ or vars(value):
+        return ""
+    try:
+        lines, _ = inspect.findsource(value)
+    except (OSError, TypeError):
+        return ""
+    node = as_written.lambda_of(value, "".join(lines))
+    return ast.unparse(node) if node is not None else ""
 
 
 def _is_ours(value: Any, of: Any) -> bool:

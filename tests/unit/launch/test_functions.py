@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
 import functools
@@ -80,7 +81,13 @@ def uses_table(args: Any) -> Any:
 WEIGHTS = {"w": [1, np.array([None])]}
 ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
-HALF = lambda x: x / 2  # noqa: E731
+
+
+def halving(by: int) -> Any:
+    return lambda x: x / by
+
+
+HALF = halving(2)
 
 
 def uses_an_array(args: Any) -> Any:
@@ -232,7 +239,7 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         (uses_table, r"uses_table\(\) uses TABLE, an object, which cannot be handed .*user_params="),
         (uses_an_array, r"uses WEIGHTS\['w'\]\[1\], a ndarray of object, which cannot be handed"),
         (uses_itself, "uses ENDLESS, which has itself in it"),
-        (calls_a_lambda, "uses a lambda by the name HALF; write HALF by def"),
+        (calls_a_lambda, "uses a lambda by the name HALF; have the decorator that made HALF use functools.wraps"),
     ],
 )
 def test_what_cannot_go(function: Any, said: str) -> None:
@@ -366,6 +373,22 @@ def test_what_a_decorator_has_set_and_somebody_since_is_as_it_is_here(monkeypatc
         monkeypatch.setattr(thing, name, value)
     Tagged.conf["lr"] = 60
     assert _run(uses_what_was_decorated)(0) == [50, {"lr": 60}, 5, 2, 60, "changed"]
+
+
+SCALES = {"up": lambda x: x * STEP, "down": lambda x: x / STEP, "nest": lambda x: lambda y: x + y}
+twice, again = lambda x: 2 * x, lambda n: 1 if n < 2 else n * again(n - 1)
+SEVENS = collections.defaultdict(lambda: 7)
+long = lambda x: (  # noqa: E731
+    x + 10
+)
+
+
+def uses_lambdas(args: Any) -> Any:
+    return [SCALES["up"](2), SCALES["down"](9), SCALES["nest"](1)(2), twice(4), again(5), SEVENS["a"], long(1)]
+
+
+def test_lambdas_go_as_they_are_written() -> None:
+    assert _run(uses_lambdas)(0) == uses_lambdas(0) == [6, 3.0, 3, 8, 120, 7, 11]
 
 
 def uses_subclasses(args: Any) -> Any:

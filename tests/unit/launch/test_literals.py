@@ -188,7 +188,7 @@ TIMES = [
     pd.NaT,
     pd.NA,
 ]
-FUNCS = {"sq": lambda x: x * x}
+FUNCS = {"sq": lambda x, by=2: x**by}
 
 
 def with_settings(args: Any) -> Any:
