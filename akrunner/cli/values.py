@@ -34,8 +34,6 @@ def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, s
             value = value[1:]
         elif files and value.startswith("@"):
             value = _read(value[1:], f"{option} {key}=@FILE", "; for text that begins with @ write @@").rstrip("\r\n")
-        if found.get(key, value) != value:
-            raise akrunner.ConfigError(f"{option} {key}= is given twice, with two values: which one is meant?")
         found[key] = value
     return found
 

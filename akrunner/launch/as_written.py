@@ -1,6 +1,7 @@
 """Whether the source of a function or a class, which is all that goes to other processes, still says what it is in this one."""
 
 from __future__ import annotations
+import __future__
 
 import abc
 import ast
@@ -60,19 +61,25 @@ def check_on_disk(thing: Any, file: str) -> None:
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
     try:
         with open(file, "rb") as stream:
-            there = _codes_of(stream.read(), file)
+            text = stream.read()
+        for one in theirs:
+            if isinstance(one, types.FunctionType) and one.__module__ == thing.__module__ and one.__code__.co_filename == file:
+                if not any(same_code(one.__code__, code) for code in _codes_of(text, one.__code__)):
+                    raise changed_on_disk(thing, file)
     except (OSError, SyntaxError, ValueError):
         raise changed_on_disk(thing, file) from None
-    for one in theirs:
-        if isinstance(one, types.FunctionType) and one.__module__ == thing.__module__ and one.__code__.co_filename == file:
-            if not any(same_code(one.__code__, code) for code in there):
-                raise changed_on_disk(thing, file)
+
+
+def _codes_of(source: bytes, of: types.CodeType) -> list[types.CodeType]:
+    """All codes of a file, made as one of it was. Raises: SyntaxError, ValueError."""
+    # whoever runs a program's text may hand its own on to it
+    return _compiled(source, of.co_filename, of.co_flags & __future__.annotations.compiler_flag)
 
 
 @functools.lru_cache(maxsize=4)
-def _codes_of(source: bytes, file: str) -> list[types.CodeType]:
-    """All codes of a file; many functions of one are looked at, one after another."""
-    return _codes(compile(source, file, "exec", dont_inherit=True))
+def _compiled(source: bytes, file: str, flags: int) -> list[types.CodeType]:
+    """Many functions of a file are looked at, one after another."""
+    return _codes(compile(source, file, "exec", flags, dont_inherit=True))
 
 
 def _codes(code: types.CodeType) -> list[types.CodeType]:
@@ -96,7 +103,7 @@ def same_code(one: Any, other: Any) -> bool:
 def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
     """The expression in a file's or a cell's text that has made a lambda. None: the text has no such, or has changed."""
     try:
-        codes = _codes_of(text.encode(), value.__code__.co_filename)
+        codes = _codes_of(text.encode(), value.__code__)
     except (SyntaxError, ValueError):
         return None
     if not any(same_code(value.__code__, one) for one in codes):

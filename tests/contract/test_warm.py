@@ -401,7 +401,7 @@ def test_wrong_arguments(leaves_nothing: Path) -> None:
         ({"workers": 0}, "workers=0"),
         ({"python_env": "/nowhere"}, "there is no /nowhere"),
         ({"idle_timeout": -1}, "idle_timeout=-1"),
-        ({"env": {"A": 1}}, "env"),
+        ({"env": {"A": [1]}}, "env"),
         ({"preload": "a b"}, "preload"),
     ):
         with pytest.raises(akrunner.ConfigError, match=words):
