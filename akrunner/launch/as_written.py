@@ -22,6 +22,10 @@ from akrunner.launch.literals import INSTEAD
 
 #: where nothing is known; None may be a value
 NOTHING = object()
+#: of a code, what it does
+_PARTS = (
+    "co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount", "co_posonlyargcount", "co_flags",
+)  # fmt: skip
 #: lists within lists
 _DEEPEST = 10
 #: what decorators make of a method, and Python itself of those of some names
@@ -89,15 +93,15 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
 
 
 def same_code(one: Any, other: Any) -> bool:
-    """Whether two codes do the same, wherever they stand."""
-    if not isinstance(one, types.CodeType) or not isinstance(other, types.CodeType):
-        return type(one) is type(other) and repr(one) == repr(other)
-    same = ("co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount", "co_flags")
-    return (
-        all(getattr(one, name) == getattr(other, name) for name in same)
-        and len(one.co_consts) == len(other.co_consts)
-        and all(map(same_code, one.co_consts, other.co_consts))
-    )
+    """Whether two codes, or constants, do the same, wherever they stand."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, types.CodeType):
+        return all(getattr(one, name) == getattr(other, name) for name in _PARTS) and same_code(one.co_consts, other.co_consts)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same_code, one, other))
+    # a set shows what it holds in any order
+    return bool(one == other) if isinstance(one, frozenset) else repr(one) == repr(other)
 
 
 def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:

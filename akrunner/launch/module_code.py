@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from akrunner.launch.as_written import NOTHING, mangled
+from akrunner.launch.as_written import NOTHING, mangled, same_code
 from akrunner.launch.module_text import Text
 
 #: what decorators make of a method, and Python itself of those of some names
@@ -21,16 +21,6 @@ _MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
     "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
 }  # fmt: skip
-_PARTS = (
-    "co_name",
-    "co_code",
-    "co_names",
-    "co_varnames",
-    "co_freevars",
-    "co_argcount",
-    "co_kwonlyargcount",
-    "co_posonlyargcount",
-)
 
 
 def changed_on_disk(module: types.ModuleType) -> bool:
@@ -46,7 +36,7 @@ def changed_on_disk(module: types.ModuleType) -> bool:
     for code in _own_codes(module, file):
         # some decorators give their functions the file of those that they decorate
         theirs = code.co_qualname not in there and "<locals>" in code.co_qualname
-        if not theirs and not any(_is_same(code, one) for one in there.get(code.co_qualname, [])):
+        if not theirs and not any(same_code(code, one) for one in there.get(code.co_qualname, [])):
             return True
     return False
 
@@ -55,7 +45,7 @@ def is_at(function: types.FunctionType, line: int) -> bool:
     """Whether a file's lambda is one that stands in this line of it, and not another one of the file."""
     there = _codes_of(function.__code__.co_filename)
     codes = [one for one in (there or {}).get(function.__code__.co_qualname, []) if one.co_firstlineno == line]
-    return there is None or any(_is_same(function.__code__, one) for one in codes)
+    return there is None or any(same_code(function.__code__, one) for one in codes)
 
 
 def replaced(
@@ -167,15 +157,3 @@ def _compiled(file: str, changed: int) -> dict[str, list[types.CodeType]]:
         found.setdefault(code.co_qualname, []).append(code)
         pending += [one for one in code.co_consts if isinstance(one, types.CodeType)]
     return found
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two codes, or constants, do the same, wherever they stand."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, types.CodeType):
-        return all(getattr(one, name) == getattr(other, name) for name in _PARTS) and _is_same(one.co_consts, other.co_consts)
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    # a set shows what it holds in any order
-    return bool(one == other) if isinstance(one, frozenset) else repr(one) == repr(other)
