@@ -62,8 +62,11 @@ def proved(door: Door, seconds: float) -> socket.socket:
     made = socket.create_connection((door.host, door.rows), timeout=seconds)
     if not door.keys.tls:
         return made
-    # what it wraps is its own from then on, and closed if that fails
-    return door.keys.context(server=False).wrap_socket(made, server_hostname=HOST)
+    try:
+        # what it wraps is its own from then on, and closed if that fails
+        return door.keys.context(server=False).wrap_socket(made, server_hostname=HOST)
+    except ssl.SSLEOFError:
+        raise ConnectionError(f"{door.host}:{door.rows} has ended the connection before it showed what it is") from None
 
 
 def opened(door: Door, place: str, kind: Any) -> socket.socket:

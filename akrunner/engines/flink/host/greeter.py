@@ -14,11 +14,11 @@ from google.protobuf.message import DecodeError
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.connections import AGENT_END, HOST_END, LENGTH, OPENING_LIMIT, shut, tune
+from akrunner.engines.flink.connections import AGENT_END, CONNECT_SECONDS, HOST_END, LENGTH, OPENING_LIMIT, shut, tune
 from akrunner.engines.flink.keys import Keys
 
-#: a connection may take to say whose it is
-HELLO_SECONDS = 10.0
+#: a connection may take to say whose it is: no less than its other end waits, which a busy machine makes slow
+HELLO_SECONDS = CONNECT_SECONDS
 #: connections that have not said so; the oldest goes when another comes
 STRANGERS = 128
 _TICK = 0.1

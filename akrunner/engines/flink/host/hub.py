@@ -23,12 +23,14 @@ from akrunner.engines.flink.control import (
     library,
     quiet,
 )
-from akrunner.engines.flink.host.greeter import HELLO_SECONDS, Greeter
+from akrunner.engines.flink.host.greeter import Greeter
 from akrunner.engines.flink.host.places import Place
 from akrunner.engines.flink.keys import AGENTS, Door, Keys
 from akrunner.errors import ConfigError
 
 grpc: Any = library()
+#: a connection to the service may take to say whose it is; an agent that was too slow calls again
+HELLO_SECONDS = 10.0
 #: connections to the service beside the agents' own: of strangers, until `HELLO_SECONDS` are over
 _STRANGERS = 1024
 #: bytes of what an agent says

@@ -209,6 +209,23 @@ def test_who_has_taken_over_the_port_gets_nothing(tls: bool) -> None:
 
 
 @pytest.mark.parametrize("tls", [True, False])
+def test_who_hangs_up_before_it_shows_itself_is_named(tls: bool) -> None:
+    def hang_up(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1 << 16)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        thread = threading.Thread(target=hang_up, args=(server,))
+        thread.start()
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} has ended the connection before" if tls else "has ended"):
+            opened(Door("127.0.0.1", port, port, issued(tls).agents), "p", pb.Opening.IN)
+        thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("tls", [True, False])
 def test_what_an_agent_says_to_a_stranger_has_no_secrets(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its token, nor its certificate, nor a word of where it is."""
     monkeypatch.setattr(line, "CONNECT_SECONDS", 0.5)
