@@ -32,7 +32,7 @@ from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
-from akrunner.launch import as_written, at_import, cache, live, set_outside
+from akrunner.launch import as_written, at_import, cache, live, own_modules, set_outside
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.literals import Line, Unwritten, Values
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
@@ -61,7 +61,8 @@ class _Piece:
 @dataclass
 class _Found:
     """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
-    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"."""
+    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
+    may be a name in them."""
 
     function: types.FunctionType
     lines: list[str] = field(default_factory=list)
@@ -69,11 +70,20 @@ class _Found:
     names: dict[str, Any] = field(default_factory=dict)
     values: Values = field(init=False)
     sets: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
     begun: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.values = Values(lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function))
+        self.values = Values(
+            lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function), self.imported
+        )
+
+    def imported(self) -> dict[int, tuple[str, str]]:
+        """What modules of the user's own hold that the script imports, as `Values` has it."""
+        roots = [one for text in [*self.lines, *(piece.text for piece in self.pieces)] for one in own_modules.imported_by(text)]
+        run = own_modules.reached(roots)
+        return set_outside.held_as_made(one for one in run.values() if one.__name__ != self.function.__module__)
 
     def copied(self) -> tuple[list[str], list[_Piece], dict[str, Any], Values]:
         """What is known so far, to go back to."""
@@ -245,7 +255,8 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     _write_live(thing, value, piece, known, found, user)
     at_import.check(thing, value, piece.text, known, around)
     found.sets |= _attributes_set(piece.text)
-    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets))
+    found.words.update(re.findall(r"\w+", piece.text))
+    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets), frozenset(found.words))
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -438,7 +449,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     imported = as_imported(name, value, of) or import_of(name, value)
     ours = imported.startswith(f"from {of.__module__} import ") or (isinstance(plain, type) and _is_ours(plain, of))
     if imported and not ours:
-        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets))
+        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets), frozenset(found.words))
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)
@@ -495,7 +506,7 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
-    set_outside.check_imports(imported, found.function.__module__, user, frozenset(found.sets))
+    set_outside.check_imports(imported, found.function.__module__, user, frozenset(found.sets), frozenset(found.words))
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 

@@ -72,10 +72,16 @@ class Values:
     all are known.
     """
 
-    def __init__(self, refer: Callable[[str, Any], tuple[str, str]], by_call: Callable[[Any], bool]) -> None:
-        """Args: by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
+    def __init__(
+        self,
+        refer: Callable[[str, Any], tuple[str, str]],
+        by_call: Callable[[Any], bool],
+        imported: Callable[[], dict[int, tuple[str, str]]] = dict,
+    ) -> None:
+        """Args: imported: once all is found, the ids of what the script's own imports make, too -> (module, name); by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
-        self._refer, self._by_call = refer, by_call
+        self._refer, self._by_call, self._imported = refer, by_call, imported
+        self._there: dict[int, tuple[str, str]] = {}
         self._named: list[tuple[str, Any, str, str]] = []
         self._times: dict[int, int] = {}
         self._names: dict[int, str] = {}
@@ -98,7 +104,7 @@ class Values:
 
     def __copy__(self) -> Values:
         """What is known so far, to go back to."""
-        other = Values(self._refer, self._by_call)
+        other = Values(self._refer, self._by_call, self._imported)
         other.back_to(self)
         return other
 
@@ -110,6 +116,7 @@ class Values:
     def lines(self) -> list[Line]:
         """All of them. Raises: ScriptError."""
         self._writing = True
+        self._there = self._imported()
         for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
@@ -150,6 +157,10 @@ class Values:
         if not (_is_one(value) or self._by_call(value)):
             return self._expression(name, value)
         at = id(value)
+        if at in self._there:
+            # there is one of it, which the module's functions may change
+            module, own = self._there[at]
+            return f"__import__({module!r}, fromlist=[{own!r}]).{own}"
         if self._writing and at in self._names:
             self._needs |= self._needed_by[self._names[at]]
             return self._names[at]

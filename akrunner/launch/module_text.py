@@ -15,6 +15,7 @@ import collections
 import contextlib
 import functools
 import os
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ _IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
 #: are called where a class is made, called, or derived from
 _MAKING = {"__init__", "__new__", "__post_init__"}
 _DERIVING = {"__init_subclass__", "__set_name__"}
+#: methods, and functions of modules, that change nothing they are given
+_LOOKING = {
+    "array", "asarray", "copy", "critical", "debug", "deepcopy", "dump", "dumps", "error", "format", "info", "join", "log", "pformat", "pprint", "startswith",
+    "endswith", "warning",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,13 @@ class Import:
 @dataclass(eq=False)
 class Function:
     """What a function does, with those within it; attributes are ".name". Attributes: changes: in place, or by `global`; looks: what it also looks at; calls: the
-    names of what it calls; computes: whether it gives back anything but what it was given."""
+    names of what it calls; computes: whether it gives back anything but what it was given; fills: whether it changes that in place."""
 
     changes: set[str]
     looks: set[str]
     calls: set[str]
     computes: bool
+    fills: bool
 
 
 @dataclass
@@ -61,14 +68,17 @@ class Text:
             on a condition.
         often: those that are bound more than once.
         altered: what the file changes in place whenever it is run.
-        touched: these, what it hands on to where it may be changed, what its functions count and keep for themselves, and attributes that they change.
-        handed: attributes that it hands on.
+        touched: these, what it hands on to where it may be changed when it is run, what its functions count and keep for themselves, and attributes that they
+            change.
+        handed: attributes that it hands on when it is run.
+        lent: names and attributes that only its functions hand on, when they are called -> the names of what is called with them.
         declared: what functions set by `global`.
         hung: attributes that it sets of anything but `self`; hangs_any: whether it also sets some whose names it computes.
         imports: all of them, also those in functions, but for those that a task does not run; imports_any: whether it computes the names of others.
         loaded: names, and names with attributes ("a.b.c"), that are used other than as annotations.
         functions: by the names they are called by; of a class, what makes its instances.
         at_import: the names of what is called, or decorates something, whenever the file is run.
+        words: all that may be a name in it.
     """
 
     bindings: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
@@ -76,6 +86,7 @@ class Text:
     altered: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     handed: set[str] = field(default_factory=set)
+    lent: dict[str, set[str]] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     hung: set[str] = field(default_factory=set)
     hangs_any: bool = False
@@ -84,6 +95,7 @@ class Text:
     loaded: set[str] = field(default_factory=set)
     functions: dict[str, list[Function]] = field(default_factory=dict)
     at_import: set[str] = field(default_factory=set)
+    words: frozenset[str] = frozenset()
 
 
 def text_of(module: types.ModuleType) -> Text:
@@ -111,8 +123,9 @@ def imports_in(tree: ast.AST) -> Iterator[Import]:
 def _read(path: str, changed: int) -> Text:
     """Args: changed: when the file was, so that it is read again then."""
     with open(path, encoding="utf-8", errors="replace") as stream:
-        tree = parsed(stream.read())
-    found = Text(imports=list(imports_in(tree)))
+        text = stream.read()
+    tree = parsed(text)
+    found = Text(imports=list(imports_in(tree)), words=frozenset(re.findall(r"\w+", text)))
     for node in tree.body:
         _bind(node, found, False)
     _note_uses(tree, found)
@@ -135,18 +148,40 @@ def _read(path: str, changed: int) -> Text:
         if isinstance(inner, ast.Global):
             found.bindings.update({name: [None] for name in inner.names})
     found.touched |= found.altered
+    _note_lent(tree, found)
     return found
 
 
-def _note_uses(tree: ast.Module, found: Text) -> None:
+def _note_lent(tree: ast.Module, found: Text) -> None:
+    """Note what is handed on to where it may be changed: when the file is run, or only when its functions are called."""
     looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
+    run = {id(one) for one in _run(tree)} - {id(one) for one in _named_again(tree, found.altered)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {id(one): {_last(node)} for node in calls for one in [*node.args, *(named.value for named in node.keywords)]}
+    for node in _in_tasks(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and id(node) not in looked_at:
+            if id(node) in run:
+                (found.touched if isinstance(node, ast.Name) else found.handed).add(_short(node))
+            else:
+                found.lent.setdefault(_short(node), set()).update(called.get(id(node), ()))
+
+
+def _named_again(tree: ast.Module, altered: set[str]) -> Iterator[ast.AST]:
+    """What another name is given to, which nothing changes by that one when the file is run: B = A; class C: b = A."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for statement in [*tree.body, *(one for node in classes for one in node.body)]:
+        if isinstance(statement, ast.Assign) and not any(
+            {_short(one), f".{_last(one)}"} & altered if isinstance(one, (ast.Name, ast.Attribute)) else True for one in statement.targets
+        ):
+            yield statement.value
+
+
+def _note_uses(tree: ast.Module, found: Text) -> None:
     said = {id(one) for node in ast.walk(tree) for annotation in _annotations(node) for one in ast.walk(annotation)}
     for node in ast.walk(tree):
         loaded = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
         if loaded and id(node) not in said:
             found.loaded.add(_chain(node))
-        if loaded and id(node) not in looked_at:
-            (found.touched if isinstance(node, ast.Name) else found.handed).add(_short(node))
         if isinstance(node, ast.Attribute) and not loaded and not _is_self(node.value):
             found.hung.add(_short(node))
         if isinstance(node, ast.Call) and _last(node.func) in ("setattr", "delattr") and len(node.args) > 1:
@@ -240,7 +275,7 @@ def _function(node: ast.AST) -> Function:
     calls = {_last(one) for one in nodes if isinstance(one, ast.Call)}
     given = {one.arg for one in nodes if isinstance(one, ast.arg)}
     given |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
-    return Function({*changed, *set_here}, looks, calls, any(_computes(one, given) for one in nodes))
+    return Function({*changed, *set_here}, looks, calls, any(_computes(one, given) for one in nodes), bool({*changed} & (given - {"self", "cls"})))
 
 
 def _computes(node: ast.AST, given: set[str]) -> bool:
@@ -333,7 +368,7 @@ def _looked_at(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.keyword):
         return [node.value] if node.arg is None else []
     if isinstance(node, ast.Call):
-        looking = isinstance(node.func, ast.Name) and node.func.id in LOOKING
+        looking = node.func.id in LOOKING if isinstance(node.func, ast.Name) else _last(node.func) in _LOOKING
         return [node.func, *(node.args if looking else [])]
     return []
 

@@ -1,7 +1,7 @@
 """What the expressions of a module come to in the tasks, and whether what the module holds in this process is that; nothing of it is run.
 
-Known are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses, the environment's variables, and the module's own functions
-and classes.
+Known are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses, arrays, the environment's variables, and the module's own
+functions and classes; of a list, a dict or a dataclass also what is beside something that nobody knows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import dataclasses
 import datetime
 import enum
 import inspect
+import math
 import os
 import pathlib
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from akrunner.launch import module_code
 from akrunner.launch.as_written import NOTHING, value_of
@@ -27,12 +31,28 @@ from akrunner.launch.as_written import NOTHING, value_of
 _MOST = 100_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 HOLDERS = (dict, list, set, collections.deque)
+#: what a module may fill itself
+FILLED = (*HOLDERS, np.ndarray)
 #: what may be called to learn what it gives
 _MAKERS = (
     bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
     pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join, collections.OrderedDict,
     collections.defaultdict, collections.Counter, collections.deque,
 )  # fmt: skip
+#: what may hold something that nobody knows
+_OPEN = (dict, list, tuple, types.SimpleNamespace, collections.OrderedDict, collections.deque)
+#: what makes an array -> how many items it has
+_ARRAYS: dict[Any, Callable[..., int]] = {
+    np.array: lambda data, **_: 0,
+    np.asarray: lambda data, **_: 0,
+    np.zeros: lambda shape, **_: math.prod(np.atleast_1d(shape).tolist()),
+    np.ones: lambda shape, **_: math.prod(np.atleast_1d(shape).tolist()),
+    np.full: lambda shape, *_, **__: math.prod(np.atleast_1d(shape).tolist()),
+    np.arange: lambda *given, **_: len(range(*map(int, given))),
+    np.linspace: lambda start, stop, num=50, **_: num,
+    np.eye: lambda n, m=None, **_: n * (m or n),
+    np.identity: lambda n, **_: n * n,
+}
 _SAFE = {"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round, "str": str}
 _SIMPLE = (
     ast.ListComp, ast.SetComp, ast.DictComp, ast.comprehension, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple,
@@ -52,6 +72,17 @@ def is_plain(value: Any) -> bool:
     return type(value) in _PLAIN or isinstance(value, enum.Enum)
 
 
+def is_whole(value: Any) -> bool:
+    """Whether all of a value is known, and nothing in it is a definition."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return all(map(is_whole, value))
+    if isinstance(value, types.SimpleNamespace) or (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")):
+        return all(map(is_whole, vars(value).values()))
+    return value is not NOTHING and not isinstance(value, Defined)
+
+
 def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
     """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: known: what the names bound before it are."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
@@ -62,7 +93,7 @@ def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         parts = [made(one, module, known) for one in node.elts]
         kind = list if isinstance(node, ast.List) else tuple if isinstance(node, ast.Tuple) else set
-        if any(one is NOTHING or (kind is set and isinstance(one, Defined)) for one in parts):
+        if kind is set and not all(map(is_whole, parts)):
             return NOTHING
         with contextlib.suppress(TypeError):
             return kind(parts)
@@ -70,7 +101,7 @@ def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
     if isinstance(node, ast.Dict):
         keys, values = [made(one, module, known) for one in node.keys], [made(one, module, known) for one in node.values]
         with contextlib.suppress(TypeError):
-            return NOTHING if any(one is NOTHING for one in [*keys, *values]) else dict(zip(keys, values, strict=True))
+            return NOTHING if any(one is NOTHING for one in keys) else dict(zip(keys, values, strict=True))
         return NOTHING
     if isinstance(node, ast.Call):
         return _called(node, module, known)
@@ -120,13 +151,43 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
     function = _looked_up(node.func, module)
     values = [made(one, module, known) for one in node.args]
     named = {str(one.arg): made(one.value, module, known) for one in node.keywords}
-    unknown = any(one is NOTHING or isinstance(one, Defined) for one in [*values, *named.values()])
-    if unknown or any(one.arg is None for one in node.keywords):
+    if any(one.arg is None for one in node.keywords):
         return NOTHING
     with contextlib.suppress(Exception):
-        if any(function == one for one in _MAKERS) or _is_simple(function):
+        if _is_simple(function):
+            return _instance(function, values, named)
+        if any(function is one for one in _OPEN):
+            return function(*values, **named)
+        if not all(map(is_whole, [*values, *named.values()])):
+            return NOTHING
+        sized = next((size for maker, size in _ARRAYS.items() if function is maker), None)
+        if sized is not None:
+            made_ = function(*values, **named) if sized(*values, **named) <= _MOST else NOTHING
+            return made_ if made_ is NOTHING or not made_.dtype.hasobject else NOTHING
+        if any(function == one for one in _MAKERS):
             return function(*values, **named)
     return NOTHING
+
+
+def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
+    """What a simple dataclass is called for; what a function makes of it (`field(default_factory=...)`), nobody knows. Raises: TypeError."""
+    fields = dataclasses.fields(kind)
+    given = inspect.signature(kind.__init__).bind(None, *values, **named).arguments
+    held: dict[str, Any] = {}
+    for one in fields:
+        if one.name in given:
+            held[one.name] = given[one.name]
+        elif one.default is not dataclasses.MISSING:
+            held[one.name] = one.default
+        elif one.default_factory is not dataclasses.MISSING:
+            plain = one.default_factory in (list, dict, set)
+            held[one.name] = one.default_factory() if plain else NOTHING
+    found = object.__new__(kind)
+    if not hasattr(found, "__dict__") and not all(map(is_whole, held.values())):
+        return NOTHING
+    for name, value in held.items():
+        object.__setattr__(found, name, value)
+    return found
 
 
 def _looked_up(node: ast.expr, module: types.ModuleType) -> Any:
@@ -147,14 +208,13 @@ def _is_simple(kind: Any) -> bool:
     init = vars(kind).get("__init__")
     # written by dataclasses, in no file
     written = isinstance(init, types.FunctionType) and init.__code__.co_filename == "<string>"
-    factories = (dataclasses.MISSING, list, dict, set)
-    return (
-        written and kind.__new__ is object.__new__ and all(one.default_factory in factories for one in dataclasses.fields(kind))
-    )
+    return written and kind.__new__ is object.__new__
 
 
 def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
     """Whether what a module holds is what its file makes."""
+    if then is NOTHING:
+        return True
     if isinstance(then, Defined):
         return _is_defined(now, then.node, module)
     if isinstance(then, enum.Enum):
@@ -178,6 +238,8 @@ def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
         return is_same(vars(now), vars(then), module)
     if isinstance(then, (set, frozenset)):
         return bool(now == then)
+    if isinstance(then, np.ndarray):
+        return now.dtype == then.dtype and now.shape == then.shape and now.tobytes() == then.tobytes()
     return repr(now) == repr(then)
 
 

@@ -22,23 +22,29 @@ import contextlib
 import functools
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from akrunner.errors import ScriptError
 from akrunner.launch import live, module_code, own_modules
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.module_text import Function, Import, Text, text_of
-from akrunner.launch.module_values import HOLDERS, Defined, is_plain, is_same, made
+from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_plain, is_same, is_whole, made
 
+#: in a file that has one of these, names may be bound that it does not have
+_COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
 #: more than this of a value is not shown
 _LONGEST = 60
 
 
-def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozenset()) -> None:
+def check_imports(
+    text: str, of: str, user: str, sets: frozenset[str] = frozenset(), words: frozenset[str] = frozenset()
+) -> None:
     """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
-    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here.
+    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these.
 
     Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, has changed since, or imports the
     function's own module; it names it.
@@ -57,7 +63,7 @@ def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozense
         )
     # other modules of the program are not run in the tasks, nor is that of the function itself
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
-    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets))
+    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets), words)
     for module in modules.values():
         for name, whose in _put_by_others(module, around):
             raise ScriptError(
@@ -87,11 +93,12 @@ def check_imports(text: str, of: str, user: str, sets: frozenset[str] = frozense
 @dataclass
 class _Around:
     """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
-    the function sets itself."""
+    the function sets itself; words: all that may be a name in it."""
 
     run: dict[str, types.ModuleType]
     of: str
     sets: set[str]
+    words: frozenset[str]
     texts: dict[str, Text] = field(init=False)
     functions: dict[str, list[Function]] = field(init=False)
 
@@ -111,6 +118,10 @@ class _Around:
         """What any of the modules sets in something else, as classes."""
         return self.sets.union(*(text.hung for text in self.texts.values()))
 
+    def hangs_any(self, file: Text) -> bool:
+        """Whether one of the modules, or the file, sets something in something else whose name it computes."""
+        return any(text.hangs_any for text in self.texts.values()) or file.hangs_any
+
     @functools.cached_property
     def callers(self) -> dict[str, list[Function]]:
         """The functions that call one of a name."""
@@ -120,11 +131,15 @@ class _Around:
                 found.setdefault(name, []).append(one)
         return found
 
-    def keeps(self, name: str) -> bool:
+    def keeps(self, name: str, empty: bool) -> bool:
         """Whether the modules themselves fill a list, dict or such: those that change it look at it, too, or do so by the way, or when they are imported; or they
-        hand it on, so that nobody can tell. Who only sets something sets it for others, as a `set_option(name, value)` does."""
+        hand it on, so that nobody can tell. Who only sets something sets it for others, as a `set_option(name, value)` does. Args: empty: whether it begins
+        empty: what has something in it from the start, and is handed on by functions, is looked at by who gets it, rather than filled."""
         either = {name, f".{name}"}
         if any(either & text.handed for text in self.texts.values()):
+            return True
+        lent = [text.lent[one] for text in self.texts.values() for one in either if one in text.lent]
+        if lent and (empty or any(one.fills for called in set().union(*lent) for one in self.functions.get(called, []))):
             return True
         changing = self.changing(name)
         looking = {at for at, one in self.every.items() if either & one.looks}
@@ -167,17 +182,36 @@ class _Around:
         return found
 
 
-def _changed(module: types.ModuleType, around: _Around) -> str:
-    """What a module has otherwise than its file, half a sentence; "" for nothing."""
-    file = text_of(module)
-    elsewhere = around.altered(module.__name__)
-    starred = _starred(module, file)
+def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, tuple[str, str]]:
+    """Lists, dicts and such by their ids -> (module, name), of those that these modules have as their files make them."""
+    found: dict[int, tuple[str, str]] = {}
+    for module in modules:
+        file = text_of(module)
+        for name, bindings, (then, *more) in _values(module, file, _starred(module, file)):
+            now = vars(module).get(name)
+            known = isinstance(bindings[0], ast.expr) and not more and is_whole(then)
+            if known and not is_plain(then) and type(now) is type(then) and is_same(now, then, module):
+                found[id(now)] = module.__name__, name
+    return found
+
+
+def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """(name, what its file binds it to, what that comes to) of each name of a module."""
     known: dict[str, Any] = dict.fromkeys(starred, NOTHING)
     for name, bindings in file.bindings.items():
         values = [made(node, module, known) for node in bindings]
         # of a name that is set twice nobody knows which one another expression has seen
         certain = len(values) == 1 and name not in file.often and name not in starred
         known[name] = values[0] if certain else NOTHING
+        yield name, bindings, values
+
+
+def _changed(module: types.ModuleType, around: _Around) -> str:
+    """What a module has otherwise than its file, half a sentence; "" for nothing."""
+    file = text_of(module)
+    elsewhere = around.altered(module.__name__)
+    starred = _starred(module, file)
+    for name, bindings, values in _values(module, file, starred):
         now = vars(module).get(name, NOTHING)
         then = values[-1]
         if (
@@ -194,13 +228,25 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
         if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
             continue
         if not any(is_same(now, value, module) for value in values):
-            if isinstance(then, HOLDERS) and isinstance(now, type(then)) and around.keeps(name):
+            if isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, not np.size(then)):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
             told = _changed_within(now, bindings[0], module, file, around)
             if told:
                 return told
+    return _added(module, file, starred, around)
+
+
+def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Around) -> str:
+    """As `_changed`, of a number, a text or such by a name that the file has nowhere, and that the function or another file has."""
+    wanted = around.words.union(*(text.words for text in around.texts.values()))
+    if around.hangs_any(file) or _COMPUTING & file.words:
+        return ""
+    for name, now in list(vars(module).items()):
+        ours = name in file.words or name in starred or f".{name}" in around.altered("") | around.hung | file.hung
+        if is_plain(now) and name in wanted and not ours and not name.startswith("__"):
+            return f"{module.__name__}.{name} is {_shown(now)} here, but not there"
     return ""
 
 
@@ -209,14 +255,17 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
     for one in live.values_of(now, ast.unparse(node), {}):
         if one.settled and _is_certain(one, file, around):
             return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
+    if isinstance(now, types.FunctionType) and isinstance(node, ast.FunctionDef) and not node.decorator_list:
+        for name, value in vars(now).items():
+            if is_plain(value) and f".{name}" not in around.hung | file.hung and not around.hangs_any(file):
+                return f"{module.__name__}.{node.name}.{name} is {_shown(value)} here, but not there"
     if not isinstance(node, ast.ClassDef) or not isinstance(now, type):
         return ""
     whole = f"{module.__name__}.{node.name}"
     if now.__module__ != module.__name__ and not node.decorator_list and ".__module__" not in around.hung | file.hung:
         if not any(isinstance(one, ast.Name) and one.id == "__module__" for one in ast.walk(node)):
             return f"{whole} is {_shown(now)} here, but defined by class"
-    any_hung = any(text.hangs_any for text in around.texts.values()) or file.hangs_any
-    for name, value in module_code.replaced(now, node, module, file, around.hung | file.hung, any_hung):
+    for name, value in module_code.replaced(now, node, module, file, around.hung | file.hung, around.hangs_any(file)):
         there = any(isinstance(one, ast.FunctionDef) and one.name == name for one in node.body)
         return f"{whole}.{name} is {_shown(value)} here, but {'defined by def' if there else 'not there'}"
     if not node.decorator_list and not node.keywords and type(now) is type:
@@ -235,7 +284,9 @@ def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.M
     handled = f".{name}" in around.sets.union(text_of(module).touched, *(text.touched for text in around.texts.values()))
     again = sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node)) > 1
     then, now = made(statement.value, module, {}), vars(kind).get(name, NOTHING)
-    if not isinstance(then, HOLDERS) or handled or again or now is NOTHING or is_same(now, then, module) or around.keeps(name):
+    if not isinstance(then, FILLED) or handled or again or now is NOTHING or is_same(now, then, module):
+        return ""
+    if around.keeps(name, not np.size(then)):
         return ""
     return f"{name} is {_shown(now)} here, but {_said(statement.value)}"
 
