@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -15,6 +16,8 @@ _MISSING = re.compile(r"Feature: (.+?) \(data type: (\w+)\) is required but coul
 _NULL = re.compile(r"column (?:'[^'\n]*'|\"[^\"\n]*\") has a null in row [^\n]*")
 _KEY = re.compile(r"\A['\"](.*)['\"]\Z|KeyError: \\?['\"](.*?)\\?['\"]", re.DOTALL)
 _MODULE = re.compile(r"\ANo module named '([^'.]+)")
+#: of Python and of TensorFlow, about a relative path
+_NO_FILE = re.compile(r"No such file or directory: b?'([^/'\n][^'\n]*)'|(?:\A|: )([^/\s;:][^\s;:]*); No such file or directory")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r"\{\{function_node [^}\n]*\}\} ?|Error in user-defined function passed to [^\n]*?Iterator::\S*: ")
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit): ")
@@ -62,6 +65,9 @@ def advice(kind: str, message: str, columns: Sequence[str]) -> str:
             f"user_files= brings a module of yours, requirements= installs the package {module[1]!r} is of, python_env= names an "
             "interpreter that has it"
         )
+    file = _NO_FILE.search(plain(message))
+    if file is not None and os.path.exists(file[1] or file[2]):
+        return f"a task has a directory of its own: user_files= (--user-file) brings {file[1] or file[2]} there"
     key = _KEY.search(message) if kind.rpartition(".")[2] == "KeyError" else None
     name = (key[1] or key[2] or "") if key is not None else ""
     if key is None or name in columns:

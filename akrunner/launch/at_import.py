@@ -256,7 +256,11 @@ def _meant(node: ast.AST, known: dict[str, Any]) -> Any:
 
 
 def _called(function: Any, depth: int, seen: set[int], first: Any = None) -> Iterator[_Run]:
-    """What a call of a function runs. Args: depth: of functions in it, which are called at once, too; first: its first argument, None: not known."""
+    """What a call of a function, or of an instance, runs. Args: depth: of functions in it, which are called at once, too; first: its first argument, None: not
+    known."""
+    by_call = inspect.getattr_static(type(function), "__call__", None)
+    if isinstance(by_call, types.FunctionType) and not isinstance(function, type):
+        function = types.MethodType(by_call, function)
     if isinstance(function, types.MethodType):
         function, first = function.__func__, function.__self__
     function = inspect.unwrap(function) if callable(function) and not inspect.isclass(function) else function
@@ -332,11 +336,13 @@ def _changed(run: _Run) -> set[str]:
 
 
 def _root(node: Any, known: dict[str, Any]) -> str:
-    """What to call a thing by, of which an attribute is changed; a class by its own name, as it may be called cls there."""
+    """What to call a thing by, of which an attribute is changed: it may be called cls or self there, which says nothing."""
     while isinstance(node, ast.Attribute):
         node = node.value
     value = known.get(node.id)
-    return value.__name__ if inspect.isclass(value) else str(node.id)
+    if inspect.isclass(value):
+        return value.__name__
+    return next((name for name, one in known.items() if one is value and name != "self"), str(node.id))
 
 
 def _name(node: ast.Attribute) -> str:

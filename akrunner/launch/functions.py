@@ -43,6 +43,8 @@ _CELL = "a notebook's cell"
 _KEPT_DAYS = 30
 #: begins the names of values that stand in place of expressions
 _LIVE = "_akrunner_of_"
+#: what IPython adds to the builtins
+_OF_NOTEBOOKS = ("display", "get_ipython")
 _FUTURE = "from __future__ import annotations"
 
 
@@ -269,6 +271,10 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     for name in _used(piece, user):
         if name in known:
             _need(name, known[name], thing, found, user)
+        elif name in _OF_NOTEBOOKS and hasattr(builtins, name) and not _is_tried(name, piece.text):
+            raise ScriptError(
+                f"script: {piece.name}() uses {name}, which only a notebook has, as %magics and !commands do; leave it out, or give a script's path"
+            )
     for name in sorted(settled.said):
         if name in known and name not in found.names:
             _may_need(name, known[name], thing, found, user)
@@ -460,6 +466,13 @@ def _is_ipythons(name: str, value: Any) -> bool:
     return hasattr(builtins, name) and str(getattr(value, "__module__", "")).partition(".")[0] == "IPython"
 
 
+def _is_tried(name: str, text: str) -> bool:
+    """Whether a name is only used where its absence is caught."""
+    tree = ast.parse(text)
+    tried = {id(one) for node in ast.walk(tree) if isinstance(node, ast.Try) for one in ast.walk(node)}
+    return all(id(one) in tried for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == name)
+
+
 def _is_by_call(value: Any, of: Any) -> bool:
     """Whether it is an enum or a named tuple's class, from where the function is, that a call has made: no source has it."""
     if not isinstance(value, type) or not (
@@ -488,7 +501,13 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
         return "type(None)", ""
     if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, found.function) and plain.__name__ != "<lambda>":
         own = plain.__name__
-        if known_to(plain).get(own, plain) is not value:
+        now = known_to(plain).get(own, plain)
+        if now is not value and any(one is value for one in getattr(now, "__dict__", {}).values()):
+            raise ScriptError(
+                f"script: {user}() uses {own}, which is what the class {type(now).__name__} has made of it as a decorator, and would be made anew in a task; "
+                "have a function decorate it (functools.wraps), or give a script's path"
+            )
+        if now is not value:
             raise ScriptError(
                 f"script: {user}() uses {name}, and {own} has been defined again since that was made; make it again, behind {own} (in a notebook: run its "
                 "cell), or give a script's path"

@@ -171,7 +171,8 @@ def _named_again(tree: ast.Module, altered: set[str]) -> Iterator[ast.AST]:
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for statement in [*tree.body, *(one for node in classes for one in node.body)]:
         if isinstance(statement, ast.Assign) and not any(
-            {_short(one), f".{_last(one)}"} & altered if isinstance(one, (ast.Name, ast.Attribute)) else True for one in statement.targets
+            {_short(one), f".{_last(one)}"} & altered if isinstance(one, (ast.Name, ast.Attribute)) else True
+            for one in statement.targets
         ):
             yield statement.value
 
@@ -275,7 +276,13 @@ def _function(node: ast.AST) -> Function:
     calls = {_last(one) for one in nodes if isinstance(one, ast.Call)}
     given = {one.arg for one in nodes if isinstance(one, ast.arg)}
     given |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
-    return Function({*changed, *set_here}, looks, calls, any(_computes(one, given) for one in nodes), bool({*changed} & (given - {"self", "cls"})))
+    return Function(
+        {*changed, *set_here},
+        looks,
+        calls,
+        any(_computes(one, given) for one in nodes),
+        bool({*changed} & (given - {"self", "cls"})),
+    )
 
 
 def _computes(node: ast.AST, given: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,3 +44,22 @@ def test_a_table_of_many_columns_is_not_told_whole() -> None:
 
 def test_a_key_that_is_a_column_was_looked_for_elsewhere() -> None:
     assert "if a column" not in told(record("KeyError", "'age'"), ["age"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("FileNotFoundError", "[Errno 2] No such file or directory: 'words.txt'"),
+        ("FileNotFoundError", "[Errno 2] No such file or directory: b'words.txt'"),
+        ("tensorflow.python.framework.errors_impl.NotFoundError", "words.txt; No such file or directory"),
+        ("NotFoundError", "{{function_node x}} words.txt; No such file or directory [Op:ReadFile]"),
+    ],
+)
+def test_a_file_of_the_program_s_directory(kind: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "user_files" not in told(record(kind, message), [])
+    (tmp_path / "words.txt").touch()
+    assert told(record(kind, message), []).endswith(
+        "(a task has a directory of its own: user_files= (--user-file) brings words.txt there)"
+    )
+    assert "user_files" not in told(record(kind, message.replace("words", "/words")), [])

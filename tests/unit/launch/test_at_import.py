@@ -553,3 +553,50 @@ def test_what_basic_config_has_set_is_so_in_a_task(module: Module, monkeypatch: 
     # of handlers that only this process has, nothing goes
     monkeypatch.setattr(root, "handlers", [logging.NullHandler()])
     assert "basicConfig" not in functions.source_of(made.main)[0]
+
+
+BY_CALL = """
+class Registry:
+    def __init__(self): self.names = {}
+    def __call__(self, name):
+        def inner(f):
+            self.names[name] = f.__name__
+            return f
+        return inner
+
+class Order:
+    def __init__(self): self.places = []
+    def __call__(self, f):
+        self.places.append(f.__name__)
+        return f
+
+class Counted:
+    def __init__(self, f): self.f, self.calls = f, 0
+    def __call__(self, x): return self.f(x)
+
+register, order = Registry(), Order()
+
+@register("a")
+def registered(x): return x
+
+@order
+def placed(x): return x
+
+@Counted
+def counted(x): return x
+
+def asks(task_config): return register.names, registered(1)
+def places(task_config): return order.places, placed(1)
+def counts(task_config): return counted(1)
+"""
+
+
+def test_instances_as_decorators(module: Module) -> None:
+    made = module(BY_CALL)
+    for function, words in (
+        (made.asks, r"the definition of registered\(\) changes register, which goes"),
+        (made.places, r"the definition of placed\(\) changes order, which goes"),
+        (made.counts, "counted, which is what the class Counted has made of it as a decorator"),
+    ):
+        with pytest.raises(ScriptError, match=words):
+            functions.source_of(function)
