@@ -83,6 +83,11 @@ def is_whole(value: Any) -> bool:
     return value is not NOTHING and not isinstance(value, Defined)
 
 
+def is_empty(value: Any) -> bool:
+    """Of one of `FILLED`."""
+    return not (value.size if isinstance(value, np.ndarray) else value)
+
+
 def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
     """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: known: what the names bound before it are."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
@@ -162,11 +167,15 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
             return NOTHING
         sized = next((size for maker, size in _ARRAYS.items() if function is maker), None)
         if sized is not None:
-            made_ = function(*values, **named) if sized(*values, **named) <= _MOST else NOTHING
-            return made_ if made_ is NOTHING or not made_.dtype.hasobject else NOTHING
+            return _array(function, values, named) if sized(*values, **named) <= _MOST else NOTHING
         if any(function == one for one in _MAKERS):
             return function(*values, **named)
     return NOTHING
+
+
+def _array(function: Any, values: list[Any], named: dict[str, Any]) -> Any:
+    found: np.ndarray[Any, Any] = function(*values, **named)
+    return NOTHING if found.dtype.hasobject else found
 
 
 def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
@@ -239,7 +248,7 @@ def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
     if isinstance(then, (set, frozenset)):
         return bool(now == then)
     if isinstance(then, np.ndarray):
-        return now.dtype == then.dtype and now.shape == then.shape and now.tobytes() == then.tobytes()
+        return bool(now.dtype == then.dtype and now.shape == then.shape and now.tobytes() == then.tobytes())
     return repr(now) == repr(then)
 
 

@@ -26,13 +26,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from akrunner.errors import ScriptError
 from akrunner.launch import live, module_code, own_modules
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.module_text import Function, Import, Text, text_of
-from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_plain, is_same, is_whole, made
+from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
 
 #: in a file that has one of these, names may be bound that it does not have
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
@@ -228,7 +226,7 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
         if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
             continue
         if not any(is_same(now, value, module) for value in values):
-            if isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, not np.size(then)):
+            if isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, is_empty(then)):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
@@ -286,7 +284,7 @@ def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.M
     then, now = made(statement.value, module, {}), vars(kind).get(name, NOTHING)
     if not isinstance(then, FILLED) or handled or again or now is NOTHING or is_same(now, then, module):
         return ""
-    if around.keeps(name, not np.size(then)):
+    if around.keeps(name, is_empty(then)):
         return ""
     return f"{name} is {_shown(now)} here, but {_said(statement.value)}"
 
