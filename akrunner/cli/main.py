@@ -263,7 +263,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def run() -> Any:
         words, script_words = ours, script_args
         more: dict[str, Any] = {}
-        line: Any = None
         if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
             from akrunner.cli import jobfiles
 
@@ -288,10 +287,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if number is not None:
                     raise number from None
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
-            elif line is not None and line.file is not None and isinstance(e, akrunner.ConfigError):
-                from akrunner import jobfile
-
-                raise jobfile.located(e, line.file, line.elsewhere)
             raise
 
     return ended(run, asks_for_json(given), is_help=not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"])
