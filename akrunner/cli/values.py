@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import akrunner
-from akrunner.checks import KeyTwice, nearest_file, once_each
+from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each
 from akrunner.foreign import ours, redacted
 
 #: more is no value but a user file
@@ -96,6 +96,7 @@ def _read(path: str, what: str, hint: str = "") -> str:
         raise akrunner.ConfigError(
             f"{what}: {redacted(path)} is a URL, and this must be a file of this machine: download it first{hint}"
         )
+    check_stdin(f"{what}: {path}", path)
     try:
         with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
             text = _text(f.read, f"{what}: {path}")
