@@ -3,7 +3,6 @@ functions take it. A flag wins over the environment (`AKRUNNER_<NAME>`), which w
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import re
@@ -63,10 +62,9 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     """A command as Typer takes it. Args: body: takes the context, and what was given, by name."""
 
     def called(ctx: typer.Context, **words: Any) -> None:
-        with contextlib.suppress(OSError):  # nobody may listen
-            # the doctor has lines for them
-            for told in variables.unread(os.environ, name) if name != "doctor" else ():
-                typer.echo(f"akrunner: {told}", err=True)
+        # the doctor has lines for them
+        if name != "doctor":
+            variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
         if words.get("overwrite") and words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
             # a job file's is for the output that stands there
