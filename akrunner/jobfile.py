@@ -260,6 +260,11 @@ def _variables(names: Any, at: str) -> dict[str, str]:
             raise ConfigError(
                 f"{at}: the environment variable {one} is not set, and the job file says that it is needed (substitute)"
             )
+        if not os.environ[one]:
+            # "${DAY}.csv" would be a hidden file, "out/${RUN}" the directory of all runs
+            raise ConfigError(
+                f"{at}: the environment variable {one} is set and empty, and the job file says that it is needed (substitute)"
+            )
     return {one: os.environ[one] for one in names}
 
 

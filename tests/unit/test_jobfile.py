@@ -53,6 +53,9 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WHERE", "/models")
     found = jobfile.read(path, "train").options
     assert (found["model_out"], found["env"]) == ("/models/model", {"TOKEN": "@/models", "OTHER": "${HOME}"})
+    monkeypatch.setenv("WHERE", "")
+    with pytest.raises(ConfigError, match=r"job.toml:1: the environment variable WHERE is set and empty, and the job file"):
+        jobfile.read(path, "train")
     monkeypatch.delenv("WHERE")
     with pytest.raises(ConfigError, match=r"job.toml:1: the environment variable WHERE is not set"):
         jobfile.read(path, "train")
