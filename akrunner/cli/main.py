@@ -272,10 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_once(command, words)
         # as Typer does it, but for what it makes of exceptions
         try:
-            with command.make_context("akrunner", words, obj=script_words, **more) as context:
+            # a list of its own: Click takes words out of it
+            with command.make_context("akrunner", list(words), obj=script_words, **more) as context:
                 return command.invoke(context)
         except SystemExit as e:
-            # Typer's options for completion end so; it has taken its words out of `words`
+            # Typer's options for completion end so
             if e.code or not any(word in ("--install-completion", "--show-completion") for word in given):
                 raise
             return 0
