@@ -16,6 +16,7 @@ from akrunner.cli import engines, given, jobfiles, lines, show, streaming, table
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.foreign import redacted
+from akrunner.planning import neat
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -127,11 +128,6 @@ def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
     return path if path not in (None, lines.STDOUT) else "stdout"
 
 
-def _shown_at(words: Mapping[str, Any]) -> str:
-    """Where rows go that no --output takes."""
-    return "nowhere (--json prints no rows; --output FILE keeps them)" if words["as_json"] else "stdout"
-
-
 def _plan(
     verb: Literal["run", "train", "stream"],
     ctx: typer.Context,
@@ -153,7 +149,7 @@ def _plan(
 
     def planned(try_rows: int | None) -> akrunner.Plan:
         plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
-        place = plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output
+        place = plan.output.replace(IN_MEMORY, "stdout") if output is None else output
         written = form if form is not None and place != "none" else plan.output_format
         return dataclasses.replace(plan, output=place, output_format=written)
 
@@ -189,7 +185,10 @@ def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str,
     """A plan, and where each value came from, on stdout. Args: text: what a person reads; more: what the JSON has besides."""
     origins = jobfiles.origins(ctx, words[KEYED])
     if words["as_json"]:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "given": origins})
+        # a plan has it in words, for people
+        output = words["model_out"] if "model_out" in words else words["output"]
+        place = neat(output) if output not in (None, lines.STDOUT) else None
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "output": place, "given": origins})
     else:
         typer.echo(f"{text}\ngiven:        " + "; ".join(origins))
 
