@@ -98,6 +98,9 @@ def origins(ctx: typer.Context, joined: Mapping[str, Joined]) -> list[str]:
         # --no-chief
         own = one.secondary_opts if one.secondary_opts and ctx.params.get(one.name) is False else one.opts
         words = {"COMMANDLINE": own[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
+        if source.name == "COMMANDLINE" and one.name in jobfile.FILES.values() and one.name in (ctx.default_map or {}):
+            # both are read
+            words += " and the job file"
         found.append(f"{one.name}: {words}")
     if ctx.obj:
         found.append(f"script_args: {'the job file' if 'script_args' in (ctx.default_map or {}) else '--'}")

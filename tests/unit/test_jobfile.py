@@ -162,6 +162,8 @@ def test_a_file_that_the_line_names_wins_key_by_key_over_all_that_the_job_file_s
     assert {
         "user_params: -p (all), --params-file (text, own) and the job file (lr)",
         "env: --env (B), --env-file (TOKEN) and env_file of the job file (A)",
+        "params_file: --params-file and the job file",
+        "env_file: --env-file and the job file",
     } <= set(origins)
 
 
