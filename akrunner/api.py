@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 
 from akrunner import codec, leftovers
-from akrunner.checks import check_flag, check_path, shown
+from akrunner.checks import STDIN, check_flag, check_path, check_stdin, shown
 from akrunner.engines.base import Engine, Observer, Stats, TaskResult
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
@@ -178,6 +178,7 @@ def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow
     lines = formats.lines_named(form) if form else formats.lines_of(name) or formats.LINES[0]
     if lines is None:
         raise ConfigError(f"input_format={shown(form)}: lines are read as {' or '.join(one.name for one in formats.LINES)}")
+    check_stdin("source", STDIN if name == "-" else name, SourceError)
     try:
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:

@@ -13,6 +13,7 @@ import numbers
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -26,6 +27,8 @@ MOST_TASKS = 100_000
 _MOST_SECONDS = 1e9
 _MOST_COUNT = 2**31 - 1
 _LONGEST_PATH = 4096
+STDIN = "/dev/stdin"
+_STDIN = (STDIN, "/dev/fd/0", "/proc/self/fd/0")
 _LONGEST_NAME = 255
 #: nobody calls a file so
 _NO_PATH = re.compile(r"[{}\[\]<>\"'`;|*]|-----|://")
@@ -151,6 +154,22 @@ def check_path(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -
         raise kind(f"{name}: a name in the path is longer than {_LONGEST_NAME} bytes: {shown(path)}")
     check_url(name, path, kind)
     return str(path)
+
+
+def check_stdin(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -> None:
+    """Args: path: what is to be read. Raises: `kind`: it is stdin, which is closed: akrunner's command has put an empty file there, and another process
+    whatever it opened first."""
+    if path not in _STDIN:
+        return
+    try:
+        os.fstat(0)
+    except OSError:
+        is_there = False
+    else:
+        # as Python found it when it started
+        is_there = sys.stdin is not None
+    if not is_there:
+        raise kind(f"{name}: stdin is closed")
 
 
 def check_url(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -> None:

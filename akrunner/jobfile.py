@@ -24,7 +24,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -59,6 +59,10 @@ OF_THE_LINE = ("help", "help_all", "dry_run", "dry_run_rows")
 _NOT_IN_FILES = ("observer",)
 #: options whose values from both places count together
 MERGED = ("user_params", "env", "defaults")
+#: those of them -> the command's option of files with such keys, which lose against the keys themselves
+FILES = {"user_params": "params_file", "env": "env_file"}
+#: keys that are named of one place
+_NAMED = 5
 #: interpreters, which may be called by a name: one of akrunner's, one on PATH (of the TaskManagers, for the other)
 _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
@@ -183,29 +187,48 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             beside: dict[str, Any] = {**dict(zip(names, args)), **options}
             del beside[head]
             file = read(first, str(beside.get(VERB) or verb))
-            both = {
-                name: {**file.options[name], **beside[name]} for name in MERGED if file.options.get(name) and beside.get(name)
-            }
-            whole: dict[str, Any] = {**file.options, **beside, **both}
+            both = [name for name in MERGED if file.options.get(name) and isinstance(beside.get(name), Mapping)]
+            joined = {name: {**file.options[name], **beside[name]} for name in both}
+            whole: dict[str, Any] = {**file.options, **beside, **joined}
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
                 made = function(**whole)  # type: ignore[call-arg]
             except ConfigError as e:
-                raise located(e, file, beside)
+                givers = {name: {key: "" if key in beside[name] else name for key in joined[name]} for name in both}
+                raise located(e, file, beside, givers)
             if not function.__name__.startswith("plan"):
                 return made
-            return dataclasses.replace(made, given=tuple(_origins(whole, file, beside, both)))  # type: ignore[type-var]
+            return dataclasses.replace(made, given=tuple(_origins(whole, file, beside, joined)))  # type: ignore[type-var]
 
         return called
 
     return wrapped
 
 
-def _origins(whole: Mapping[str, Any], file: JobFile, beside: Collection[str], both: Collection[str]) -> list[str]:
+def _origins(
+    whole: Mapping[str, Any], file: JobFile, beside: Mapping[str, Any], joined: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     """Where each value of a call came from: "num_workers: the call"."""
-    here = {name: "the call and the job file" if name in both else "the call" for name in beside}
+    here = dict.fromkeys(beside, "the call")
+    for name in joined:
+        theirs = beside[name]
+        here[name] = contributions(
+            {"the call": list(theirs), "the job file": [key for key in file.options[name] if key not in theirs]}
+        )
     return [f"{name}: {here.get(name, 'the job file')}" for name in whole if name != VERB]
+
+
+def contributions(places: Mapping[str, Sequence[str]]) -> str:
+    """ "-p (lr) and the job file (x, y)", or the one place that has any. Args: places: each with the keys that are its own."""
+    told = [(place, keys) for place, keys in places.items() if keys]
+    if len(told) == 1:
+        return told[0][0]
+    words = [
+        f"{place} ({', '.join(keys[:_NAMED])}{f' and {len(keys) - _NAMED} more' if len(keys) > _NAMED else ''})"
+        for place, keys in told
+    ]
+    return " and ".join([*([", ".join(words[:-1])] if words[:-1] else []), *words[-1:]])
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -236,6 +259,11 @@ def _variables(names: Any, at: str) -> dict[str, str]:
         if one not in os.environ:
             raise ConfigError(
                 f"{at}: the environment variable {one} is not set, and the job file says that it is needed (substitute)"
+            )
+        if not os.environ[one]:
+            # "${DAY}.csv" would be a hidden file, "out/${RUN}" the directory of all runs
+            raise ConfigError(
+                f"{at}: the environment variable {one} is set and empty, and the job file says that it is needed (substitute)"
             )
     return {one: os.environ[one] for one in names}
 
@@ -307,36 +335,57 @@ def _params(at: str, params: Mapping[str, Any]) -> Any:
     """What JSON can hold: dates and times as their texts. Raises: ConfigError: a number is nan or inf."""
     for name, value in params.items():
         try:
-            json.dumps(value, default=str, allow_nan=False)
+            json.dumps(without_times(value), allow_nan=False)
         except ValueError:
             raise ConfigError(
                 f"{at}: user_params: {name} = {value!r:.100}: JSON, in which a script gets its params, has no nan and no inf; write it as "
                 "text, and make it a number in the script"
             ) from None
-    return _without_times(params)
+    return without_times(params)
 
 
-def _without_times(value: Any) -> Any:
-    """What JSON can hold: dates and times of TOML as their texts, however deep they are."""
+def without_times(value: Any) -> Any:
+    """What JSON can hold: dates and times of TOML as their texts (ISO 8601), however deep they are."""
     if isinstance(value, dict):
-        return {key: _without_times(one) for key, one in value.items()}
+        return {key: without_times(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_without_times(one) for one in value]
-    return str(value) if isinstance(value, (datetime.date, datetime.time)) else value
+        return [without_times(one) for one in value]
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else value
 
 
-def located(error: ConfigError, file: JobFile, elsewhere: Collection[str]) -> ConfigError:
-    """The error, which says the file's line if it begins with an option, or its flag, whose value is the file's. Args: elsewhere: options given in another
-    place, too."""
+def located(
+    error: ConfigError, file: JobFile, elsewhere: Collection[str], givers: Mapping[str, Mapping[str, str]]
+) -> ConfigError:
+    """The error, which says the file's line if it begins with an option, or its flag, whose value is the file's.
+
+    Args: elsewhere: options given in another place, too; givers: of those whose values from both places count, key -> the file's option that gave it; "":
+        another place did.
+    """
     words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    begins = re.match(r"(--[a-z-]+|[a-z_]+)(?=\b(\[\d+\])?[=: (])", words)
+    begins = re.match(r"(--[a-z-]+|[a-z_]+)(?=\b(\[[^\]]*\])?[=: (])", words)
     if begins is None:
         return error
     flag = begins[0]
     name = next((one for one in file.options if flag[:2] == "--" and flag in named(one).words), flag)
-    if name in file.options and (name not in elsewhere or name in MERGED):
-        error.args = (f"{file.path}:{file.lines.get(name, 1)}: {name}{words[len(flag) :]}", *error.args[1:])
+    key = key_of(words[len(flag) :], givers.get(name, ()))
+    if key is not None:
+        place = givers[name][key]
+    else:
+        # a flag is said of a flag's value, and the file's own name for it of the file's
+        is_own = name not in elsewhere or (name in FILES.values() and flag == name)
+        place = name if name in file.options and is_own else ""
+    if place:
+        error.args = (f"{file.path}:{file.lines.get(place, 1)}: {name}{words[len(flag) :]}", *error.args[1:])
     return error
+
+
+def key_of(words: str, keys: Iterable[str]) -> str | None:
+    """Which of the keys of an option an error is about: the first that it has in quotes, or else as it is; None: it names none."""
+    for form in (repr, str):
+        places = [(at, -len(key), key) for key in keys if (at := re.search(rf"(?<!\w){re.escape(form(key))}(?!\w)", words))]
+        if places:
+            return min((at.start(), longer, key) for at, longer, key in places)[2]
+    return None
 
 
 def _whole(option: Option, value: Any, folder: str) -> Any:

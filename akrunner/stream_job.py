@@ -30,6 +30,7 @@ class StreamJob:
         stats: numbers of the job, None until it has ended well. `stats.rows_unread` counts the rows that came when the script
             had returned already.
         tasks: what became of each task; none until then.
+        work_dir: the directory of the job, None until then, and unless it was kept (`work_dir=`, `debug=True`).
     """
 
     def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: pa.Schema | None) -> None:
@@ -42,6 +43,7 @@ class StreamJob:
         self.schema = schema
         self.stats: Stats | None = None
         self.tasks: tuple[TaskResult, ...] = ()
+        self.work_dir: str | None = None
         self._batches: queue.Queue[_Item] = queue.Queue(_DEPTH)
         self._cancel = threading.Event()
         self._error: BaseException | None = None
@@ -52,7 +54,7 @@ class StreamJob:
     def _run(self) -> None:
         try:
             outcome = self._start(self, self._cancel)
-            self.stats, self.tasks = outcome.stats, outcome.tasks
+            self.stats, self.tasks, self.work_dir = outcome.stats, outcome.tasks, outcome.work_dir
         except BaseException as e:
             self._error = e
         finally:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import akrunner
+from akrunner.cli import variables
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
@@ -26,6 +27,7 @@ EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there,
 
 def master(given: str | None) -> str:
     """Raises: ConfigError: no cluster is named anywhere."""
+    variables.tell("status")
     if given or os.environ.get(MASTER):
         return given or os.environ[MASTER]
     started = running_cluster()

@@ -3,7 +3,6 @@ functions take it. A flag wins over the environment (`AKRUNNER_<NAME>`), which w
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import re
@@ -13,7 +12,8 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.cli import values, variables
+from akrunner.cli import jobfiles, keyed, values, variables
+from akrunner.jobfile import FILES, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
@@ -62,26 +62,37 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     """A command as Typer takes it. Args: body: takes the context, and what was given, by name."""
 
     def called(ctx: typer.Context, **words: Any) -> None:
-        with contextlib.suppress(OSError):  # nobody may listen
-            # the doctor has lines for them
-            for told in variables.unread(os.environ, name) if name != "doctor" else ():
-                typer.echo(f"akrunner: {told}", err=True)
+        # the doctor has lines for them
+        if name != "doctor":
+            variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
         if words.get("overwrite") and words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
             # a job file's is for the output that stands there
             words["overwrite"] = False
-        _check_meant(ctx, words, said, name)
+        joined: Mapping[str, keyed.Joined] = {}
         try:
-            body(ctx, {**words, _SAID: said})
-        except akrunner.AkrunnerError as e:
-            _blame(e, ctx, name)
-            raise
+            _check_meant(ctx, words, said, name)
+            joined = keys_of(ctx, words)
+            try:
+                body(ctx, {**words, _SAID: said, keyed.KEYED: joined})
+            except akrunner.AkrunnerError as e:
+                _blame(e, ctx, name, joined)
+                raise
+        except akrunner.ConfigError as e:
+            raise jobfiles.located(e, ctx, joined)
 
     head = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [head, *(_parameter(one, name) for one in of_command(name))]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
+
+
+def keys_of(ctx: typer.Context, words: Mapping[str, Any]) -> dict[str, keyed.Joined]:
+    """Options of many keys, from the command line and the job file. Raises: ConfigError."""
+    names = {*keyed.NAMES, *FILES.values()}
+    line = {name: value if _on_line(ctx, name) else [] for name, value in words.items() if name in names}
+    return keyed.joined(line, jobfiles.file_of(ctx))
 
 
 def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
@@ -160,7 +171,7 @@ def _completing(option: Option, verb: str) -> Callable[[str], list[str]] | None:
     return completed
 
 
-def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None:
+def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined: Mapping[str, keyed.Joined]) -> None:
     """Have an error name the variables that gave what it is about, or its flag."""
     spoken = str(error.args[0]) if error.args else ""
     for one in of_command(name):
@@ -169,6 +180,11 @@ def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None
         is_its = isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}(=|\[\d+\]| must be | is )", spoken)
         if flags and is_its and flags[0] not in spoken and typed(ctx, one.name):
             spoken = f"{spoken} ({flags[0]})"
+        # "env: 'A B' is no name of a variable": of one key it is that of whoever gave the key
+        if one.name in joined and isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}[\[: ]", spoken):
+            key = key_of(spoken[len(one.name) :], joined[one.name].values)
+            flag = joined[one.name].flag(key) if key is not None else ""
+            spoken = f"{spoken} ({flag})" if flag and flag not in spoken else spoken
         variable = one.variable_in(name)
         source = ctx.get_parameter_source(one.name) if variable else None
         if source is None or source.name != "ENVIRONMENT":
@@ -204,14 +220,11 @@ def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
     for one in taken:
         if one.type_in(verb) == _NAMES:
             made[one.name] = _names(made[one.name])
-        elif one.type_in(verb) == _TEXTS and one.name != "env":
+        elif one.type_in(verb) == _TEXTS and one.name not in words[keyed.KEYED]:
             made[one.name] = values.pairs(made[one.name], one.words[0])
-    if "user_params" in made:
-        made["user_params"] = values.params(made["user_params"], words["params_file"])
+    made.update({name: one.values for name, one in words[keyed.KEYED].items() if name in made})
     if "defaults" in made:
-        made["defaults"] = values.valued(made["defaults"], "--default") or None
-    if "env" in made:
-        made["env"] = values.environment(made["env"], words.get("env_file", []))
+        made["defaults"] = made["defaults"] or None
     if "engine" in made:
         from akrunner.cli import engines
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,20 +13,21 @@ import typer
 
 import akrunner
 from akrunner import jobfile
+from akrunner.cli.keyed import Joined
 
 _STREAM = ("-",)
+#: among the defaults of a command: the file they come from
+_FILE = "(file)"
 
 
 @dataclass(frozen=True)
 class Line:
     """A command line. Attributes: words: with the script, or model, in the job file's place; script_args: the script's own; more: what else its context is made
-    with; file: None: there is none; elsewhere: options that the line, or the environment, has."""
+    with."""
 
     words: list[str]
     script_args: list[str]
     more: dict[str, Any] = field(default_factory=dict)
-    file: jobfile.JobFile | None = None
-    elsewhere: Sequence[str] = ()
 
 
 def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line:
@@ -55,19 +55,39 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
     defaults = {key: _as_given(parameters[key], value) for key, value in options.items()}
     if own and not script_args:
         defaults["script_args"] = own
-    flags = {word.partition("=")[0] for word in words}
+    return Line(line, list(script_args) or list(own), {"default_map": {name: {**defaults, _FILE: file}}})
+
+
+def file_of(ctx: typer.Context) -> jobfile.JobFile | None:
+    """The job file on a command line."""
+    file: jobfile.JobFile | None = (ctx.default_map or {}).get(_FILE)
+    return file
+
+
+def located(error: akrunner.ConfigError, ctx: typer.Context, joined: Mapping[str, Joined]) -> akrunner.ConfigError:
+    """The error, which says the line of the job file if what it is about stands there. Args: joined: what was given of options of many keys."""
+    file = file_of(ctx)
+    if file is None:
+        return error
+    sources = {one: ctx.get_parameter_source(one) for one in ctx.params}
     elsewhere = [
-        key
-        for key, one in parameters.items()
-        if flags & {*one.opts, *one.secondary_opts} or (one.envvar and os.environ.get(one.envvar) is not None)
+        name for name, source in sources.items() if source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
     ]
-    return Line(line, list(script_args) or list(own), {"default_map": {name: defaults}}, file, elsewhere)
+    givers = {
+        name: {key: giver.option if (giver := one.giver(key)).of_file else "" for key in one.values}
+        for name, one in joined.items()
+    }
+    return jobfile.located(error, file, elsewhere, givers)
 
 
-def origins(ctx: typer.Context) -> list[str]:
-    """Where each value came from that is no default of akrunner's: "num_workers: --num-workers"."""
+def origins(ctx: typer.Context, joined: Mapping[str, Joined]) -> list[str]:
+    """Where each value came from that is no default of akrunner's: "num_workers: --num-workers". Args: joined: as of `located`."""
     found = []
     for one in ctx.command.params:
+        if one.name in joined:
+            told = joined[one.name].origins()
+            found += [f"{one.name}: {told}"] if told else []
+            continue
         source = ctx.get_parameter_source(one.name or "")
         if source is None or one.name in jobfile.OF_THE_LINE or source.name in ("DEFAULT", "PROMPT"):
             continue
@@ -78,22 +98,13 @@ def origins(ctx: typer.Context) -> list[str]:
         # --no-chief
         own = one.secondary_opts if one.secondary_opts and ctx.params.get(one.name) is False else one.opts
         words = {"COMMANDLINE": own[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
-        if source.name == "COMMANDLINE" and one.name in jobfile.MERGED and (ctx.default_map or {}).get(one.name):
+        if source.name == "COMMANDLINE" and one.name in jobfile.FILES.values() and one.name in (ctx.default_map or {}):
+            # both are read
             words += " and the job file"
         found.append(f"{one.name}: {words}")
     if ctx.obj:
         found.append(f"script_args: {'the job file' if 'script_args' in (ctx.default_map or {}) else '--'}")
     return found
-
-
-def merged(ctx: typer.Context) -> dict[str, list[str]]:
-    """Params and variables of the file that stand before those of the command line, and lose against them."""
-    told: Mapping[str, Any] = ctx.default_map or {}
-    return {
-        name: told[name]
-        for name in jobfile.MERGED
-        if told.get(name) and (source := ctx.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
-    }
 
 
 def _place(words: Sequence[str], flags: set[str]) -> int | None:

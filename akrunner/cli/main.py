@@ -263,7 +263,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def run() -> Any:
         words, script_words = ours, script_args
         more: dict[str, Any] = {}
-        line: Any = None
         if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
             from akrunner.cli import jobfiles
 
@@ -273,10 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_once(command, words)
         # as Typer does it, but for what it makes of exceptions
         try:
-            with command.make_context("akrunner", words, obj=script_words, **more) as context:
+            # a list of its own: Click takes words out of it
+            with command.make_context("akrunner", list(words), obj=script_words, **more) as context:
                 return command.invoke(context)
         except SystemExit as e:
-            # Typer's options for completion end so; it has taken its words out of `words`
+            # Typer's options for completion end so
             if e.code or not any(word in ("--install-completion", "--show-completion") for word in given):
                 raise
             return 0
@@ -288,10 +288,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if number is not None:
                     raise number from None
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
-            elif line is not None and line.file is not None and isinstance(e, akrunner.ConfigError):
-                from akrunner import jobfile
-
-                raise jobfile.located(e, line.file, line.elsewhere)
             raise
 
     return ended(run, asks_for_json(given), is_help=not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"])

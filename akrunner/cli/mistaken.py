@@ -11,7 +11,7 @@ from typing import Any
 from akrunner.checks import shown
 from akrunner.cli.given import ALL
 from akrunner.errors import ConfigError
-from akrunner.jobfile import ENDING, HEADS
+from akrunner.jobfile import ENDING, HEADS, OF_THE_LINE
 from akrunner.options import COMMANDS, OPTIONS, named, of_command, of_verb
 from akrunner.options.declared import SCRIPTS as SCRIPTED
 from akrunner.options.naming import IN_SCRIPTS, MEANT
@@ -25,6 +25,8 @@ _MOST, _LISTED = 3, 5
 _NUMBERS: Mapping[str, str] = {"int": "a whole number", "float": "a number"}
 #: what Typer says of a word that is no option's
 _EXTRA = "Got unexpected extra argument"
+#: of `-help`, as a person may know it from elsewhere
+_LETTERS = ("-h", "-e", "-l", "-p")
 
 
 def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> None:
@@ -32,7 +34,11 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     path = error.ctx.command_path.split()[1:] if error.ctx is not None else []
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
         flag = error.option_name
-        said = _said(flag, path, words, everything)
+        if "-help" in words and flag in _LETTERS:
+            # Click takes each of its letters for a flag
+            flag, said = "-help", f"Did you mean --help? {' '.join(['akrunner', *path])} --help"
+        else:
+            said = _no_form(flag, " ".join(path), error.ctx.command) or _said(flag, path, words, everything)
         error.possibilities = None
         error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
     elif hasattr(error, "param_type") and path[:1] and path[0] in HEADS:
@@ -42,6 +48,11 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif getattr(error, "param", None) is not None and error.message:
         value = _typed(error.param.opts, words)
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
+    elif str(error.message).startswith("No such command 'help'"):
+        # of the command behind it, if there is one
+        behind = words[words.index("help") + 1 :][:1] if not path else []
+        meant = behind if behind and behind[0] in everything().commands else path
+        error.message = f"No such command 'help'. See {' '.join(['akrunner', *meant])} --help."
     elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
 
@@ -96,6 +107,24 @@ def _file(name: str, words: Sequence[str], taking: set[str]) -> str:
     return f"{table} stands there without its flag: akrunner {name} {free[0]} --input {table}." if table is not None else ""
 
 
+def _no_form(flag: str, name: str, command: Any) -> str:
+    """Of `--no-debug`, where `--debug` is a flag that has no such form; "": it is something else. Args: command: of Typer's."""
+    plain = flag.replace("_", "-").lower()
+    if not plain.startswith("--no-"):
+        return ""
+    meant = plain.removeprefix("--no-")
+    there = (one for one in command.params if getattr(one, "is_flag", False) and not one.secondary_opts)
+    found = next((one for one in there if f"--{meant}" in one.opts or (one.name or "").replace("_", "-") == meant), None)
+    if found is None:
+        return ""
+    shown = next(one for one in found.opts if one.startswith("--"))
+    if name not in HEADS or found.name in OF_THE_LINE:
+        return f"{shown} has no --no- form: it is off unless it is given."
+    return (
+        f"{shown} has no --no- form: it is off unless it is given. If the job file says {found.name} = true, take it out there."
+    )
+
+
 def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable[[], Any]) -> str:
     name = " ".join(path)
     if flag == "--mode" and name in ("", *HEADS):
@@ -111,7 +140,7 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
     if stands:
         return stands
     flags = dict(_flags(everything()))
-    own = [one for one in flags.get(name, []) if one.startswith("--")]
+    own = [*(one for one in flags.get(name, []) if one.startswith("--")), "--help"]
     meant = _meant(flag, name, own)
     if meant:
         return meant

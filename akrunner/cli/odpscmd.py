@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import akrunner
+from akrunner.checks import STDIN, check_stdin
 from akrunner.cli import show, statements
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def _given(job: statements.Statements, call: Call, options: dict[str, Any]) -> S
     """The statements of a call. Raises: ConfigError."""
     parts = call.parts
     if not parts:
+        check_stdin("odpscmd", STDIN)
         if sys.stdin.isatty():
             raise akrunner.ConfigError('odpscmd: nobody can type into it here: give statements, -e "..." or -f FILE')
         parts = (("text", sys.stdin.buffer.read().decode("utf-8", "surrogateescape")),)

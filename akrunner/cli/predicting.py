@@ -9,8 +9,9 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables, values
+from akrunner.cli import engines, given, lines, running, show, streaming, tables
 from akrunner.cli.guarded import EPILOG
+from akrunner.cli.keyed import KEYED
 from akrunner.options import of_command
 
 HELP = """
@@ -47,8 +48,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"])
     with screen:
         _check(words, streams, output_live, detach)
-        both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}
-        options = {**given.options("predict_stream" if streams else "predict", {**words, **both}), "observer": screen}
+        options = {**given.options("predict_stream" if streams else "predict", words), "observer": screen}
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
         if dry_run_rows is not None:
@@ -95,9 +95,9 @@ def _plan(
     if output is None:
         form = lines.form_of(words["output"], words["output_format"], words["as_json"], words["output_schema"]) or ""
         plan = dataclasses.replace(plan, output="stdout", output_format=form)
-    hidden = values.in_files(words["env"], values.environment([], words["env_file"]))
+    hidden = words[KEYED]["env"].hidden
     plan = dataclasses.replace(plan, env={key: "***" if key in hidden else value for key, value in plan.env.items()})
-    running.say_plan(ctx, plan, str(plan), words["as_json"], {})
+    running.say_plan(ctx, words, plan, str(plan), {})
 
 
 def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) -> None:

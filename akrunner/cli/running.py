@@ -12,9 +12,11 @@ import typer
 
 import akrunner
 from akrunner.api import IN_MEMORY
-from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables, values
+from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
+from akrunner.cli.keyed import KEYED
 from akrunner.foreign import redacted
+from akrunner.planning import neat
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -116,8 +118,7 @@ def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 
 def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], screen: show.Screen) -> Any:
-    both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}
-    return {**given.options(verb, {**words, **both}), "script_args": ctx.obj, "observer": screen}
+    return {**given.options(verb, words), "script_args": ctx.obj, "observer": screen}
 
 
 def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
@@ -125,11 +126,6 @@ def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
     if options.get("output_schema") is None:
         return None
     return path if path not in (None, lines.STDOUT) else "stdout"
-
-
-def _shown_at(words: Mapping[str, Any]) -> str:
-    """Where rows go that no --output takes."""
-    return "nowhere (--json prints no rows; --output FILE keeps them)" if words["as_json"] else "stdout"
 
 
 def _plan(
@@ -153,7 +149,7 @@ def _plan(
 
     def planned(try_rows: int | None) -> akrunner.Plan:
         plan = _hidden(akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant), words)
-        place = plan.output.replace(IN_MEMORY, _shown_at(words)) if output is None else output
+        place = plan.output.replace(IN_MEMORY, "stdout") if output is None else output
         written = form if form is not None and place != "none" else plan.output_format
         return dataclasses.replace(plan, output=place, output_format=written)
 
@@ -162,17 +158,16 @@ def _plan(
     except akrunner.JobError:
         if not words["as_json"]:
             # the script failed over the first rows; what the job was going to do helps to see why
-            say_plan(ctx, None, str(planned(None)), False, {})
+            say_plan(ctx, words, None, str(planned(None)), {})
         raise
-    say_plan(ctx, dataclasses.replace(plan, trial=None), str(plan), words["as_json"], {"trial": _asdict(plan.trial)})
+    say_plan(ctx, words, dataclasses.replace(plan, trial=None), str(plan), {"trial": _asdict(plan.trial)})
 
 
 def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
     """The plan without what stands in files of values, which are for secrets."""
-    params = values.in_files(words["user_params"], values.params([], words["params_file"]))
-    env = values.in_files(words["env"], values.environment([], words["env_file"]))
-    given = {**values.params(words["user_params"], words["params_file"]), **values.environment(words["env"], words["env_file"])}
-    told = [value if isinstance(value, str) else json.dumps(value) for key, value in given.items() if key in params | env]
+    params, env = words[KEYED]["user_params"], words[KEYED]["env"]
+    secret = [one.values[key] for one in (params, env) for key in one.hidden]
+    told = [value if isinstance(value, str) else json.dumps(value) for value in secret]
     trial = plan.trial
     if trial is not None:
         trial = dataclasses.replace(
@@ -180,17 +175,20 @@ def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
         )
     return dataclasses.replace(
         plan,
-        user_params={key: "***" if key in params else value for key, value in plan.user_params.items()},
-        env={key: "***" if key in env else value for key, value in plan.env.items()},
+        user_params={key: "***" if key in params.hidden else value for key, value in plan.user_params.items()},
+        env={key: "***" if key in env.hidden else value for key, value in plan.env.items()},
         trial=trial,
     )
 
 
-def say_plan(ctx: typer.Context, plan: Any, text: str, as_json: bool, more: Mapping[str, Any]) -> None:
+def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str, more: Mapping[str, Any]) -> None:
     """A plan, and where each value came from, on stdout. Args: text: what a person reads; more: what the JSON has besides."""
-    origins = jobfiles.origins(ctx)
-    if as_json:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "given": origins})
+    origins = jobfiles.origins(ctx, words[KEYED])
+    if words["as_json"]:
+        # a plan has it in words, for people
+        output = words["model_out"] if "model_out" in words else words["output"]
+        place = neat(output) if output not in (None, lines.STDOUT) else None
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "output": place, "given": origins})
     else:
         typer.echo(f"{text}\ngiven:        " + "; ".join(origins))
 

@@ -111,6 +111,7 @@ class Screen:
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))
             self._tell_places(result)
+        self._tell_kept(result.work_dir, result.stats)
         if rows_to is not None and result.table is not None:
             lines.write(result.table.to_batches(), rows_to, result.table.schema)
         elif result.table is not None and result.table.num_rows:
@@ -133,6 +134,7 @@ class Screen:
                         "exit_code": 0,
                         "output": output,
                         "rows_out": stats.rows_out,
+                        "work_dir": job.work_dir,
                         "stats": dataclasses.asdict(stats),
                         "tasks": [dataclasses.asdict(task) for task in job.tasks],
                     }
@@ -144,11 +146,13 @@ class Screen:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         self._help(job.tasks)
         if self._quiet:
+            self._tell_kept(job.work_dir, stats)
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
         done += input_line(stats)
         self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
+        self._tell_kept(job.work_dir, stats)
 
     def note(self, text: str) -> None:
         self._err.print(Text(f"akrunner: {text}"))
@@ -183,6 +187,8 @@ class Screen:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
                 self._err.print(Text(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}"))
                 self._tell_places(result)
+            self._tell_kept(result.work_dir, result.stats)
+            if not self._quiet:
                 for place in places:
                     self._err.print(Text(place))
                 self._printed(result)
@@ -211,10 +217,13 @@ class Screen:
             self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
         if result.output is not None:
             self._err.print(Text(f"output: {result.output}"))
-        if result.work_dir is not None:
+
+    def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
+        """Where the job's directory is; of a quiet job that of `--debug`, whose name nobody else says."""
+        if work_dir is not None and (self._log or not self._quiet):
             # without its tables a script cannot be run again
-            again = "" if result.stats.tables else f"   (akrunner replay {result.work_dir})"
-            self._err.print(Text(f"work dir: {result.work_dir}{again}"))
+            again = "" if stats.tables else f"   (akrunner replay {work_dir})"
+            self._err.print(Text(f"work dir: {work_dir}{again}"))
 
 
 def _rows(stats: Stats) -> str:

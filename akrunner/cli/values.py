@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import akrunner
-from akrunner.checks import KeyTwice, nearest_file, once_each
+from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each
 from akrunner.foreign import ours, redacted
 
 #: more is no value but a user file
@@ -38,37 +38,37 @@ def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, s
     return found
 
 
-def environment(given: Sequence[str], files: Sequence[str]) -> dict[str, str]:
-    """Of `--env` and `--env-file`, which the former wins over. Raises: ConfigError."""
+def environment(given: Sequence[str], files: Sequence[str], what: str = "--env-file") -> dict[str, str]:
+    """Of `--env` and `--env-file`, which the former wins over. Args: what: names the files. Raises: ConfigError."""
     found: dict[str, str] = {}
     for path in files:
-        found.update(_lines(_read(path, "--env-file"), path))
+        found.update(_lines(_read(path, what), path, what))
     return {**found, **pairs(given, "--env", files=True)}
 
 
-def in_files(given: Sequence[str], whole: Iterable[str]) -> set[str]:
-    """The keys whose values nobody is to see: they stand in files. Args: given: KEY=VALUE; whole: keys of files that hold nothing else."""
+def in_files(given: Sequence[str]) -> set[str]:
+    """The keys whose values nobody is to see: they stand in files. Args: given: KEY=VALUE."""
     divided = (one.partition("=") for one in given)
-    return {*whole, *(key for key, _, text in divided if text.startswith("@") and not text.startswith("@@"))}
+    return {key for key, _, text in divided if text.startswith("@") and not text.startswith("@@")}
 
 
-def params(given: Sequence[str], path: str | None) -> dict[str, Any]:
-    """Of `--param` and `--params-file`, which the former wins over. Raises: ConfigError."""
+def params(given: Sequence[str], path: str | None, what: str = "--params-file") -> dict[str, Any]:
+    """Of `--param` and `--params-file`, which the former wins over. Args: what: names the file. Raises: ConfigError."""
     found: dict[str, Any] = {}
     if path is not None:
-        text = _read(path, "--params-file")
+        text = _read(path, what)
         try:
             found = json.loads(text, object_pairs_hook=once_each)
         except KeyTwice as e:
             raise akrunner.ConfigError(
-                f"--params-file: {path} has the key {str(e)!r} twice in one object; which value is meant?"
+                f"{what}: {path} has the key {str(e)!r} twice in one object; which value is meant?"
             ) from None
         except ValueError as e:
-            raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
+            raise akrunner.ConfigError(f"{what}: {path} is not JSON: {e}") from None
         except RecursionError:
-            raise akrunner.ConfigError(f"--params-file: {path} is nested too deep") from None
+            raise akrunner.ConfigError(f"{what}: {path} is nested too deep") from None
         if not isinstance(found, dict):
-            raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(found).__name__}")
+            raise akrunner.ConfigError(f"{what}: {path} must hold an object, not {type(found).__name__}")
     return {**found, **valued(given, "--param", files=True)}
 
 
@@ -90,10 +90,13 @@ def valued(given: Sequence[str], option: str, files: bool = False) -> dict[str, 
 
 
 def _read(path: str, what: str, hint: str = "") -> str:
+    if not path:
+        raise akrunner.ConfigError(f"{what} is empty: give a path{hint}")
     if "://" in path:
         raise akrunner.ConfigError(
             f"{what}: {redacted(path)} is a URL, and this must be a file of this machine: download it first{hint}"
         )
+    check_stdin(f"{what}: {path}", path)
     try:
         with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
             text = _text(f.read, f"{what}: {path}")
@@ -116,7 +119,7 @@ def _text(read: Callable[[int], str], where: str) -> str:
         ) from None
 
 
-def _lines(text: str, path: str) -> dict[str, str]:
+def _lines(text: str, path: str, what: str) -> dict[str, str]:
     """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
     is, in double ones with \\n, \\t, \\" and \\\\. Raises: ConfigError: a line is not one, or a key is there twice."""
     found: dict[str, str] = {}
@@ -125,7 +128,7 @@ def _lines(text: str, path: str) -> dict[str, str]:
         if not line or line.startswith("#"):
             continue
         key, sign, value = line.partition("=")
-        key, where = key.strip(), f"--env-file: line {number} of {path}"
+        key, where = key.strip(), f"{what}: line {number} of {path}"
         if not sign or not key:
             raise akrunner.ConfigError(f"{where}: write KEY=VALUE")
         if len(key.split()) > 1:

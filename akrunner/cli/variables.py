@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
+import os
 import re
 from collections.abc import Callable, Mapping
+
+import typer
 
 from akrunner.checks import check_host
 from akrunner.errors import ConfigError
 from akrunner.jobfile import HEADS
-from akrunner.options import OPTIONS, of_command
+from akrunner.options import COMMANDS, OPTIONS, of_command
 
 _OURS = "AKRUNNER_"
 #: those that give no option its default: of the machine, or set in tasks for programs, where a script may start akrunner, too
@@ -73,11 +77,23 @@ def _refused(name: str, value: object) -> str:
     return ""
 
 
+def tell(command: str) -> None:
+    """Say on stderr what is wrong with variables of this process. Args: as of `unread`."""
+    with contextlib.suppress(OSError):  # nobody may listen
+        for told in unread(os.environ, command):
+            typer.echo(f"akrunner: {told}", err=True)
+
+
 def unread(environment: Mapping[str, str], command: str) -> list[str]:
     """In words, what is wrong with each variable that has the name of an option of the command that is read from none, or nearly the name of one, or of
-    one that is read."""
+    one that is read. Args: command: one that is not in the table has options of its own, which no variable is taken for."""
     known = [*_OTHERS, *(one.variable[len(_OURS) :] for one in OPTIONS if one.variable)]
-    flags = {one.name.upper(): one.words_in(command)[0] for one in of_command(command) if one.words_in(command)}
+    flags = {}
+    for one in of_command(command) if command in COMMANDS else ():
+        words = [word for words in one.words_in(command) for word in words.split("/")]
+        # by its name in Python, and by those of the command line
+        flags.update({one.name.upper(): words[0]} if words else {})
+        flags.update({word[2:].replace("-", "_").upper(): word for word in words if word.startswith("--")})
     told = []
     for variable in sorted(environment):
         name = variable[len(_OURS) :]

@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import fsspec
 
@@ -188,6 +189,8 @@ def _matched(name: str) -> _Match:
             return _Match(fs, [path])
         if any(mark in path for mark in "*?["):
             base = posixpath.dirname(re.split(r"[*?\[]", path)[0])
+            if local:
+                _check_open(base, posixpath.relpath(path, base).split("/")[:-1])
             every = sorted(p for p in fs.glob(path) if not fs.isdir(p) and not _is_hidden_name(p, path))
             if not every:
                 raise SourceError(f"source: no file matches {redacted(name)}")
@@ -233,7 +236,29 @@ def _beneath(base: str) -> list[str]:
     return sorted(found)
 
 
-def _raise(error: OSError) -> None:
+def _check_open(folder: str, parts: Sequence[str]) -> None:
+    """Args: parts: of a pattern, what directories below are called. Raises: SourceError: one that it leads into cannot be looked into, whose files a glob leaves
+    out without a word."""
+    try:
+        with os.scandir(folder) as entries:
+            # what two stars stand for may be anywhere
+            deep = bool(parts) and "**" in parts[0]
+            below = [
+                one.path
+                for one in (entries if parts else ())
+                if one.is_dir(follow_symlinks=not deep)
+                and not _is_hidden_name(one.name, parts[0])
+                and (deep or fnmatch.fnmatch(one.name, parts[0]))
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as e:
+        _raise(e)
+    for path in below:
+        _check_open(path, parts if deep else parts[1:])
+
+
+def _raise(error: OSError) -> NoReturn:
     raise SourceError(f"source: cannot look into {error.filename}: {error.strerror}") from error
 
 

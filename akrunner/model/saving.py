@@ -42,6 +42,7 @@ def check_target(uri: str, overwrite: bool) -> None:
             place = os.path.realpath(place)
             if holds_no_files(place):
                 raise ModelError(f"model_out: {place} is the system's own, and keeps no files; name another directory")
+            _check_above(place)
         if not fs.exists(place):
             ending = next((one for one in _NO_MODELS if place.lower().endswith(one)), None)
             if ending is not None:
@@ -64,6 +65,17 @@ def check_target(uri: str, overwrite: bool) -> None:
     elif not set(SAVED_MODEL) & set(held):
         shown = ", ".join(sorted(held)[:5])
         raise ModelError(f"model_out: {uri} holds no SavedModel but {shown}, and is not replaced; name another directory")
+
+
+def _check_above(place: str) -> None:
+    """As of an output: a file's directory has to be there, those above a directory are made. Raises: ModelError: nothing can be written beside it."""
+    above = os.path.dirname(place)
+    if place.endswith(".zip") and not os.path.isdir(above):
+        raise ModelError(f"model_out: there is no directory {above}; make it first")
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+        raise ModelError(f"model_out: nothing may be written in {above}")
 
 
 def save(directory: str, target: str) -> None:

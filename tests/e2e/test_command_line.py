@@ -47,6 +47,18 @@ def test_rows_on_stdout_the_rest_on_stderr(leaves_nothing: Path, script: Script,
     assert "10 more rows; --output FILE" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "line", ["stream s.py -i - --input-schema 'a bigint'", "stream s.py -i -", "predict m -i -", "odpscmd", "run s.py -i t.csv -p x=@/dev/stdin"]
+)  # fmt: skip
+def test_a_closed_stdin_is_not_an_empty_one(line: str, tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(ECHO)
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    # what was closed before Python started
+    shell = ["sh", "-c", f"exec {sys.executable} -m akrunner {line} <&-"]
+    done = subprocess.run(shell, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2 and "stdin is closed" in done.stderr and not done.stdout, done
+
+
 def test_output_and_params(leaves_nothing: Path, script: Script, table: str, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"scale": 7, "other": "x"}')
     out = tmp_path / "out.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import akrunner
 from akrunner.checks import (
     check_arguments,
     check_count,
@@ -19,12 +21,13 @@ from akrunner.checks import (
     check_paths,
     check_seconds,
     check_settings,
+    check_stdin,
     holds_no_files,
     nearest_file,
     shown,
 )  # fmt: skip
 from akrunner.cli.values import environment
-from akrunner.errors import ConfigError, ModelError, SinkError
+from akrunner.errors import ConfigError, ModelError, SinkError, SourceError
 from akrunner.io.places import file_place, folder_place
 from akrunner.model import Model
 from akrunner.model.saving import check_target
@@ -121,6 +124,23 @@ def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path) -> None:
         Model.from_saved_model(tmp_path / "modle.zip")
     with pytest.raises(ConfigError, match=r"did you mean 'model.zip'\?$"):
         environment([], [str(tmp_path / "modle.zip")])
+
+
+def test_a_closed_stdin_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not empty: nobody has given anything. What has its number now is another file, or nothing."""
+    for name in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+        check_stdin("source", name)
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SourceError, match=r"\Asource: stdin is closed\Z"):
+        check_stdin("source", "/dev/stdin", SourceError)
+    check_stdin("source", "/dev/null")
+    for call in (
+        lambda: akrunner.stream("s.py", "-", input_schema="a bigint"),
+        lambda: akrunner.predict_stream("m", "-", input_schema="a bigint"),
+        lambda: akrunner.plan("s.py", "-", verb="stream", input_schema="a bigint"),
+    ):
+        with pytest.raises(SourceError, match="source: stdin is closed"):
+            call()
 
 
 def test_places_that_keep_no_files(tmp_path: Path) -> None:

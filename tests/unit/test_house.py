@@ -253,6 +253,7 @@ MAY: dict[str, set[str]] = {
         "detached",
         "engines",
         "errors",
+        "planning",
         "prepare",
         "spec",
         "tables",

@@ -10,7 +10,7 @@ import pytest
 
 import akrunner
 from akrunner import jobfile
-from akrunner.cli import given, jobfiles, main
+from akrunner.cli import given, jobfiles, keyed, main
 from akrunner.errors import ConfigError
 from akrunner.options import of_command
 
@@ -53,6 +53,9 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WHERE", "/models")
     found = jobfile.read(path, "train").options
     assert (found["model_out"], found["env"]) == ("/models/model", {"TOKEN": "@/models", "OTHER": "${HOME}"})
+    monkeypatch.setenv("WHERE", "")
+    with pytest.raises(ConfigError, match=r"job.toml:1: the environment variable WHERE is set and empty, and the job file"):
+        jobfile.read(path, "train")
     monkeypatch.delenv("WHERE")
     with pytest.raises(ConfigError, match=r"job.toml:1: the environment variable WHERE is not set"):
         jobfile.read(path, "train")
@@ -118,8 +121,8 @@ def commanded(path: Path, *words: str) -> Any:
     command = main.load(["train"]).commands["train"]
     line = jobfiles.read(command, ["train", *words, str(path)], [])
     with command.make_context("train", line.words[1:], default_map=line.more["default_map"]["train"]) as ctx:
-        both = {name: [*first, *ctx.params[name]] for name, first in jobfiles.merged(ctx).items()}
-        return given.options("train", {**ctx.params, **both}), ctx.params, jobfiles.origins(ctx)
+        joined = given.keys_of(ctx, ctx.params)
+        return given.options("train", {**ctx.params, keyed.KEYED: joined}), ctx.params, jobfiles.origins(ctx, joined)
 
 
 def test_flags_win_over_variables_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,12 +134,118 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path, monkeypatch: pyt
     assert {
         "script: the job file",
         "num_workers: --num-workers",
-        "user_params: -p and the job file",
+        "user_params: -p (lr) and the job file (text)",
         "env: the job file",
     } <= set(origins)
     monkeypatch.setenv("AKRUNNER_PYTHON_ENV", "tf2.3")
     options, _, origins = commanded(written(tmp_path), "--debug")
     assert options["python_env"] == "tf2.3" and options["debug"] and "python_env: $AKRUNNER_PYTHON_ENV" in origins
+
+
+def test_a_file_that_the_line_names_wins_key_by_key_over_all_that_the_job_file_says(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.json", '{"lr": "a", "text": "a", "own": "a", "all": "a"}'),
+        ("b.json", '{"text": "b", "own": "b", "all": "b"}'),
+        ("a.env", "TOKEN=a\nA=a\nB=a\n"),
+        ("b.env", "TOKEN=b\nB=b\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    path = written(tmp_path, FILE.replace("[user_params]", 'params_file = "a.json"\nenv_file = "a.env"\n\n[user_params]'))
+    options, _, origins = commanded(path)
+    assert options["user_params"] == {"lr": 0.1, "text": "7", "own": "a", "all": "a"}
+    assert options["env"] == {"TOKEN": "@${WHERE}", "A": "a", "B": "a"}
+    assert "user_params: the job file (lr, text) and params_file of the job file (own, all)" in origins
+    line = ["--params-file", str(tmp_path / "b.json"), "-p", "all=c", "--env-file", str(tmp_path / "b.env"), "--env", "B=c"]
+    options, _, origins = commanded(path, *line)
+    assert options["user_params"] == {"lr": 0.1, "text": "b", "own": "b", "all": "c"}
+    assert options["env"] == {"TOKEN": "b", "A": "a", "B": "c"}
+    assert {
+        "user_params: -p (all), --params-file (text, own) and the job file (lr)",
+        "env: --env (B), --env-file (TOKEN) and env_file of the job file (A)",
+        "params_file: --params-file and the job file",
+        "env_file: --env-file and the job file",
+    } <= set(origins)
+
+
+def test_many_keys_of_one_place_are_counted() -> None:
+    assert jobfile.contributions({"-p": [], "the job file": ["a"]}) == "the job file"
+    assert jobfile.contributions({"-p": list("abcdefg"), "x": ["h"]}) == "-p (a, b, c, d, e and 2 more) and x (h)"
+    assert jobfile.contributions({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["-p", "lr"], "akrunner: ConfigError: --param lr: write KEY=VALUE"),
+        (["-plr"], "akrunner: ConfigError: --param lr: write KEY=VALUE"),
+        (["-p", "text=@nofile"], "akrunner: ConfigError: --param text=@FILE: nofile: No such file"),
+        (["-p", "lr=NaN"], "akrunner: ConfigError: user_params['lr'] is nan: JSON has no such number; leave it out, or give text (--param)"),
+        (["--params-file", "nan.json"], "ConfigError: user_params['lr'] is nan: JSON has no such number; leave it out, or give text (--params-file)"),
+        (["--params-file", "nowhere.json"], "akrunner: ConfigError: --params-file: nowhere.json: No such file"),
+        (["--params-file", ""], "akrunner: ConfigError: --params-file is empty: give a path"),
+        (["--env-file", ""], "akrunner: ConfigError: --env-file is empty: give a path"),
+        (["--env", "FOO"], "akrunner: ConfigError: --env FOO: write KEY=VALUE"),
+        (["--env", "A B=1"], "akrunner: ConfigError: env: 'A B' is no name of a variable; it has a blank (--env)"),
+        (["--env", "TF_CONFIG=1"], "akrunner: ConfigError: env: TF_CONFIG is set by akrunner itself, for each task; leave it out (--env)"),
+        (["--default", "id"], "akrunner: ConfigError: --default id: write KEY=VALUE"),
+        (["--default", "id=abc"], "akrunner: SourceError: defaults: column 'id' is int64, and 'abc' is none of its values; give a whole number (--default)"),
+        (["--default", "y=1"], "akrunner: SourceError: defaults: no column 'y' goes to the tasks (there are id, x) (--default)"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_flag_is_said_of_the_flag_and_not_of_the_file(
+    tmp_path: Path, line: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Also where the job file has such keys of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.py").write_text("def main(task_config): ...\n")
+    (tmp_path / "t.csv").write_text("id,x\n1,2\n")
+    (tmp_path / "nan.json").write_text('{"lr": NaN}')
+    (tmp_path / "p.json").write_text("{}")
+    path = written(
+        tmp_path,
+        'script = "s.py"\nsource = "t.csv"\nparams_file = "p.json"\n[user_params]\nlr = 1\n[env]\nFOO = "a"\n[defaults]\nx = 3\n',
+    )
+    for where in (["job.toml"], ["s.py", "-i", "t.csv"]):
+        assert main.main(["run", *where, *line]) == 2
+        assert words in capsys.readouterr().err
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("x = 3", 'x = "abc"', ["--default", "id=1"], "job.toml:8: defaults: column 'x' is int64"),
+        ("x = 3", "column = 3", ["--default", "x=1"], "job.toml:8: defaults: no column 'column' goes to the tasks"),
+        ("FOO", '"F O"', ["--env", "A=1"], "job.toml:6: env: 'F O' is no name of a variable"),
+        ("p.json", "nan.json", ["-p", "a=1"], "job.toml:3: user_params['k'] is nan"),
+        ("p.json", "nowhere.json", ["--params-file", "p.json"], "job.toml:3: params_file: "),
+    ],
+)
+def test_what_is_wrong_with_a_key_of_the_file_keeps_its_line_beside_flags(
+    tmp_path: Path, old: str, new: str, line: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.py").write_text("def main(task_config): ...\n")
+    (tmp_path / "t.csv").write_text("id,x\n1,2\n")
+    (tmp_path / "nan.json").write_text('{"k": NaN}')
+    (tmp_path / "p.json").write_text("{}")
+    text = 'script = "s.py"\nsource = "t.csv"\nparams_file = "p.json"\n\nuser_params = {lr = 1}\n[env]\nFOO = "a"\n[defaults]\nx = 3\n'
+    written(tmp_path, text.replace(old, new))
+    assert main.main(["run", "job.toml", *line]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_key_of_a_call_is_not_said_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("def main(task_config): ...\n")
+    path = written(tmp_path, 'script = "s.py"\n[env]\n"A B" = 1\n[user_params]\nlr = 1\n')
+    for more, words in (
+        ({"env": {"C": "1"}}, r"job.toml:2: env: 'A B' is no name"),
+        ({"env": {"C D": "1", "A B": "1"}}, r"\Aenv: "),
+        ({"env": {"A B": "1"}}, r"\Aenv: 'A B' is no name"),
+        ({"user_params": "x"}, r"\Auser_params must be"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            akrunner.run(path, {"a": [1]}, **more)
 
 
 def test_columns_and_defaults_of_file_and_flags(tmp_path: Path) -> None:
@@ -149,7 +258,7 @@ def test_columns_and_defaults_of_file_and_flags(tmp_path: Path) -> None:
         and options["defaults"]["age"] == 0
         and options["defaults"]["x"] != options["defaults"]["x"]
     )
-    assert {"columns: --columns", "defaults: --default and the job file"} <= set(origins)
+    assert {"columns: --columns", "defaults: --default (age, x) and the job file (day)"} <= set(origins)
     options, _, _ = commanded(written(tmp_path))
     assert options["columns"] is None and options["defaults"] is None
 
@@ -172,7 +281,7 @@ def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
 def test_tables_that_a_script_asks_for_may_stand_in_a_file(tmp_path: Path) -> None:
     command = main.load(["run"]).commands["run"]
     line = jobfiles.read(command, ["run", str(written(tmp_path, 'script = "x.py"\ntables = ["t"]\nproject = "p"'))], [])
-    assert line.more == {"default_map": {"run": {"tables": ["t"], "project": "p"}}}
+    assert {"tables": ["t"], "project": "p"}.items() <= line.more["default_map"]["run"].items()
 
 
 def test_editors_know_every_key(tmp_path: Path) -> None:
@@ -231,7 +340,7 @@ def test_what_is_overwritten_is_the_file_s_own_output(tmp_path: Path, capsys: An
 def test_dates_among_the_params_are_texts(tmp_path: Path) -> None:
     path = written(tmp_path, FILE + "\n[user_params.more]\nday = 2024-01-02\nat = [2024-01-02T03:04:05Z, 03:04:05]\n")
     found = jobfile.read(path, "train").options["user_params"]
-    assert found == {"lr": 0.1, "text": "7", "more": {"day": "2024-01-02", "at": ["2024-01-02 03:04:05+00:00", "03:04:05"]}}
+    assert found == {"lr": 0.1, "text": "7", "more": {"day": "2024-01-02", "at": ["2024-01-02T03:04:05+00:00", "03:04:05"]}}
 
 
 def test_editors_know_the_least_of_every_number() -> None:
@@ -337,7 +446,7 @@ def test_where_arguments_of_the_script_and_a_no_come_from(tmp_path: Path) -> Non
         with command.make_context(
             "run", line.words[1:], default_map=line.more["default_map"]["run"], obj=line.script_args
         ) as ctx:
-            return jobfiles.origins(ctx)
+            return jobfiles.origins(ctx, {})
 
     assert origins("--no-chief", behind=[])[-2:] == ["chief: --no-chief", "script_args: the job file"]
     assert origins("--chief", behind=["b"])[-2:] == ["chief: --chief", "script_args: --"]

@@ -302,3 +302,20 @@ def test_a_model_is_saved_as_no_archive_but_a_zip(tmp_path: Path) -> None:
             check_target(str(tmp_path / name), False)
     for name in ("x", "x.zip", "v1.2"):
         check_target(str(tmp_path / name), False)
+
+
+def test_a_model_is_where_an_output_could_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in a directory that is there; above a directory others are made. It is said before a job starts."""
+    with pytest.raises(ModelError, match=f"model_out: there is no directory {tmp_path}/new; make it first"):
+        check_target(str(tmp_path / "new" / "m.zip"), False)
+    check_target(str(tmp_path / "new" / "m"), False)
+    check_target("memory://new/m.zip", False)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match=f"model_out: nothing may be written in {tmp_path}/file"):
+        check_target(str(tmp_path / "file" / "m"), False)
+    # the root user may write everywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))
+    for name in ("m", "m.zip", "new/m"):
+        with pytest.raises(ModelError, match=f"model_out: nothing may be written in {tmp_path}$"):
+            check_target(str(tmp_path / name), False)
+    assert not (tmp_path / "new").exists()

@@ -112,8 +112,10 @@ def test_where_values_come_from_is_said_beside_a_job_file(tmp_path: Path) -> Non
     script(tmp_path, NOTHING)
     (tmp_path / "job.toml").write_text('script = "s.py"\nscript_args = ["a"]\n[user_params]\nlr = 1\n')
     plan = akrunner.plan(tmp_path / "job.toml", {"a": [1]}, num_workers=1, user_params={"lr": 2})
+    more = akrunner.plan(tmp_path / "job.toml", {"a": [1]}, user_params={"batch": 2})
+    assert "user_params: the call (batch) and the job file (lr)" in more.given
     assert plan.given == (
-        "script: the job file", "script_args: the job file", "user_params: the call and the job file", "source: the call",
+        "script: the job file", "script_args: the job file", "user_params: the call", "source: the call",
         "num_workers: the call",
     )  # fmt: skip
     assert str(plan).endswith("given:        " + "; ".join(plan.given))

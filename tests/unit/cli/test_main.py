@@ -29,6 +29,20 @@ def test_a_word_that_is_no_command_stands_beside_all_that_are(capsys: pytest.Cap
     assert "No such command 'pakc'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("help", "akrunner --help"),
+        ("help run", "akrunner run --help"),
+        ("help nope", "akrunner --help"),
+        ("flink help", "akrunner flink --help"),
+    ],
+)
+def test_who_asks_a_command_for_help_is_told_of_the_flag(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*line.split(), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["message"] == f"No such command 'help'. See {words}."
+
+
 @pytest.mark.parametrize("words", [["--version"], ["status", "--help"], ["flink", "stop", "--help"]])
 def test_what_needs_no_rows_imports_nothing_that_carries_them(words: list) -> None:
     code = "import sys; from akrunner.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
@@ -77,12 +91,31 @@ def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             "If it is the script's own, it stands behind --: akrunner train SCRIPT ... -- --frobnicate. See akrunner train --help-all.",
         ),
         ("tables ls --frobnicate", "See akrunner tables ls --help."),
+        ("--hlp", "No such option: --hlp. Did you mean --help?"),
+        ("tables ls --hepl", "Did you mean --help?"),
+        ("-help", "No such option: -help. Did you mean --help? akrunner --help"),
+        ("run -help", "No such option: -help. Did you mean --help? akrunner run --help"),
+        ("tables ls -help", "No such option: -help. Did you mean --help? akrunner tables ls --help"),
+        (
+            "run s.py --no-debug",
+            "--debug has no --no- form: it is off unless it is given. If the job file says debug = true, take it out there.",
+        ),
+        ("run s.py --no_overwrite", "If the job file says overwrite = true, take it out there."),
+        ("train s.py --no-json", "If the job file says as_json = true, take it out there."),
+        (
+            "train s.py --no-as-json",
+            "--json has no --no- form: it is off unless it is given. If the job file says as_json = true, take it out there.",
+        ),
+        ("run s.py --no-dry-run", "--dry-run has no --no- form: it is off unless it is given."),
+        ("pack a b --no-verify", "--verify has no --no- form: it is off unless it is given."),
+        ("status --no-wait", "--wait has no --no- form: it is off unless it is given."),
+        ("run s.py --no-output", "Did you mean --output?"),
     ],
 )
 def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--json", *line.split()] if line[0] != "-" else [*line.split(), "--json"]) == 2
     message = json.loads(capsys.readouterr().out)["message"]
-    assert message.startswith("No such option: --") and message.endswith(words)
+    assert message.startswith("No such option: -") and message.endswith(words)
 
 
 @pytest.mark.parametrize(

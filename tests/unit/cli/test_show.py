@@ -5,7 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import akrunner
 from akrunner.cli.show import Screen
+from akrunner.engines.base import Outcome, Stats
+from akrunner.stream_job import StreamJob
+
+STATS = Stats(1.0, 0.5, 0.1, 0.2, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unknown", (1,))
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,23 @@ def test_what_fits_is_shown_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     Screen(as_json=False, quiet=False, log=False).preview(pa.table({"id": [1], "text": ["x" * 50]}), "")
     told = capsys.readouterr()
     assert told.out.splitlines()[1].startswith("1   xxxxx") and told.err == ""
+
+
+@pytest.mark.parametrize("way", ["result", "asked", "streamed"])
+@pytest.mark.parametrize(
+    ("quiet", "debug", "told"), [(False, True, True), (True, True, True), (False, False, True), (True, False, False)]
+)
+def test_where_a_directory_is_that_was_kept(
+    way: str, quiet: bool, debug: bool, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows the name of what `--debug` has kept; one that was given, a quiet job need not repeat."""
+    screen = Screen(as_json=False, quiet=quiet, log=debug)
+    if way == "streamed":
+        with StreamJob(lambda sink, cancel: Outcome((), STATS, "/kept"), None) as job:
+            assert list(job) == [] and job.work_dir == "/kept"
+        screen.streamed(job, None)
+    else:
+        getattr(screen, way)(akrunner.Result(None, None, (), STATS, "/kept"))
+    said = capsys.readouterr()
+    assert said.err.count("work dir: /kept   (akrunner replay /kept)\n") == told and said.out == ""
+    assert said.err.count("\n") == told + (not quiet)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from akrunner.cli import detached
 from akrunner.cli.doctor import variables_of
 from akrunner.cli.main import main
 from akrunner.cli.variables import unread, wrong
-from akrunner.options import OPTIONS
+from akrunner.options import COMMANDS, OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,12 @@ from akrunner.options import OPTIONS
             "AKRUNNER_NUM_WORKERS is not read: --num-workers is given on the command line or in a job file",
         ),
         ("AKRUNNER_NUM_WORKER", "AKRUNNER_NUM_WORKER is not read; did you mean --num-workers?"),
+        ("AKRUNNER_JSON", "AKRUNNER_JSON is not read: --json is given on the command line or in a job file"),
+        ("AKRUNNER_AS_JSON", "AKRUNNER_AS_JSON is not read: --json is given on the command line or in a job file"),
+        ("AKRUNNER_PARAM", "AKRUNNER_PARAM is not read: --param is given on the command line or in a job file"),
+        ("AKRUNNER_INPUT", "AKRUNNER_INPUT is not read: --input is given on the command line or in a job file"),
+        ("AKRUNNER_NO_CHIEF", "AKRUNNER_NO_CHIEF is not read: --no-chief is given on the command line or in a job file"),
+        ("AKRUNNER_PARAMS", "AKRUNNER_PARAMS is not read; did you mean --param?"),
         ("AKRUNNER_OUTPUT", "AKRUNNER_OUTPUT is not read: --output is given on the command line or in a job file"),
     ],
 )
@@ -41,6 +48,19 @@ def test_those_that_are_read_and_those_of_others_are_not() -> None:
 def test_only_what_the_command_has_is_told() -> None:
     assert unread({"AKRUNNER_SEED": "1"}, "run") == []
     assert unread({"AKRUNNER_SEED": "1"}, "pack") == ["AKRUNNER_SEED is not read: --seed is given on the command line"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "status"])
+def test_nearly_the_name_of_a_variable_that_is_read_is_told_by_every_command(command: str) -> None:
+    assert unread({"AKRUNNER_FLINKMASTER": "h:1"}, command) == [
+        "AKRUNNER_FLINKMASTER is not read; did you mean AKRUNNER_FLINK_MASTER?"
+    ]
+
+
+def test_a_command_of_detached_jobs_tells_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AKRUNNER_FLINKMASTER", "h:1")
+    assert detached.master("other:1") == "other:1"
+    assert "did you mean AKRUNNER_FLINK_MASTER?" in capsys.readouterr().err
 
 
 def test_a_command_that_runs_jobs_tells_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

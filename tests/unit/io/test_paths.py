@@ -151,3 +151,31 @@ def test_a_damaged_arrow_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.arrow").write_bytes(data)
     with pytest.raises(SourceError, match="x.arrow"):
         read(tmp_path / "x.arrow")
+
+
+def test_a_directory_that_a_pattern_leads_into_and_nobody_may_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A glob finds nothing there: the table would be without its rows, or without any."""
+    for folder in ("open", "shut", "shut/y=1", "link"):
+        (tmp_path / folder).mkdir()
+    for folder in ("open", "shut", "shut/y=1"):
+        (tmp_path / folder / "t.csv").write_text("a\n1\n")
+    # around in a circle
+    (tmp_path / "link" / "up").symlink_to(tmp_path)
+    there, shut = os.scandir, str(tmp_path / "shut")
+
+    def scandir(path: Any = ".") -> Any:
+        if os.fspath(path) == shut:
+            # the root user reads everything
+            raise PermissionError(13, "Permission denied", shut)
+        return there(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for pattern in ("shut/*.csv", "*/*.csv", "s*/y=1/*.csv", "**/t.csv"):
+        with pytest.raises(SourceError, match=f"source: cannot look into {shut}: Permission denied"):
+            paths.expand(f"{tmp_path}/{pattern}", None)
+    assert paths.expand(f"{tmp_path}/o*/*.csv", None).paths == [f"{tmp_path}/open/t.csv"]
+    for pattern in ("open/*.json", "nowhere/*.csv", "open/t.csv/*.csv"):
+        with pytest.raises(SourceError, match="source: no file matches"):
+            paths.expand(f"{tmp_path}/{pattern}", None)
