@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import dataclasses
 import enum
 import inspect
 import sys
@@ -61,10 +62,10 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
 
     Raises: ScriptError: defined again in the tasks, it would be another.
     """
-    body = ast.parse(text).body
-    if len(body) != 1 or not isinstance(body[0], (ast.FunctionDef, ast.ClassDef)):
+    # behind the definition stands what was set in it since
+    whole: Any = ast.parse(text).body[0]
+    if not isinstance(whole, (ast.FunctionDef, ast.ClassDef)):
         return
-    whole: Any = body[0]
     own = f"{thing.__name__}()" if isinstance(thing, types.FunctionType) else thing.__name__
     if value is not thing and not whole.decorator_list:
         raise ScriptError(f"script: {own} was wrapped behind its definition; write what wraps it as a decorator, or {INSTEAD}")
@@ -80,12 +81,14 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         hooks = [vars(base)["__init_subclass__"] for base in thing.__mro__[1:-1] if "__init_subclass__" in vars(base)]
         run += [one for hook in hooks for one in _called(getattr(hook, "__func__", hook), 0, set(), thing)]
-    changed = sorted({name for one in run for name in _changed(one)})
+    beside = [one for one in run if one.module in ("", thing.__module__)]
+    apart = [dataclasses.replace(one, apart=True) for one in run if one not in beside]
+    changed = sorted({name for one in [*beside, *apart] for name in _changed(one)})
     if changed:
         raise ScriptError(
             f"script: the definition of {own} changes {changed[0]}, which goes to the tasks as it is now: it would be changed twice; {INSTEAD}"
         )
-    _check_rebound(thing, own, run, known, sources)
+    _check_rebound(thing, own, beside, known, sources)
 
 
 def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None:
@@ -133,11 +136,25 @@ def _run_at_once(whole: Any) -> Iterator[ast.AST]:
 @dataclass(frozen=True)
 class _Run:
     """Statements that are run when Python comes to a definition. Attributes: nodes: all, those within others, too; known: what stands behind their names; declared:
-    names that they set by `global`."""
+    names that they set by `global`; module: that they are from, "": the definition's; apart: whether that is another one
+    than the definition's; first: what the function they are of is a method of."""
 
     nodes: list[ast.AST]
     known: dict[str, Any]
     declared: set[str]
+    module: str = ""
+    apart: bool = False
+    first: Any = None
+
+    def goes(self, node: ast.AST) -> bool:
+        """Whether what they change goes to the tasks as it is now: what another module has is there as its file makes it, not what a class or an instance has
+        itself that its method is called for."""
+        while isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+            node = node.value
+        own = (
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and self.known.get(node.value.id) is self.first
+        )
+        return not self.apart or (own and isinstance(node, ast.Attribute) and node.attr in getattr(self.first, "__dict__", {}))
 
     @property
     def reads(self) -> set[str]:
@@ -281,7 +298,7 @@ def _called(function: Any, depth: int, seen: set[int], first: Any = None) -> Ite
     known = {key: one for key, one in function.__globals__.items() if key not in local}
     if first is not None and body[0].args.args:
         known[body[0].args.args[0].arg] = first
-    run = _Run(nodes, known, declared)
+    run = _Run(nodes, known, declared, str(function.__module__), first=first)
     yield run
     yield from _calls(run, seen)
 
@@ -308,18 +325,19 @@ def _changed(run: _Run) -> set[str]:
     found: set[str] = set()
 
     def mutable(node: Any) -> bool:
-        return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(_meant(node, run.known), _MUTABLE)
+        return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(_meant(node, run.known), _MUTABLE) and run.goes(node)
 
     for node in run.nodes:
         changed: list[Any] = []
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in run.declared:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in run.declared and run.goes(node):
             found.add(node.id)
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             changed = [node.value]
         elif isinstance(node, ast.AugAssign):
             changed = [node.target]
             around = _meant(node.target.value, run.known) if isinstance(node.target, ast.Attribute) else None
-            if not isinstance(around, types.ModuleType) and _meant(node.target, run.known) is not None and around is not None:
+            counted = not isinstance(around, types.ModuleType) and _meant(node.target, run.known) is not None
+            if counted and around is not None and run.goes(node.target):
                 # of a class or an instance that goes to the tasks with the number it has now
                 found.add(_root(node.target, run.known))
         elif (

@@ -22,6 +22,8 @@ import linecache
 import os
 import re
 import symtable
+import sys
+import sys
 import tokenize
 import types
 from collections.abc import Callable
@@ -64,7 +66,8 @@ class _Piece:
 class _Found:
     """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
     that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
-    may be a name in them."""
+    may be a name in them; carried: (module, name) -> what the module holds that its file does not make, whether its functions set it; keeping: modules that hold
+    something of the kind which cannot go; underway: what of them is being looked at."""
 
     function: types.FunctionType
     lines: list[str] = field(default_factory=list)
@@ -73,6 +76,9 @@ class _Found:
     values: Values = field(init=False)
     sets: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
+    carried: dict[tuple[str, str], tuple[Any, bool]] = field(default_factory=dict)
+    keeping: set[str] = field(default_factory=set)
+    underway: set[tuple[str, str]] = field(default_factory=set)
     begun: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
@@ -81,11 +87,53 @@ class _Found:
             lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function), self.imported
         )
 
-    def imported(self) -> dict[int, tuple[str, str]]:
-        """What modules of the user's own hold that the script imports, as `Values` has it."""
+    def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
+        """As `set_outside.Carry`."""
+        if (module, name) in self.underway:
+            return True
+        before = self.copied()
+        self.underway.add((module, name))
+        try:
+            self.values.carry(module, name, value, self.function.__name__)
+        except ScriptError:
+            self.keeping |= {module} if own else set()
+            return False
+        finally:
+            self.underway.remove((module, name))
+            self.restore(before)
+        self.carried[module, name] = value, own
+        return True
+
+    def add_carried(self) -> None:
+        """Have what modules hold go along. What their functions have set (`_loaded`) may say what was done in this process: only if all of it can."""
+        added: set[tuple[str, str]] = set()
+        # what these hold may bring other modules
+        while new := self.carried.keys() - added:
+            for module, name in sorted(new):
+                value, own = self.carried[module, name]
+                if not (own and module in self.keeping):
+                    self.values.carry(module, name, value, self.function.__name__)
+            added |= new
+
+    def modules(self) -> list[types.ModuleType]:
+        """Those of the user's own that the script imports."""
         roots = [one for text in [*self.lines, *(piece.text for piece in self.pieces)] for one in own_modules.imported_by(text)]
-        run = own_modules.reached(roots)
-        return set_outside.held_as_made(one for one in run.values() if one.__name__ != self.function.__module__)
+        return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
+
+    def imported(self) -> dict[int, tuple[str, str]]:
+        """What these hold, as `Values` has it."""
+        return set_outside.held_as_made(self.modules())
+
+    def check_subclasses(self) -> None:
+        """Raises: ScriptError: a module looks for the subclasses of one of its classes, and a task has not all of them."""
+        user, modules = self.function.__name__, self.modules()
+        run = {one.__name__ for one in modules}
+        for module, base, kind in own_modules.looked_for(modules):
+            if kind.__module__ not in run and self.names.get(kind.__name__) is not kind:
+                raise ScriptError(
+                    f"script: {module.__name__} looks for the subclasses of {base.__name__} (__subclasses__()), and a task would not have "
+                    f"{kind.__module__}.{kind.__name__}; use it by name in {user}(), or import what defines it there"
+                )
 
     def copied(self) -> tuple[list[str], list[_Piece], dict[str, Any], Values]:
         """What is known so far, to go back to."""
@@ -167,6 +215,8 @@ def _named(function: Callable[..., Any]) -> str:
 
 def _laid(found: _Found, function: types.FunctionType) -> tuple[str, str]:
     """The text, on the lines of the file if all of it is from one, and that file."""
+    found.add_carried()
+    found.check_subclasses()
     last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]
     pieces, future = found.pieces, [_FUTURE] if all(piece.postponed for piece in found.pieces) else []
     if not future:
@@ -258,7 +308,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     at_import.check(thing, value, piece.text, known, around)
     found.sets |= _attributes_set(piece.text)
     found.words.update(re.findall(r"\w+", piece.text))
-    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets), frozenset(found.words))
+    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry)
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -401,7 +451,8 @@ def _asks_what_there_is(text: str, known: dict[str, Any], of: Any) -> str:
             return "globals()"
         if isinstance(node, ast.Attribute) and node.attr == "__subclasses__" and isinstance(node.value, ast.Name):
             base = known.get(node.value.id)
-            if isinstance(base, type) and _is_ours(base, of):
+            module = sys.modules.get(base.__module__) if isinstance(base, type) else None
+            if isinstance(base, type) and (_is_ours(base, of) or (module is not None and own_modules.is_own(module))):
                 return f"{base.__name__}.__subclasses__()"
         if isinstance(node, ast.Subscript) and ast.unparse(node) in ("sys.modules[__name__]", "modules[__name__]"):
             return ast.unparse(node)
@@ -455,7 +506,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     imported = as_imported(name, value, of) or import_of(name, value)
     ours = imported.startswith(f"from {of.__module__} import ") or (isinstance(plain, type) and _is_ours(plain, of))
     if imported and not ours:
-        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets), frozenset(found.words))
+        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry)
         found.lines.append(imported)
     else:
         found.values.add(name, value, user)
@@ -525,7 +576,9 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     if not imported:
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
-    set_outside.check_imports(imported, found.function.__module__, user, frozenset(found.sets), frozenset(found.words))
+    set_outside.check_imports(
+        imported, found.function.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry
+    )
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 

@@ -49,6 +49,7 @@ _OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
 )
+_PUT = "__import__('akrunner.worker.carried', fromlist=['put']).put"
 #: where a logger's records go that a task has, too
 _STREAMS = ("stdout", "stderr")
 
@@ -83,6 +84,7 @@ class Values:
         self._refer, self._by_call, self._imported = refer, by_call, imported
         self._there: dict[int, tuple[str, str]] = {}
         self._named: list[tuple[str, Any, str, str]] = []
+        self._carried: list[tuple[str, str, Any, str]] = []
         self._times: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._open: set[int] = set()
@@ -102,6 +104,11 @@ class Values:
         self._checked(shown or name, value, user)
         self._named.append((name, value, user, shown or name))
 
+    def carry(self, module: str, name: str, value: Any, user: str) -> None:
+        """A value that a module holds, and has to hold in the other process, which imports it. Args, Raises: as of `add`."""
+        self._checked(f"{module}.{name}", value, user)
+        self._carried.append((module, name, value, user))
+
     def __copy__(self) -> Values:
         """What is known so far, to go back to."""
         other = Values(self._refer, self._by_call, self._imported)
@@ -111,12 +118,22 @@ class Values:
     def back_to(self, other: Values) -> None:
         """Know what another one knew."""
         self._named, self._times, self._kept = [*other._named], {**other._times}, [*other._kept]
-        self._arrays = {**other._arrays}
+        self._arrays, self._carried = {**other._arrays}, [*other._carried]
 
     def lines(self) -> list[Line]:
         """All of them. Raises: ScriptError."""
         self._writing = True
         self._there = self._imported()
+        for module, name, value, user in self._carried:
+            self._needs = set()
+            own = id(value)
+            text = self._names[own] if own in self._names else self._checked(f"{module}.{name}", value, user)
+            needs = self._needed_by[text] if own in self._names else frozenset(self._needs)
+            self._lines.append(Line(f"{_PUT}({module!r}, {name!r}, {text})", needs))
+            if own not in self._names and (_is_one(value) or self._by_call(value)):
+                # for others that hold it, too
+                self._names[own] = _of_module(module, name)
+                self._needed_by[self._names[own]] = needs
         for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
@@ -159,8 +176,7 @@ class Values:
         at = id(value)
         if at in self._there:
             # there is one of it, which the module's functions may change
-            module, own = self._there[at]
-            return f"__import__({module!r}, fromlist=[{own!r}]).{own}"
+            return _of_module(*self._there[at])
         if self._writing and at in self._names:
             self._needs |= self._needed_by[self._names[at]]
             return self._names[at]
@@ -254,6 +270,10 @@ class Values:
         shaped = f"reshape({value.shape!r}, order={order!r}).copy({order!r})"
         made = f"__import__('numpy').frombuffer({text}, {value.dtype.str!r}).{shaped}"
         return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
+
+
+def _of_module(module: str, name: str) -> str:
+    return f"__import__({module!r}, fromlist=[{name!r}]).{name}"
 
 
 def _is_one(value: Any) -> bool:

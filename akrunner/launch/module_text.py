@@ -66,6 +66,7 @@ class Text:
     Attributes:
         bindings: name -> what it is bound to: an expression, a definition, an `Import`, or None for what is not known; where there is more than one, it depends
             on a condition.
+        began: of those that functions set by `global` and look at, what the file itself binds them to; nothing of them is in `bindings`.
         often: those that are bound more than once.
         altered: what the file changes in place whenever it is run.
         touched: these, what it hands on to where it may be changed when it is run, what its functions count and keep for themselves, and attributes that they
@@ -82,6 +83,7 @@ class Text:
     """
 
     bindings: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
+    began: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
     often: set[str] = field(default_factory=set)
     altered: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
@@ -135,7 +137,9 @@ def _read(path: str, changed: int) -> Text:
             kept = function.changes & function.looks
             found.declared |= _declared(inner)
             found.touched |= kept | {one for one in function.changes if one.startswith(".")}
-            found.bindings.update({name: [None] for name in kept & _declared(inner)})
+            set_here = kept & _declared(inner)
+            found.began.update({name: found.bindings[name] for name in set_here & found.bindings.keys() - found.began.keys()})
+            found.bindings.update({name: [None] for name in set_here})
             found.functions.setdefault(inner.name, []).append(function)
         elif isinstance(inner, ast.ClassDef):
             made = [_function(one) for one in inner.body if isinstance(one, ast.FunctionDef) and one.name in _MAKING]

@@ -177,3 +177,17 @@ def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> b
                 return False
         return True
     return is_plain(value)
+
+
+def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.ModuleType, type, type]]:
+    """(module, a class of its, a class made from that), of modules that ask classes for those that are made from them."""
+    for module in modules:
+        own = [one for one in list(vars(module).values()) if isinstance(one, type) and one.__module__ == module.__name__]
+        for base in own if "__subclasses__" in text_of(module).words else ():
+            pending, seen = [*type.__subclasses__(base)], set[type]()
+            while pending:
+                kind = pending.pop(0)
+                if kind not in seen:
+                    seen.add(kind)
+                    pending += type.__subclasses__(kind)
+                    yield module, base, kind

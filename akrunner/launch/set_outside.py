@@ -1,13 +1,14 @@
 """What somebody has set in modules of the user's own since they were imported (`settings.EPOCHS = 3` in a notebook): the tasks import the files, and have what
-these make.
+these make, and what goes with the function.
 
 ::
 
     settings.py                             in this process             in the tasks
-    EPOCHS = 1                              settings.EPOCHS is 3        1: refused
-    RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          0.1: refused
-    CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   the module does that itself: no matter
-    from base import SCALE                  settings.SCALE is 3         what base.SCALE is: refused
+    EPOCHS = 1                              settings.EPOCHS is 3        1, and 3 goes with the function
+    RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          as well; a value that cannot go (a lock): refused
+    CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   it goes if it can; the module does that itself: no matter
+    _READY = False; def init(): global ...  settings._READY is True     False: it says what was done in this process
+    from base import SCALE                  settings.SCALE is 3         what base.SCALE is, and 3 goes with the function
     class Model: def predict(self): ...     Model.predict is another    the definition: refused
     MODELS = {}; def register(c): ...       MODELS has models.Linear    empty, if they do not import models: refused
 
@@ -22,7 +23,7 @@ import contextlib
 import functools
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ from akrunner.launch.as_written import NOTHING
 from akrunner.launch.module_text import Function, Import, Text, text_of
 from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
 
+#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
+Carry = Callable[[str, str, Any, bool], bool]
 #: in a file that has one of these, names may be bound that it does not have
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
 #: more than this of a value is not shown
@@ -39,13 +42,19 @@ _LONGEST = 60
 
 
 def check_imports(
-    text: str, of: str, user: str, sets: frozenset[str] = frozenset(), words: frozenset[str] = frozenset()
+    text: str,
+    of: str,
+    user: str,
+    sets: frozenset[str] = frozenset(),
+    words: frozenset[str] = frozenset(),
+    carry: Carry = lambda module, name, value, own: False,
 ) -> None:
     """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
-    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these.
+    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these;
+    carry: told what a module holds that its file does not make.
 
-    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, has changed since, or imports the
-    function's own module; it names it.
+    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, which nobody takes along, has changed
+    since, or imports the function's own module; it names it.
     """
     roots = own_modules.imported_by(text)
     modules = own_modules.held(roots)
@@ -61,7 +70,7 @@ def check_imports(
         )
     # other modules of the program are not run in the tasks, nor is that of the function itself
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
-    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets), words)
+    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets), words, carry)
     for module in modules.values():
         for name, whose in _put_by_others(module, around):
             raise ScriptError(
@@ -91,12 +100,13 @@ def check_imports(
 @dataclass
 class _Around:
     """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
-    the function sets itself; words: all that may be a name in it."""
+    the function sets itself; words: all that may be a name in it; carry: as of `check_imports`."""
 
     run: dict[str, types.ModuleType]
     of: str
     sets: set[str]
     words: frozenset[str]
+    carry: Carry
     texts: dict[str, Text] = field(init=False)
     functions: dict[str, list[Function]] = field(init=False)
 
@@ -196,10 +206,11 @@ def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, tuple[str, st
 def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator[tuple[str, list[Any], list[Any]]]:
     """(name, what its file binds it to, what that comes to) of each name of a module."""
     known: dict[str, Any] = dict.fromkeys(starred, NOTHING)
-    for name, bindings in file.bindings.items():
+    for name, now in file.bindings.items():
+        bindings = file.began.get(name, now)
         values = [made(node, module, known) for node in bindings]
         # of a name that is set twice nobody knows which one another expression has seen
-        certain = len(values) == 1 and name not in file.often and name not in starred
+        certain = len(values) == 1 and not {name} & (file.often | starred | file.began.keys())
         known[name] = values[0] if certain else NOTHING
         yield name, bindings, values
 
@@ -218,15 +229,16 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
             or isinstance(now, types.ModuleType)
             or any(value is NOTHING for value in values)
             or {name, f".{name}"} & elsewhere
+            or name in file.altered
         ):
             continue
-        if name in file.declared and not is_plain(now):
-            # what is made when it is first wanted, as it is in the tasks
-            continue
-        if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
-            continue
         if not any(is_same(now, value, module) for value in values):
-            if isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, is_empty(then)):
+            own = name in file.declared
+            defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
+            # that something was done was done in this process
+            done = isinstance(now, bool) and own
+            carried = not defined and not done and around.carry(module.__name__, name, now, own)
+            if carried or _is_its_own(name, now, then, file, around):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
@@ -234,6 +246,15 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
             if told:
                 return told
     return _added(module, file, starred, around)
+
+
+def _is_its_own(name: str, now: Any, then: Any, file: Text, around: _Around) -> bool:
+    """Whether the module itself may have given a name what it has now, as it does in the tasks: when it is first wanted, or to keep it for later."""
+    if name in file.began or (name in file.declared and not is_plain(now)):
+        return True
+    if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
+        return True
+    return isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, is_empty(then))
 
 
 def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Around) -> str:
@@ -244,6 +265,8 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Aro
     for name, now in list(vars(module).items()):
         ours = name in file.words or name in starred or f".{name}" in around.altered("") | around.hung | file.hung
         if is_plain(now) and name in wanted and not ours and not name.startswith("__"):
+            if around.carry(module.__name__, name, now, False):
+                continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but not there"
     return ""
 
@@ -323,6 +346,8 @@ def _rebound(module: types.ModuleType, around: _Around) -> str:
             continue
         then = vars(whole).get(taken, sys.modules.get(f"{source}.{taken}", NOTHING)) if taken else whole
         if then is not NOTHING and not _is_taken(now, then, whole, taken):
+            if is_plain(now) and is_plain(then) and around.carry(module.__name__, name, now, False):
+                continue
             said = (
                 f"{source}.{taken} is {_shown(then)} in {whole.__file__}"
                 if taken and hasattr(whole, "__file__")
