@@ -89,7 +89,7 @@ class _Found:
 
     def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
         """As `set_outside.Carry`."""
-        if (module, name) in self.underway:
+        if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
             return True
         before = self.copied()
         self.underway.add((module, name))

@@ -29,6 +29,7 @@ _IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
 #: are called where a class is made, called, or derived from
 _MAKING = {"__init__", "__new__", "__post_init__"}
 _DERIVING = {"__init_subclass__", "__set_name__"}
+_OF_TEXTS = frozenset(name for name in dir(str) if not name.startswith("_"))
 #: methods, and functions of modules, that change nothing they are given
 _LOOKING = {
     "array", "asarray", "copy", "critical", "debug", "deepcopy", "dump", "dumps", "error", "format", "info", "join", "log", "pformat", "pprint", "startswith",
@@ -389,7 +390,7 @@ def _changes(node: ast.AST) -> set[str]:
     one: Any = None
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         one = node
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in READING:
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in READING | _OF_TEXTS:
         one = node.func.value
     found: set[str] = set()
     while isinstance(one, (ast.Attribute, ast.Subscript, ast.Starred)):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
+import copy
 import dataclasses
 import datetime
 import enum
 import inspect
+import linecache
 import math
+import operator
 import os
 import pathlib
 import sys
@@ -25,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from akrunner.launch import module_code
-from akrunner.launch.as_written import NOTHING, value_of
+from akrunner.launch.as_written import NOTHING, lambda_of, value_of
 
 #: more items than this are not made again to be compared
 _MOST = 100_000
@@ -37,7 +40,7 @@ FILLED = (*HOLDERS, np.ndarray)
 _MAKERS = (
     bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
     pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join, collections.OrderedDict,
-    collections.defaultdict, collections.Counter, collections.deque,
+    collections.defaultdict, collections.Counter, collections.deque, copy.copy, copy.deepcopy, enumerate, reversed, sorted, sum, zip,
 )  # fmt: skip
 #: what may hold something that nobody knows
 _OPEN = (dict, list, tuple, types.SimpleNamespace, collections.OrderedDict, collections.deque)
@@ -53,10 +56,24 @@ _ARRAYS: dict[Any, Callable[..., int]] = {
     np.eye: lambda n, m=None, **_: n * (m or n),
     np.identity: lambda n, **_: n * n,
 }
-_SAFE = {"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round, "str": str}
+#: may be called by what is computed, unless the module calls something else so
+_SAFE: dict[str, Any] = {
+    one.__name__: one
+    for one in (abs, all, any, bool, dict, enumerate, float, frozenset, int, len, list, max, min, reversed, round, set, sorted, str, sum, tuple, zip)
+}  # fmt: skip
+#: methods and attributes of what is plain, or holds it, that change nothing
+_READ = {
+    "astype", "copy", "encode", "endswith", "format", "get", "items", "join", "keys", "lower", "name", "parent", "removeprefix", "removesuffix", "replace",
+    "reshape", "rsplit", "split", "splitlines", "startswith", "stem", "strip", "suffix", "title", "tolist", "union", "upper", "values",
+}  # fmt: skip
+_READABLE = (str, bytes, dict, list, tuple, set, frozenset, pathlib.PurePath, np.ndarray)
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.BitOr: operator.or_, ast.BitAnd: operator.and_,
+}  # fmt: skip
 _SIMPLE = (
     ast.ListComp, ast.SetComp, ast.DictComp, ast.comprehension, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple,
-    ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Call, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Call, ast.Attribute, ast.Subscript, ast.Slice, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
 )  # fmt: skip
 
 
@@ -104,29 +121,63 @@ def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
             return kind(parts)
         return NOTHING
     if isinstance(node, ast.Dict):
-        keys, values = [made(one, module, known) for one in node.keys], [made(one, module, known) for one in node.values]
+        pairs: list[tuple[Any, Any]] = []
+        for key, value in zip(node.keys, node.values):
+            part = made(value, module, known)
+            if key is not None:
+                pairs.append((made(key, module, known), part))
+            elif isinstance(part, dict):
+                pairs += part.items()
+            else:
+                return NOTHING
         with contextlib.suppress(TypeError):
-            return NOTHING if any(one is NOTHING for one in keys) else dict(zip(keys, values, strict=True))
+            return NOTHING if any(key is NOTHING for key, _ in pairs) else dict(pairs)
         return NOTHING
+    found = NOTHING
     if isinstance(node, ast.Call):
-        return _called(node, module, known)
-    if isinstance(node, ast.Attribute):
-        return _constant_of(node, module)
-    plain = {name: one for name, one in known.items() if is_plain(one)}
-    if isinstance(node, (ast.JoinedStr, ast.ListComp, ast.SetComp, ast.DictComp)):
-        return _computed(node, plain)
-    return value_of(node, plain) if isinstance(node, ast.expr) else NOTHING
+        found = _called(node, module, known)
+    elif isinstance(node, ast.Attribute):
+        found = _constant_of(node, module)
+        if found is NOTHING and node.attr in _READ:
+            whose = made(node.value, module, known)
+            found = getattr(whose, node.attr, NOTHING) if isinstance(whose, pathlib.PurePath) else NOTHING
+    elif isinstance(node, ast.BinOp):
+        found = _joined(node, module, known)
+    if found is NOTHING and isinstance(node, ast.expr):
+        found = value_of(node, {name: one for name, one in known.items() if is_plain(one)})
+    return _computed(node, module, known) if found is NOTHING and isinstance(node, ast.expr) else found
 
 
-def _computed(node: ast.expr, plain: dict[str, Any]) -> Any:
-    """What a text with values in it, or a comprehension, of constants comes to."""
+def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) -> Any:
+    """What two of what holds something, or of paths, times and arrays, come to."""
+    left, right = made(node.left, module, known), made(node.right, module, known)
+    does = _OPERATORS.get(type(node.op))
+    if does is None or not is_whole(left) or not is_whole(right) or (is_plain(left) and is_plain(right)):
+        return NOTHING
+    sizes = [len(one) if isinstance(one, (list, tuple)) else one if isinstance(one, int) else 1 for one in (left, right)]
+    if does is operator.mul and math.prod(sizes) > _MOST:
+        return NOTHING
+    with contextlib.suppress(Exception):
+        return does(left, right)
+    return NOTHING
+
+
+def _computed(node: ast.expr, module: types.ModuleType, known: dict[str, Any]) -> Any:
+    """What a text with values in it, a comprehension, or a part of something comes to."""
     inner = list(ast.walk(node))
     own = {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    around = {**plain, **_SAFE, "range": _range}
+    around = {name: one for name, one in [*_SAFE.items(), ("range", _range)] if name not in vars(module)}
+    callable_ = {*around}
+    around.update(
+        {one.id: known[one.id] for one in inner if isinstance(one, ast.Name) and is_whole(known.get(one.id, NOTHING))}
+    )
     for one in inner:
         if not isinstance(one, _SIMPLE) or (isinstance(one, ast.Name) and one.id not in own and one.id not in around):
             return NOTHING
-        if isinstance(one, ast.Call) and not (isinstance(one.func, ast.Name) and one.func.id not in own | set(plain)):
+        if isinstance(one, ast.Attribute) and one.attr not in _READ:
+            return NOTHING
+        method = isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+        if isinstance(one, ast.Call) and not method and not (isinstance(one.func, ast.Name) and one.func.id in callable_ - own):
             return NOTHING
     with contextlib.suppress(Exception):
         return eval(compile(ast.Expression(node), "<module>", "eval"), {"__builtins__": {}, **around})
@@ -159,6 +210,10 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
     if any(one.arg is None for one in node.keywords):
         return NOTHING
     with contextlib.suppress(Exception):
+        if isinstance(node.func, ast.Attribute) and function is NOTHING and node.func.attr in _READ:
+            whose = made(node.func.value, module, known)
+            readable = isinstance(whose, _READABLE) and all(map(is_whole, [whose, *values, *named.values()]))
+            return getattr(whose, node.func.attr)(*values, **named) if readable else NOTHING
         if _is_simple(function):
             return _instance(function, values, named)
         if any(function is one for one in _OPEN):
@@ -168,7 +223,7 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
         sized = next((size for maker, size in _ARRAYS.items() if function is maker), None)
         if sized is not None:
             return _array(function, values, named) if sized(*values, **named) <= _MOST else NOTHING
-        if any(function == one for one in _MAKERS):
+        if any(function == one for one in _MAKERS) or _is_named_tuple(function):
             return function(*values, **named)
     return NOTHING
 
@@ -178,8 +233,29 @@ def _array(function: Any, values: list[Any], named: dict[str, Any]) -> Any:
     return NOTHING if found.dtype.hasobject else found
 
 
+def _is_named_tuple(kind: Any) -> bool:
+    if not isinstance(kind, type) or not issubclass(kind, tuple) or not hasattr(kind, "_fields"):
+        return False
+    new = getattr(kind.__new__, "__code__", None)
+    # written by collections, in no file
+    return new is not None and new.co_filename.startswith("<")
+
+
+def _by_factory(factory: Any) -> Any:
+    """What `field(default_factory=...)` makes."""
+    if factory in (list, dict, set):
+        return factory()
+    if _is_simple(factory):
+        return _instance(factory, [], {})
+    module = sys.modules.get(str(getattr(factory, "__module__", "")))
+    if isinstance(factory, types.FunctionType) and factory.__name__ == "<lambda>" and module is not None:
+        node = lambda_of(factory, "".join(linecache.getlines(factory.__code__.co_filename)))
+        return made(node.body, module, {}) if node is not None else NOTHING
+    return NOTHING
+
+
 def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
-    """What a simple dataclass is called for; what a function makes of it (`field(default_factory=...)`), nobody knows. Raises: TypeError."""
+    """What a simple dataclass is called for. Raises: TypeError."""
     fields = dataclasses.fields(kind)
     given = inspect.signature(kind.__init__).bind(None, *values, **named).arguments
     held: dict[str, Any] = {}
@@ -189,8 +265,7 @@ def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
         elif one.default is not dataclasses.MISSING:
             held[one.name] = one.default
         elif one.default_factory is not dataclasses.MISSING:
-            plain = one.default_factory in (list, dict, set)
-            held[one.name] = one.default_factory() if plain else NOTHING
+            held[one.name] = _by_factory(one.default_factory)
     found = object.__new__(kind)
     if not hasattr(found, "__dict__") and not all(map(is_whole, held.values())):
         return NOTHING

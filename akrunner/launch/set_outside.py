@@ -160,6 +160,10 @@ class _Around:
         at_import = {called for text in self.texts.values() for called in text.at_import}
         return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
 
+    def guards(self, name: str) -> bool:
+        """Whether a function looks at what is called so, and sets it or calls one that does: `if not READY: load()`."""
+        return any({name, f".{name}"} & self.every[at].looks for at in self.changing(name))
+
     def changing(self, name: str) -> set[int]:
         """The functions, by their ids, that change what is called so, or call one that does."""
         return self._leading_to({at for at, one in self.every.items() if {name, f".{name}"} & one.changes})
@@ -209,8 +213,10 @@ def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator
     for name, now in file.bindings.items():
         bindings = file.began.get(name, now)
         values = [made(node, module, known) for node in bindings]
+        # what gives its items once has given them
+        values = [NOTHING if hasattr(one, "__next__") else one for one in values]
         # of a name that is set twice nobody knows which one another expression has seen
-        certain = len(values) == 1 and not {name} & (file.often | starred | file.began.keys())
+        certain = len(values) == 1 and not {name} & (file.often | starred | file.began.keys() | file.altered)
         known[name] = values[0] if certain else NOTHING
         yield name, bindings, values
 
@@ -234,11 +240,11 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
             continue
         if not any(is_same(now, value, module) for value in values):
             own = name in file.declared
+            if own and isinstance(now, bool) and around.guards(name):
+                # that something was done was done in this process
+                continue
             defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
-            # that something was done was done in this process
-            done = isinstance(now, bool) and own
-            carried = not defined and not done and around.carry(module.__name__, name, now, own)
-            if carried or _is_its_own(name, now, then, file, around):
+            if (not defined and around.carry(module.__name__, name, now, own)) or _is_its_own(name, now, then, file, around):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:

@@ -51,7 +51,7 @@ MODE = "a"
 SEEN = []
 CACHE = {"a": 1}
 ALIAS = OTHER = {"a": 1}
-MADE = len("ab")
+MADE = os.getpid()
 
 class Counter:
     count = 0

@@ -120,6 +120,7 @@ def test_what_the_modules_change_themselves_is_no_matter(written: Write, text: s
         (lambda module: module.CFG.update(lr=5), r"CFG is \{'lr': 5"),
         (lambda module: module.CFG["steps"].append(2), r"CFG is .*\[1, 2\]"),
         (lambda module: setattr(module.settings, "lr", 5), r"settings is Settings\(lr=5"),
+        (lambda module: module.settings.sizes.append(2), r"settings is Settings\(lr=0.1, sizes=\[1, 2\]"),
         (lambda module: np.put(module.MEAN, 0, 99), "MEAN is array"),
         (lambda module: setattr(module, "EDGES", module.EDGES + 1), r"EDGES is array\(\[2, 3\]\) here, but np.array"),
         (lambda module: setattr(module, "VERBOSE", 3), "VERBOSE is 3 here, but not there in"),
@@ -128,8 +129,6 @@ def test_what_the_modules_change_themselves_is_no_matter(written: Write, text: s
 )
 def test_what_was_set_is_told(written: Write, do: Callable[[Any], object], words: str) -> None:
     module = written("def scaled(x): return x - MEAN, asdict(settings), json.dumps(CFG)")
-    look(module, "VERBOSE")
-    module.settings.sizes.append(2)  # whatever its factory makes
     look(module, "VERBOSE")
     do(module)
     with pytest.raises(ScriptError, match=words):

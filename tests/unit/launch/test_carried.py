@@ -1,0 +1,182 @@
+"""What a program has set in its modules goes with a function: `main` comes to the same here and in a task, which imports the modules' files."""
+
+import importlib
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akrunner.errors import ScriptError
+from akrunner.launch import functions
+from akrunner.worker import carried
+
+Both = Callable[[str, str], tuple[Any, Any]]
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Both]:
+    """What `main` of a program gives here, and in a task. The program imports a module, as m."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def run(module: str, program: str) -> tuple[Any, Any]:
+        (tmp_path / "carried_module.py").write_text(textwrap.dedent(module))
+        (tmp_path / "carried_program.py").write_text("import carried_module as m\n" + textwrap.dedent(program))
+        importlib.invalidate_caches()
+        main = importlib.import_module("carried_program").main
+        text, _ = functions.source_of(main)
+        before = repr(main(None))
+        del sys.modules["carried_module"]
+        made = types.ModuleType("script_in_a_task")
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+        exec(compile(text, "<script>", "exec", dont_inherit=True), vars(made))
+        return before, repr(made.main(None))
+
+    yield run
+    for name in ("carried_module", "carried_program"):
+        sys.modules.pop(name, None)
+
+
+SETTER = """
+CONFIG = {"lr": 1}
+def configure(**given):
+    for name, value in given.items():
+        if name not in CONFIG: raise KeyError(name)
+        CONFIG[name] = value
+"""
+LAZY = """
+import threading
+LOCK, MEAN, READY = None, 0.0, False
+def load():
+    global LOCK, MEAN, READY
+    LOCK, MEAN, READY = threading.Lock(), 1.5, True
+def get():
+    if MEAN == 0.0: load()
+    return LOCK.locked(), MEAN
+"""
+GLOBAL = """
+def square(x): return x * x
+def double(x): return x * 2
+PROFILES = {"a": {"x": 1}, "b": {"x": 2}}
+RATE, NAMES, ACTIVE, LOSS = None, ["a"], PROFILES["a"], square
+def use(rate, names, active, loss):
+    global RATE, NAMES, ACTIVE, LOSS
+    if RATE is None: RATE = rate
+    NAMES, ACTIVE, LOSS = names, PROFILES[active], loss
+"""
+CLASSES = """
+from dataclasses import dataclass, field
+from typing import NamedTuple
+@dataclass
+class Model:
+    units: int = 8
+@dataclass
+class Settings:
+    model: Model = field(default_factory=Model)
+    layers: list = field(default_factory=lambda: [64, 32])
+class Point(NamedTuple):
+    x: int = 1
+settings, point = Settings(), Point(3)
+def use():
+    global settings
+    settings = Settings(Model(3))
+"""
+COMPUTED = """
+import copy
+from datetime import date, timedelta
+from pathlib import Path
+import numpy as np
+BASE = {"a": [1]}
+A = {**BASE, "b": 1}
+B = BASE | {"b": 1}
+C = {value: key for key, value in {"x": 1}.items()}
+D = dict(zip(["a", "b"], range(2)))
+E = copy.deepcopy(BASE)
+F = np.arange(6).reshape(2, 3) / 2
+G = date(2020, 1, 1) + timedelta(days=30)
+H = Path("data").parent / "raw"
+WORDS = "a b"
+I = sorted({word.strip() for word in WORDS.split() if word})
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "program"),
+    [
+        (SETTER, "m.CONFIG['lr'] = 5\ndef main(c): return m.CONFIG"),
+        (SETTER, "m.configure(lr=5)\ndef main(c): return m.CONFIG"),
+        ("INDEX = {'': 0}\ndef add(w):\n    if w not in INDEX: INDEX[w] = len(INDEX)", "m.add('x')\ndef main(c): return m.INDEX"),
+        ("N = {'n': 0}\ndef fit(x): N['n'] = N.get('n', 0) + x", "m.fit(3)\ndef main(c): return m.N"),
+        (GLOBAL, "m.use(5, ['q'], 'b', m.double)\ndef main(c): return m.RATE, m.NAMES, m.ACTIVE, m.LOSS(3)"),
+        (GLOBAL, "m.use(5, ['q'], 'b', lambda x: x + 1)\ndef main(c): return m.LOSS(3)"),
+        (GLOBAL, "m.NAMES.append('z')\ndef main(c): return m.NAMES, m.LOSS(3)"),
+        (LAZY, "m.get()\ndef main(c): return m.get()"),
+        ("D = False\ndef set_(d):\n    global D\n    D = d", "m.set_(True)\ndef main(c): return m.D"),
+        ("D, N = False, []\ndef done():\n    global D\n    N.append(1); D = True\ndef get():\n    if not D: done()\n    return len(N) > 0", "m.get()\ndef main(c): return m.get()"),
+        (CLASSES, "m.settings.model.units = 16; m.settings.layers.append(1)\ndef main(c): return m.settings"),
+        (CLASSES, "m.use(); m.point = m.Point(9)\ndef main(c): return m.settings, m.point, isinstance(m.settings, m.Settings)"),
+        ("R = {'s': {'n': 1}, 'b': {}}\nfor name in R: R[name]['name'] = name\nS = R['s']", "def main(c): return m.R, m.S is m.R['s']"),
+        ("R = {'s': {'n': 1}, 'b': {}}\nS = R['s']\nS['u'] = 3", "def main(c): return m.R, m.S is m.R['s'], m.S"),
+        ("R = [{'a': 1}]\ndef norm(r): r['x'] = 1\nfor r in R: norm(r)", "def main(c): return m.R"),
+        ("LR = 1\nfor k in ['LR']: globals()[k] = 5", "def main(c): return m.LR"),
+        ("L = []\ndef load(): L.extend(['cat'])", "m.load()\nL = m.L\ndef main(c):\n    m.L.append('z')\n    return L, L is m.L"),
+        ("H = None\ndef hook(f):\n    global H\n    H = f\n    return f", "@m.hook\ndef mine(): return 2\ndef main(c): return m.H()"),
+        ("L = []\ndef register(f):\n    L.append(f)\n    return f", "@m.register\ndef mine(): return 2\ndef main(c): return mine(), [f() for f in m.L]"),
+        ("R = {}\nclass Base:\n    def __init_subclass__(cls): R[cls.__name__] = cls", "class Mine(m.Base):\n    def go(self): return 5\ndef main(c): return Mine().go(), list(m.R)"),
+        ("class Base:\n    kinds = []\n    def __init_subclass__(cls): Base.kinds.append(cls.__name__)", "class Mine(m.Base): pass\ndef main(c): return Mine.__name__, m.Base.kinds"),
+        ("class Base: pass\ndef names(): return [one.__name__ for one in Base.__subclasses__()]", "class Mine(m.Base): pass\ndef main(c): return m.names(), Mine.__name__"),
+        ("E = 1", "from carried_module import E\nm.E = 5; m.NEW = [1]; m.ALSO = 2\ndef main(c): return E, m.E, m.ALSO"),
+        *((COMPUTED, f"m.{name} = {value!r}\ndef main(c): return m.{name}") for name, value in zip("ABCDEI", (1, [2], {3}, "4", 5.5, None))),
+        (COMPUTED, "m.F[0, 0] = 9; m.G = m.date(2021, 1, 1); m.H = m.Path('q')\ndef main(c): return m.F, m.G, m.H"),
+        (COMPUTED, "def main(c): return m.A, m.B, m.C, m.D, m.E, m.F, m.G, m.H, m.I"),
+    ],
+)  # fmt: skip
+def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
+    here, there = both(module, program)
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "words"),
+    [
+        ("LOCK = None", "import threading\nm.LOCK = threading.Lock()\ndef main(c): return m.LOCK", "m.* is <unlocked .* here, but None in"),
+        ("def f(): return 1", "m.f = lambda: 2\ndef main(c): return m.f()", "f is .* here, but defined by def"),
+        ("class Base: pass", "class Mine(m.Base): pass\nBase = m.Base\ndef main(c): return Base.__subclasses__()", r"Base.__subclasses__\(\)"),
+        ("class Base: pass\ndef names(): return Base.__subclasses__()", "class Mine(m.Base): pass\ndef main(c): return m.names()", "looks for the subclasses of Base .*carried_program.Mine"),
+        ("class Base:\n    def __init_subclass__(cls): cls.items.append(1)", "class Mine(m.Base):\n    items = []\ndef main(c): return Mine.items", "the definition of Mine changes Mine"),
+    ],
+)  # fmt: skip
+def test_what_cannot_go_is_refused(both: Both, module: str, program: str, words: str) -> None:
+    with pytest.raises(ScriptError, match=words):
+        both(module, program)
+
+
+def put(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    module: Any = types.ModuleType("carried_here")
+    module.X = there
+    monkeypatch.setitem(sys.modules, "carried_here", module)
+    carried.put("carried_here", "X", value)
+    return module.X
+
+
+def test_what_is_there_holds_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: list[int] = [1]
+    there: dict[str, Any] = {"a": [1, [2]], "b": {3}, "c": np.zeros(2), "d": shared, "e": shared, "f": 1}
+    kept = {**there}
+    same = [5]
+    value = {"f": 2, "a": [1, [7], 3], "b": {4}, "c": np.ones(2), "d": same, "e": same}
+    found = put(there, value, monkeypatch)
+    assert found is there and list(found) == list(value) and found["f"] == 2
+    assert found["a"] is kept["a"] and found["a"] == [1, [7], 3] and found["b"] == {4} and found["c"].tolist() == [1, 1]
+    assert found["d"] is found["e"] is shared and shared == [5]
+    # two that were one there, and are none here
+    other = put({"d": shared, "e": shared}, {"d": [1], "e": [2]}, monkeypatch)
+    assert other == {"d": [1], "e": [2]}
+    for one, instead in ((None, [1]), ([1], None), (np.zeros(2), np.ones(3)), (1, 2)):
+        assert put(one, instead, monkeypatch) is instead
+    carried.put("no_module_of_this_name", "X", 1)
