@@ -90,7 +90,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
         return False
     if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
-    if standing(record)[1] > _SAVES or _idles(record):
+    if standing(record)[1] > _SAVES or nothing_computes(record):
         return False
     line = slow_line(record) if record["by"] in ("dataset", "batches") else None
     if line is not None and not python_between(record) and line["alike"] > _SAVES:
@@ -159,7 +159,7 @@ def computes_there(record: Mapping[str, Any], share: float) -> bool:
     return bool(record.get("used") is not None and record["used"] >= (1 - share) * record["cores"] + _LITTLE_USED)
 
 
-def _idles(record: Mapping[str, Any]) -> bool:
+def nothing_computes(record: Mapping[str, Any]) -> bool:
     """Whether neither the processor computes, nor a card: what the script waits for is none of them. Where nobody has looked at cards, a script that waits in TensorFlow may
     wait for one, if there is one."""
     used = record.get("used")

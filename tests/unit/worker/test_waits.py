@@ -674,6 +674,8 @@ def test_python_in_a_map_that_task_config_made_is_the_scripts(kind: str, ours: b
     vars(dataset)[pipeline._AT] = ("/me/train.py:7", True)
     told = pipeline.described(dataset)
     assert (told["node"], told["at"], told.get("ours")) == ("ParallelMap", "/me/train.py:7", ours)
+    # each number once is little; Python may do anything
+    assert told.get("light") == ours
 
 
 def test_what_a_repeat_has_below_it_is_one_node() -> None:

@@ -1571,3 +1571,65 @@ def test_a_generator_that_waits_wins_more_by_eight_of_it_than_by_a_cache() -> No
     # what it computes takes turns: no more than the rest is won
     some = first({**told, "python": {**python, "computed": 2.0}})
     assert some.rule == "python_waits" and some.saves == pytest.approx(0.83 * (1 - 2.0 / 7.9) / 2)
+
+
+#: rows of task_config's under Keras fit, and a map of the script's that puts columns together
+FIT = [
+    node("Prefetch", 5, ours=True, buffer=2), node("ParallelMap", 5, ours=True, parallel=-1, ops=40, parses=True, light=True),
+    node("Batch", 5, ours=True, rows=128), node("Shuffle", 5, ours=True, buffer=1280), node("TFRecord", 5, ours=True), node("TensorSlice", 5, ours=True),
+]  # fmt: skip
+#: Keras's own over arrays
+ARRAYS = [node("Prefetch", 5), node("ParallelMap", 5, ops=9), node("FlatMap", 5, ops=9, stateful=True), node("TensorSlice", 5)]
+
+
+def fit(chain: list[dict[str, Any]], **more: Any) -> list[str]:
+    told = {
+        **within(chain),
+        "batches": 200,
+        "disk": 0,
+        "python": {},
+        "pipelines": [{"nodes": chain, "passes": 6}] if chain else [],
+        **more,
+    }
+    return wording.verdict({"inputs": {"a": told}})
+
+
+def within_fit(place: int, **facts: Any) -> list[dict[str, Any]]:
+    return [dict(one, **facts) if index == place else one for index, one in enumerate(FIT)]
+
+
+def test_of_a_fit_whose_input_has_little_to_do_nothing_is_said() -> None:
+    assert fit(FIT) == []
+    assert fit([dict(one, at="") for one in ARRAYS]) == []
+    columns = [*FIT[:2], node("Unbatch", 5, ours=True), node("FlatMap", 5, ours=True), node("Generator", 5, ours=True, depth=1)]
+    assert fit(columns) == []
+
+
+@pytest.mark.parametrize(
+    "chain, more",
+    [
+        # a loop, a product, an image in the map; Python; files of the script's own, and a dataset that nobody knows
+        (within_fit(1, light=False), {}),
+        ([node("Map", 7, python=True, ops=3), *FIT], {}),
+        ([node("Batch", 5, rows=32), node("TFRecord", 5)], {}),
+        ([*FIT[:3], node("Filter", 5, ops=3, light=True), *FIT[3:]], {}),
+        ([*FIT[:3], node("Shard", 5), *FIT[3:]], {}),
+        # a map for each of many rows; rows without end; nothing ahead, and steps as short as what makes a batch
+        ([FIT[0], node("Batch", 5, rows=1024), node("Map", 6, ops=9, light=True), *FIT[3:]], {}),
+        ([node("Batch", 5), node("TensorSlice", 5)], {}),
+        (FIT, {"batches": 4000}),
+        (FIT[1:], {"batches": 500}),
+        # rows that have not come, a disk that is read, columns whose Python takes long; nothing computes; what a disk has had nobody knows
+        (FIT, {"spent": {"pipe": 1.0}}),
+        (FIT, {"disk": 20_000_000}),
+        (FIT, {"disk": None}),
+        ([*FIT[:2], node("Generator", 5, ours=True)], {"python": {"calls": 30, "wall": 4.0, "steps": 4.0, "computed": 3.0}}),
+        (FIT, {"used": 0.1, "cards": False}),
+        ([], {}),
+    ],
+)  # fmt: skip
+def test_of_a_fit_whose_input_may_have_much_to_do_it_is_said_that_nobody_knows(
+    chain: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    (said,) = fit(chain, **more)
+    assert said.startswith(f"[a] {UNSURE}, as its steps draw their batches within TensorFlow")
