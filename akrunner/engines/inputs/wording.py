@@ -33,7 +33,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     watched       seconds in which these looks were
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
-    disk          bytes that the task's own process had from disks, None: nobody knows
+    disk          bytes that the task's own process had from disks since the first step, None: nobody knows
     cards         whether the machine has devices of graphics cards, None: it does not say
     busy          the share of the time in which the graphics cards worked, None: nobody knows
 """
