@@ -35,7 +35,7 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
         return []
     return [
         Advice(
-            "prefetch", waiting, both * PROMISED, "no batch is made while the script computes",
+            "prefetch", waiting, min(both, _room(record)) * PROMISED, "no batch is made while the script computes",
             "`.prefetch(2)` as the last of the dataset",
         )
     ]  # fmt: skip
@@ -51,6 +51,12 @@ def _of_turns(record: Mapping[str, Any]) -> float:
         return min(computes, unseen.python_between(record))
     calls = record["python"].get("calls", 0) * likely.CALL / float(record["wait"] + record["between"])
     return float(2 * computes + calls)
+
+
+def _room(record: Mapping[str, Any]) -> float:
+    """Of the time, what is saved at best by computing at once what is computed one after another: of the cores that others leave, what the task does not use already."""
+    used, idle = record.get("used"), record["idle"]
+    return 1.0 if used is None or idle is None or used + idle <= 0 else float(idle / (used + idle))
 
 
 def of_small(record: Mapping[str, Any]) -> list[Advice]:

@@ -1542,6 +1542,15 @@ def test_a_prefetch_is_promised_what_does_not_take_turns_in_python(more: dict[st
     }
 
 
+def test_a_prefetch_is_promised_no_more_than_the_cores_have_left() -> None:
+    """What the script computes meanwhile takes as much longer: on two cores that were busy, it won nothing."""
+    chain = [node("Batch", 32), node("Map", 31), node("Range", 30)]
+    told = {**record({"Root::BatchV2": (0.1, 20)}, chain, wait=4.0, between=6.0), "used": 1.5}
+    for idle, saves in ((3.0, 0.2), (0.5, 0.125), (0.0, 0.0)):
+        (found,) = [one for one in advised({**told, "idle": idle}) if one.rule == "prefetch"]
+        assert found.saves == pytest.approx(saves)
+
+
 def test_pythons_clock_tells_nothing_where_others_work_at_the_same_time() -> None:
     """What draws from a prefetch may be slower than what it makes ahead; and of several pipelines nobody knows whose Python it was."""
     python = {"calls": 100, "wall": 3.0, "steps": 3.0, "computed": 3.0}
