@@ -23,7 +23,6 @@ import os
 import re
 import symtable
 import sys
-import sys
 import tokenize
 import types
 from collections.abc import Callable

@@ -126,14 +126,14 @@ class Values:
         self._there = self._imported()
         for module, name, value, user in self._carried:
             self._needs = set()
-            own = id(value)
-            text = self._names[own] if own in self._names else self._checked(f"{module}.{name}", value, user)
-            needs = self._needed_by[text] if own in self._names else frozenset(self._needs)
+            known = self._names.get(id(value), "")
+            text = known or self._checked(f"{module}.{name}", value, user)
+            needs = self._needed_by[known] if known else frozenset(self._needs)
             self._lines.append(Line(f"{_PUT}({module!r}, {name!r}, {text})", needs))
-            if own not in self._names and (_is_one(value) or self._by_call(value)):
+            if not known and (_is_one(value) or self._by_call(value)):
                 # for others that hold it, too
-                self._names[own] = _of_module(module, name)
-                self._needed_by[self._names[own]] = needs
+                self._names[id(value)] = _of_module(module, name)
+                self._needed_by[_of_module(module, name)] = needs
         for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]

@@ -184,7 +184,8 @@ def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.Modu
     for module in modules:
         own = [one for one in list(vars(module).values()) if isinstance(one, type) and one.__module__ == module.__name__]
         for base in own if "__subclasses__" in text_of(module).words else ():
-            pending, seen = [*type.__subclasses__(base)], set[type]()
+            pending: list[type] = [*type.__subclasses__(base)]
+            seen: set[type] = set()
             while pending:
                 kind = pending.pop(0)
                 if kind not in seen:

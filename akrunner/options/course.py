@@ -149,7 +149,7 @@ OPTIONS = (
         PLACES,
         "keep the work dir, for `akrunner replay`.",
         False,
-        help="Echo every task's log and keep the work dir for `akrunner replay`.",
+        help="Echo every task's log (what scripts print) and keep the work dir for `akrunner replay`.",
         often=True,
         verbs=SCRIPTED,
     ),

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from akrunner.engines.inputs import blame
+from akrunner.engines.inputs import blame, unseen
 from akrunner.engines.inputs.blame import Blamed
 
 #: of what is waited for, what Python that the pipeline calls must take to be what is waited for
 _MUCH = 0.5
+#: and to be one of several things that are, which its clock tells of all the same
+_SOME = 0.1
+#: of what its calls cost, what its clock must tell of for it to be a fact
+_TOLD = 0.25
 #: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
-_CALL = 50e-6
+CALL = 50e-6
 #: of the time, what Python must take together to be called several times at once
 _SEVERAL = 1.5
 #: of the time, what runs beside the script must take to be what holds it up
@@ -40,31 +44,88 @@ class Suspect(NamedTuple):
 
 
 def suspect(record: Mapping[str, Any]) -> Suspect | None:
-    """What is waited for, None: only a look can tell."""
+    """What is waited for most, None: only a look can tell."""
+    return max(suspects(record), key=lambda one: (one.node.share, one.timed), default=None)
+
+
+def suspects(record: Mapping[str, Any]) -> list[Suspect]:
+    """What is waited for: Python that is timed, and what else there is for the rest; none: only a look can tell."""
     chain = blame.chain_of(record)
     works = [one for one in chain if not blame.hands_on(one["node"])]
-    waited = record["wait"] if record["known"] else record["wait"] + record["between"]
+    waited = _waited(record)
     ours = [one for one in works if one.get("ours")]
     # `task_config` made all that works, or has waited for rows itself
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
-        return Suspect(as_blamed(ours[0], record), False)
-    called = next((one for one in works if blame.calls_python(one)), None)
-    python = record.get("python", {})
-    took, calls = python.get("steps", 0.0), python.get("calls", 0)
-    if called is not None and took + calls * _CALL >= _MUCH * waited:
-        node = as_blamed(called, record, source=_source(called, chain))
-        # together they took more time than there was
-        at_once = node.parallel or _within_parallel(called, chain) or took > _SEVERAL * (record["wait"] + record["between"])
-        timed = not at_once and took >= _MUCH * waited
-        return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
-    works = _drawn_from(works, chain, record)
+        return [Suspect(as_blamed(ours[0], record), False)]
+    python, left = _of_python(record)
+    if python is not None and left <= _MUCH:
+        return [python]
+    other = _by_kind(_drawn_from(works, chain, record), chain, record)
+    rest = [Suspect(replace(other, share=left), False)] if other is not None else []
+    return [python, *rest] if python is not None else rest
+
+
+def _waited(record: Mapping[str, Any]) -> float:
+    return float(record["wait"] if record["known"] else record["wait"] + record["between"])
+
+
+def _of_python(record: Mapping[str, Any]) -> tuple[Suspect | None, float]:
+    """(Python that the pipeline calls, as far as it is waited for, None: it is not; of what is waited for, what it leaves to others)."""
+    chain, waited, python = blame.chain_of(record), _waited(record), record.get("python", {})
+    called = next((one for one in chain if not blame.hands_on(one["node"]) and blame.calls_python(one)), None)
+    if called is None or waited <= 0:
+        return None, 1.0
+    node = as_blamed(called, record, source=_source(called, chain))
+    took, costs = python.get("steps", 0.0) / waited, python_costs(record)
+    unheard = python.get("calls", 0) * CALL / waited
+    # together they took more time than there was
+    at_once = (
+        node.parallel
+        or _within_parallel(called, chain)
+        or python.get("steps", 0.0) > _SEVERAL * (record["wait"] + record["between"])
+    )
+    if at_once:
+        much = took + unheard >= _MUCH
+        return (Suspect(replace(node, parallel=True), False), 0.0) if much else (None, 1.0)
+    if took >= (_MUCH if _is_hidden(called, record) else max(_SOME, _TOLD * min(1.0, costs))):
+        return Suspect(replace(node, share=min(1.0, took)), True), max(0.0, 1.0 - costs)
+    return (Suspect(node, False), 0.0) if took + unheard >= _MUCH else (None, 1.0)
+
+
+def _is_hidden(called: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether what Python takes may be no part of what is waited for: what draws from it works at the same time, and may be slower; or it is of another
+    pipeline's, too."""
+    chain = [one for one in blame.chain_of(record) if _kind(one) not in blame.HOW]
+    above = chain[: next(place for place, one in enumerate(chain) if one is called or one == called)]
+    # what one at the end makes ahead, it makes in one go
+    inner = [
+        one
+        for place, one in enumerate(above)
+        if any(_kind(outer) not in ("Prefetch", "Take", "Skip") for outer in above[:place])
+    ]
+    meanwhile = any(_kind(one) == "Prefetch" for one in inner) or any(_parallel(one) for one in above)
+    return bool(record.get("mixed")) or meanwhile
+
+
+def python_costs(record: Mapping[str, Any]) -> float:
+    """Of what is waited for, what Python that the pipeline calls costs in all: what its clock tells, what no clock sees of each call, and beside short steps its turns, which
+    each take what it computes once more. It may be more than there was."""
+    waited, python = _waited(record), record.get("python", {})
+    if waited <= 0:
+        return 0.0
+    turns = unseen.python_computes(record) * float(record["wait"] + record["between"]) if unseen.short(record) else 0.0
+    return float(python.get("steps", 0.0) + turns + python.get("calls", 0) * CALL) / waited
+
+
+def _by_kind(works: list[dict[str, Any]], chain: list[dict[str, Any]], record: Mapping[str, Any]) -> Blamed | None:
+    """What is slow by what it is, None: nothing is."""
     for fits in (_reads, _alone, _cheap, _busy):
         found = [one for one in works if fits(one, record)]
         if found:
-            return Suspect(as_blamed(max(found, key=_weight), record), False)
+            return as_blamed(max(found, key=_weight), record)
     sources = [one for one in works if _kind(one) in FILES and _source(one, chain) and not _within_parallel(one, chain)]
     if sources and not any("ops" in one for one in works):
-        return Suspect(as_blamed(sources[0], record, source=_source(sources[0], chain)), False)
+        return as_blamed(sources[0], record, source=_source(sources[0], chain))
     return None
 
 

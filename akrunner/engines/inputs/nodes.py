@@ -26,6 +26,8 @@ from akrunner.engines.inputs.unseen import wait_share
 _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
 _THREADS = "options.threading.private_threadpool_size"
+#: calls of Python that waits, at once
+_AT_ONCE = 8
 #: of the time that several calls of it take together, what each of them computes at least if it waits for its turn only
 _NO_TURN = 0.03
 #: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
@@ -47,7 +49,8 @@ def of_nodes(record: Mapping[str, Any]) -> list[Advice]:
     if waiting < WORTH_SAYING or record["by"] == "feed_dict":
         return []
     if not record["nodes"]:
-        return _of_suspect(likely.suspect(record), waiting, record) if record["by"] == "dataset" else []
+        some = likely.suspects(record) if record["by"] == "dataset" else []
+        return [made for one in some for made in _of_suspect(one, waiting, record)]
     found = []
     for node in blame.blamed(record):
         made = of_node(node, waiting * node.share * of_passes(node, record), record)
@@ -68,10 +71,8 @@ def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
     )
 
 
-def _of_suspect(suspect: likely.Suspect | None, waiting: float, record: Mapping[str, Any]) -> list[Advice]:
+def _of_suspect(suspect: likely.Suspect, waiting: float, record: Mapping[str, Any]) -> list[Advice]:
     """Nobody has looked."""
-    if suspect is None:
-        return []
     passes = of_passes(suspect.node, record)
     made = of_node(suspect.node, waiting * suspect.node.share * passes, record)
     # what fills a cache is not what the script waits for mostly, if it does so in later passes, too
@@ -233,7 +234,7 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
     if at_once:
         there = [node.facts, *likely.readers(node.facts, blame.chain_of(record))]
         # of a number of its own (AUTOTUNE) nobody knows how many it is
-        most = max([8, *(int(one.get(what, 0)) for one in there for what in ("parallel", "cycle"))])
+        most = max([_AT_ONCE, *(int(one.get(what, 0)) for one in there for what in ("parallel", "cycle"))])
         number = f"num_parallel_calls={2 * most}"
         if node.kind == "Generator":
             number = f"cycle_length={2 * most}, {number} of the interleave"
@@ -241,15 +242,18 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
             "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
             f"more of them at once: {number}, and {_THREADS} = {2 * most}; or fewer and larger answers",
         )  # fmt: skip
-    change = "num_parallel_calls=8"
+    # of what waits, eight do at once; what they compute they do one after another
+    python = record["python"]
+    best = share * (1 - max(1 / _AT_ONCE, python["computed"] / python["wall"]))
+    change = f"num_parallel_calls={_AT_ONCE}"
     if node.kind == "Generator":
         change = (
-            "read several at once, each its part: Dataset.range(8).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
-            "cycle_length=8, num_parallel_calls=8)"
+            f"read several at once, each its part: Dataset.range({_AT_ONCE}).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
+            f"cycle_length={_AT_ONCE}, num_parallel_calls={_AT_ONCE})"
         )
     return Advice(
-        "python_waits", share, share * PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
-        f"{change}, with {_THREADS} = 8, or threads of its own" + ("" if is_ahead(record) else "; `.prefetch(2)` as the last"),
+        "python_waits", share, best * PROMISED, f"{where} waits (a network, a lock, a sleep), one element after another",
+        f"{change}, with {_THREADS} = {_AT_ONCE}, or threads of its own" + ("" if is_ahead(record) else "; `.prefetch(2)` as the last"),
     )  # fmt: skip
 
 

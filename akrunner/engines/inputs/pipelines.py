@@ -30,15 +30,33 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
     # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
     if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
         return []
-    both = min(waiting, 1 - waiting)
+    both = min(waiting - _of_turns(record), 1 - waiting)
     if both < WORTH_SAYING:
         return []
     return [
         Advice(
-            "prefetch", waiting, both * PROMISED, "no batch is made while the script computes",
+            "prefetch", waiting, min(both, _room(record)) * PROMISED, "no batch is made while the script computes",
             "`.prefetch(2)` as the last of the dataset",
         )
     ]  # fmt: skip
+
+
+def _of_turns(record: Mapping[str, Any]) -> float:
+    """Of the time, what is no less waiting if batches are made ahead: Python has one lock, and what computes in the pipeline's Python keeps the script's from its turn, which short steps need
+    often. What else is between long steps and is Python takes turns with it, too."""
+    computes = unseen.python_computes(record)
+    if not computes:
+        return 0.0
+    if not unseen.short(record):
+        return min(computes, unseen.python_between(record))
+    calls = record["python"].get("calls", 0) * likely.CALL / float(record["wait"] + record["between"])
+    return float(2 * computes + calls)
+
+
+def _room(record: Mapping[str, Any]) -> float:
+    """Of the time, what is saved at best by computing at once what is computed one after another: of the cores that others leave, what the task does not use already."""
+    used, idle = record.get("used"), record["idle"]
+    return 1.0 if used is None or idle is None or used + idle <= 0 else float(idle / (used + idle))
 
 
 def of_small(record: Mapping[str, Any]) -> list[Advice]:
@@ -103,10 +121,9 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or behind(slow, serves, record):
         return []
     share, times = waiting * slow.share, blame.times(record)
-    suspect = None if looked else likely.suspect(record)
-    if suspect is not None and suspect.timed and suspect.node.facts != slow.facts:
-        # that took most of what was waited for, and a cache has to do with the rest
-        share *= 1 - suspect.node.share
+    if not looked and any(one.timed and one.node.facts != slow.facts for one in likely.suspects(record)):
+        # that is waited for, too, and a cache has to do with the rest
+        share *= max(0.0, 1 - likely.python_costs(record))
     if share < WORTH_SAYING:
         return []
     caches = [(place, node) for place, node in enumerate(blame.chain_of(record)) if blame.plain(node["node"]) == "Cache"]

@@ -21,7 +21,7 @@ _BRANCHES = (*blame.SEVERAL, "Zip", "Concatenate", "DirectedInterleave", "Sample
 
 def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record as if its script had the pipeline only that it waits for. `part`: how much of what is waited for that is; of which nobody knows which it is, there is
-    none left. What was narrowed before stays."""
+    none left; `mixed`: others call Python, too, and its clock tells of them together. What was narrowed before stays."""
     pipelines = record["pipelines"]
     if len(pipelines) < 2 or "part" in record:
         return dict(record)
@@ -50,10 +50,19 @@ def _only(record: Mapping[str, Any], place: int | None, whose: Sequence[int | No
     draws = sum(node["calls"] for node in nodes if node["path"].count("::") == 1)
     nodes = [*({"path": path, "own": 0.0, "calls": draws} for path in sorted(outer) if draws), *nodes]
     lines = record["lines"]
-    if sum(any(map(blame.calls_python, one["nodes"])) for one in record["pipelines"]) > 1:
+    mixed = sum(any(map(blame.calls_python, one["nodes"])) for one in record["pipelines"]) > 1
+    if mixed:
         # which pipeline's Python was seen there, nobody knows
         lines = [line for line in lines if line["main"]]
-    return {**record, "pipelines": [record["pipelines"][place]], "nodes": nodes, "lines": lines, "part": part, "place": place}
+    narrow = {
+        "pipelines": [record["pipelines"][place]],
+        "nodes": nodes,
+        "lines": lines,
+        "part": part,
+        "place": place,
+        "mixed": mixed,
+    }
+    return {**record, **narrow}
 
 
 def _spent(nodes: Sequence[Mapping[str, Any]], whose: Sequence[int | None], place: int | None) -> float:

@@ -90,7 +90,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
         return False
     if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
-    if standing(record)[1] > _SAVES or _idles(record):
+    if standing(record)[1] > _SAVES or nothing_computes(record):
         return False
     line = slow_line(record) if record["by"] in ("dataset", "batches") else None
     if line is not None and not python_between(record) and line["alike"] > _SAVES:
@@ -159,7 +159,7 @@ def computes_there(record: Mapping[str, Any], share: float) -> bool:
     return bool(record.get("used") is not None and record["used"] >= (1 - share) * record["cores"] + _LITTLE_USED)
 
 
-def _idles(record: Mapping[str, Any]) -> bool:
+def nothing_computes(record: Mapping[str, Any]) -> bool:
     """Whether neither the processor computes, nor a card: what the script waits for is none of them. Where nobody has looked at cards, a script that waits in TensorFlow may
     wait for one, if there is one."""
     used = record.get("used")
@@ -285,16 +285,28 @@ def own_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return max(lines, key=lambda line: shares[line["at"]])
 
 
+def python_computes(record: Mapping[str, Any]) -> float:
+    """Of the steps' time, how much Python that the pipeline calls computes, and holds Python's lock. 0: nobody knows."""
+    steps, python = float(record["wait"] + record["between"]), record.get("python", {})
+    drawn = record["by"] in ("dataset", *INSIDE) and record["known"] and not record.get("elsewhere")
+    if not drawn or steps <= 0 or python.get("wall", 0.0) <= 0:
+        return 0.0
+    took = min(1.0, python.get("steps", 0.0) / steps)
+    return float(min(1.0, took * python.get("computed", 0.0) / python["wall"]))
+
+
+def short(record: Mapping[str, Any]) -> bool:
+    """Whether steps are so short that they need Python's lock often."""
+    return bool(float(record["wait"] + record["between"]) / max(1, record["batches"]) <= _SHORT)
+
+
 def python_beside(record: Mapping[str, Any]) -> float:
     """The share of the steps' time in which Python that the pipeline calls computes, where that is much, and steps are so short that they need Python's lock often; 0: nobody
     knows, or it keeps nobody waiting."""
-    steps, python = float(record["wait"] + record["between"]), record.get("python", {})
-    if record["by"] != "dataset" or steps <= 0 or python.get("wall", 0.0) <= 0 or record.get("elsewhere"):
+    computed = python_computes(record)
+    if record["by"] != "dataset" or not computed or not short(record):
         return 0.0
-    if steps / max(1, record["batches"]) > _SHORT:
-        return 0.0
-    took = min(1.0, python.get("steps", 0.0) / steps)
-    computed = float(min(1.0, took * python.get("computed", 0.0) / python["wall"]))
+    took = min(1.0, record["python"].get("steps", 0.0) / float(record["wait"] + record["between"]))
     # where it has no core all the time, it keeps the lock while it waits for one
     holds = computed >= _HOLDS_UP or (shared(record) and took >= _HOLDS_LONG and computed >= _HOLDS_UP / 2)
     return computed if holds else 0.0

@@ -33,7 +33,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     watched       seconds in which these looks were
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     used          cores that the task's own process used, on average
-    disk          bytes that the task's own process had from disks, None: nobody knows
+    disk          bytes that the task's own process had from disks since the first step, None: nobody knows
     cards         whether the machine has devices of graphics cards, None: it does not say
     busy          the share of the time in which the graphics cards worked, None: nobody knows
 """
@@ -44,7 +44,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from akrunner.engines.base import Stats
-from akrunner.engines.inputs import blame, several, unseen
+from akrunner.engines.inputs import blame, little, several, unseen
 from akrunner.engines.inputs.advice import advised, if_it_waits
 from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, first_pass
 from akrunner.engines.inputs.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
@@ -188,7 +188,7 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]
-    if not found and not unsure and unseen.not_looked(record):
+    if not found and not unsure and unseen.not_looked(record) and not little.does_little(record):
         unsure = [_not_looked(record)]
     found += unsure
     if record["busy"] is not None:

@@ -130,6 +130,8 @@ class Meter(object):
         if not self._first_of or (self._first_of == "call" and way.name != "call"):
             self._first_of = way.name
             self._prepared = self.python.wall
+            # until then, TensorFlow's own files were read
+            self._disk = read()
             self.lines.again()
 
     def give_up(self) -> None:

@@ -59,6 +59,13 @@ CALLS = (
     "StatelessWhile",
     "StatelessCase",
 )
+#: operations that only put together what is there, or do something with each of its numbers: training on them takes longer. A loop, a product or a picture is none of them
+_LIGHT = set(
+    "Placeholder _Arg _Retval Const NoOp Identity IdentityN EnsureShape PartitionedCall StatefulPartitionedCall "
+    "Cast Bitcast Pack Unpack ConcatV2 Reshape Squeeze ExpandDims Shape StridedSlice Slice Split SplitV GatherV2 DecodeRaw ZerosLike OnesLike "
+    "Add AddV2 Sub Mul RealDiv FloorDiv FloorMod Neg Abs Square Sqrt Rsqrt Exp Log Log1p Maximum Minimum ClipByValue "
+    "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan IsFinite Select SelectV2".split()
+)
 #: what the files of these modules begin with
 HERE = os.path.join(shown.OURS, "worker", "waits", "")
 #: of other code
@@ -326,4 +333,6 @@ def _function(function: Any) -> Dict[str, Any]:
         told["reads"] = True
     if any(kind.startswith("ParseExample") for kind in kinds):
         told["parses"] = True
+    if all(kind in _LIGHT or kind.startswith("ParseExample") for kind in kinds):
+        told["light"] = True
     return told

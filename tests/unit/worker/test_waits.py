@@ -529,6 +529,19 @@ def test_what_comes_from_a_disk_is_counted_where_the_system_says_so(clocks: mete
     assert meter.Meter().record()["disk"] is None
 
 
+def test_what_a_disk_gave_before_the_first_step_is_tensorflows(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files, where they were not in memory yet."""
+    monkeypatch.setattr(meter, "read", iter([100, 700, 750]).__next__)
+    clocks.begin()
+    way = clocks.way("dataset")
+    assert way is not None
+    for _ in range(2):
+        began = clocks.before(way)
+        way.drew(began, meter.clock(), None, False)
+        clocks.after(way, meter.clock())
+    assert clocks.record()["disk"] == 50
+
+
 def test_whose_code_a_line_has_called() -> None:
     assert lines.package("/venv/lib/python3.11/site-packages/pandas/core/frame.py") == "pandas"
     assert lines.package("/venv/lib/python3.11/site-packages/six.py") == "six"
@@ -674,6 +687,8 @@ def test_python_in_a_map_that_task_config_made_is_the_scripts(kind: str, ours: b
     vars(dataset)[pipeline._AT] = ("/me/train.py:7", True)
     told = pipeline.described(dataset)
     assert (told["node"], told["at"], told.get("ours")) == ("ParallelMap", "/me/train.py:7", ours)
+    # each number once is little; Python may do anything
+    assert told.get("light") == ours
 
 
 def test_what_a_repeat_has_below_it_is_one_node() -> None:

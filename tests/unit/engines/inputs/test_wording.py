@@ -1495,3 +1495,150 @@ def test_of_images_of_ours_the_decoding_is_named_and_not_the_parsing() -> None:
     assert (
         "decodes and resizes images (image=) more slowly" in said and "smaller size in image=" in said and "columns" not in said
     )
+
+
+#: a map that computes in Python, and nothing that makes batches ahead: it took a third of what is waited for, by its clock, and more for its turns
+COMPUTES = [node("Map", 23, python=True), *OURS]
+TURNS = {"batches": 500, "tunes": False, "python": {"calls": 500, "wall": 0.26, "steps": 0.26, "computed": 0.24}}
+
+
+def test_python_that_computes_beside_short_steps_is_named_before_a_prefetch_or_a_cache() -> None:
+    """Python has one lock: what computes in the pipeline's keeps the steps from their turn, made ahead or not."""
+    told = record({}, COMPUTES, wait=0.65, between=0.84, asked=0, passes=2, **TURNS)
+    found = first(told)
+    assert (found.rule, found.likely) == ("python", "") and found.saves == pytest.approx(0.26 / 1.49 / 2)
+    assert "prefetch" not in [one.rule for one in advised(told)]
+    (said,) = wording.verdict({"inputs": {"a": told}})
+    assert "`Map` at train.py:23 runs Python" in said and "(saves 9% of the steps' time or more)" in said
+    # made ahead, and most of the waiting is Python's: nothing is left that a cache would win
+    ahead = record({}, [node("Prefetch", 24), *COMPUTES], wait=0.4, between=0.9, asked=0, passes=2, **TURNS)
+    assert [one.rule for one in advised(ahead)] == ["python"]
+    # a look promises no more for a prefetch
+    seen = {"Root::Map": (0.3, 20), "Root::Map::Prefetch::ParallelMapV2": (0.1, 20)}
+    looked = [one.rule for one in advised(record(seen, COMPUTES, wait=0.65, between=0.84, **TURNS))]
+    assert looked[0] == "python" and "prefetch" not in looked
+    # Keras needs the lock between its steps, too
+    in_fit = record(seen, COMPUTES, wait=0.65, between=0.84, by="function", **TURNS)
+    assert "prefetch" not in [one.rule for one in advised(in_fit)]
+
+
+@pytest.mark.parametrize(
+    "more, rules",
+    [
+        # steps of a card's, which need no lock; steps that are Python themselves; Python that waits; and next to none of it
+        ({"batches": 8}, {"prefetch": 0.22, "python": 0.09}),
+        ({"batches": 8, "within": {"calls": 8, "inside": 0.1}}, {"prefetch": 0.14, "python": 0.09}),
+        ({"python": {"calls": 500, "wall": 0.6, "steps": 0.6, "computed": 0.01}}, {"prefetch": 0.20, "python_waits": 0.18}),
+        ({"python": {"calls": 50, "wall": 0.02, "steps": 0.02, "computed": 0.02}}, {"prefetch": 0.20}),
+    ],
+    ids=["long steps", "long steps of Python", "it waits", "it is little"],
+)  # fmt: skip
+def test_a_prefetch_is_promised_what_does_not_take_turns_in_python(more: dict[str, Any], rules: dict[str, float]) -> None:
+    found = {
+        one.rule: one.saves for one in advised(record({}, COMPUTES, wait=0.65, between=0.84, asked=0, **{**TURNS, **more}))
+    }
+    assert {rule: pytest.approx(saves, abs=0.01) for rule, saves in rules.items()} == {
+        rule: saves for rule, saves in found.items() if rule in ("prefetch", "python", "python_waits")
+    }
+
+
+def test_a_prefetch_is_promised_no_more_than_the_cores_have_left() -> None:
+    """What the script computes meanwhile takes as much longer: on two cores that were busy, it won nothing."""
+    chain = [node("Batch", 32), node("Map", 31), node("Range", 30)]
+    told = {**record({"Root::BatchV2": (0.1, 20)}, chain, wait=4.0, between=6.0), "used": 1.5}
+    for idle, saves in ((3.0, 0.2), (0.5, 0.125), (0.0, 0.0)):
+        (found,) = [one for one in advised({**told, "idle": idle}) if one.rule == "prefetch"]
+        assert found.saves == pytest.approx(saves)
+
+
+def test_pythons_clock_tells_nothing_where_others_work_at_the_same_time() -> None:
+    """What draws from a prefetch may be slower than what it makes ahead; and of several pipelines nobody knows whose Python it was."""
+    python = {"calls": 100, "wall": 3.0, "steps": 3.0, "computed": 3.0}
+    serial = [node("Prefetch", 33), node("Map", 32, ops=9), node("Map", 31, python=True)]
+    meanwhile = [*serial[:2], node("Prefetch", 31), serial[2]]
+    told = unlooked(serial, python=python, tunes=True)
+    assert [one.rule for one in advised(told)] == ["python"]
+    assert advised(unlooked(meanwhile, python=python, tunes=True)) == []
+    told["pipelines"] = [{"nodes": serial, "passes": 1, "waited": 6.0}, {"nodes": COMPUTES, "passes": 1, "waited": 2.0}]
+    assert advised(told) == []
+    # with the rest of the waiting, something else is to be suspected that takes longer
+    rest = [node("Prefetch", 33), node("Map", 32, decodes=True), node("Map", 31, python=True)]
+    assert [(one.rule, bool(one.likely)) for one in advised(unlooked(rest, python={**python, "steps": 1.5}, batches=10))] == [
+        ("map", True), ("python", False),
+    ]  # fmt: skip
+
+
+def test_a_generator_that_waits_wins_more_by_eight_of_it_than_by_a_cache() -> None:
+    """Measured over three passes: a cache won 60%, eight generators 85%."""
+    chain = [node("FlatMap", 8), node("Generator", 8, depth=1), node("Tensor", 8)]
+    python = {"calls": 384, "wall": 7.9, "steps": 7.8, "computed": 0.3}
+    looked = {"Root::Prefetch": (0.1, 20), "Root::Prefetch::FlatMap[0]::Generator": (0.5, 20)}
+    told = record(looked, chain, wait=8.3, between=1.7, passes=3, by="function", python=python)
+    waits, cache = advised(told)
+    assert (waits.rule, cache.rule) == ("python_waits", "cache")
+    assert waits.saves == pytest.approx(0.83 * 7 / 8 / 2) and cache.saves == pytest.approx(0.83 * 2 / 3 / 2)
+    # what it computes takes turns: no more than the rest is won
+    some = first({**told, "python": {**python, "computed": 2.0}})
+    assert some.rule == "python_waits" and some.saves == pytest.approx(0.83 * (1 - 2.0 / 7.9) / 2)
+
+
+#: rows of task_config's under Keras fit, and a map of the script's that puts columns together
+FIT = [
+    node("Prefetch", 5, ours=True, buffer=2), node("ParallelMap", 5, ours=True, parallel=-1, ops=40, parses=True, light=True),
+    node("Batch", 5, ours=True, rows=128), node("Shuffle", 5, ours=True, buffer=1280), node("TFRecord", 5, ours=True), node("TensorSlice", 5, ours=True),
+]  # fmt: skip
+#: Keras's own over arrays
+ARRAYS = [node("Prefetch", 5), node("ParallelMap", 5, ops=9), node("FlatMap", 5, ops=9, stateful=True), node("TensorSlice", 5)]
+
+
+def fit(chain: list[dict[str, Any]], **more: Any) -> list[str]:
+    told = {
+        **within(chain),
+        "batches": 200,
+        "disk": 0,
+        "python": {},
+        "pipelines": [{"nodes": chain, "passes": 6}] if chain else [],
+        **more,
+    }
+    return wording.verdict({"inputs": {"a": told}})
+
+
+def within_fit(place: int, **facts: Any) -> list[dict[str, Any]]:
+    return [dict(one, **facts) if index == place else one for index, one in enumerate(FIT)]
+
+
+def test_of_a_fit_whose_input_has_little_to_do_nothing_is_said() -> None:
+    assert fit(FIT) == []
+    assert fit([dict(one, at="") for one in ARRAYS]) == []
+    columns = [*FIT[:2], node("Unbatch", 5, ours=True), node("FlatMap", 5, ours=True), node("Generator", 5, ours=True, depth=1)]
+    assert fit(columns) == []
+
+
+@pytest.mark.parametrize(
+    "chain, more",
+    [
+        # a loop, a product, an image in the map; Python; files of the script's own, and a dataset that nobody knows
+        (within_fit(1, light=False), {}),
+        ([node("Map", 7, python=True, ops=3), *FIT], {}),
+        ([node("Batch", 5, rows=32), node("TFRecord", 5)], {}),
+        ([*FIT[:3], node("Filter", 5, ops=3, light=True), *FIT[3:]], {}),
+        ([*FIT[:3], node("Shard", 5), *FIT[3:]], {}),
+        # a map for each of many rows; rows without end; nothing ahead, and steps as short as what makes a batch
+        ([FIT[0], node("Batch", 5, rows=1024), node("Map", 6, ops=9, light=True), *FIT[3:]], {}),
+        ([node("Batch", 5), node("TensorSlice", 5)], {}),
+        (FIT, {"batches": 4000}),
+        (FIT[1:], {"batches": 500}),
+        # rows that have not come, a disk that is read, columns whose Python takes long; nothing computes; what a disk has had nobody knows
+        (FIT, {"spent": {"pipe": 1.0}}),
+        (FIT, {"disk": 20_000_000}),
+        (FIT, {"disk": None}),
+        ([*FIT[:2], node("Generator", 5, ours=True)], {"python": {"calls": 30, "wall": 4.0, "steps": 4.0, "computed": 3.0}}),
+        (FIT, {"used": 0.1, "cards": False}),
+        ([], {}),
+    ],
+)  # fmt: skip
+def test_of_a_fit_whose_input_may_have_much_to_do_it_is_said_that_nobody_knows(
+    chain: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    (said,) = fit(chain, **more)
+    assert said.startswith(f"[a] {UNSURE}, as its steps draw their batches within TensorFlow")
