@@ -573,6 +573,12 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
         return f"({text})", ""
     imported = import_of("_", value)
     if not imported:
+        now = getattr(sys.modules.get(value.__module__), value.__qualname__, None) if isinstance(value, type) else None
+        if isinstance(now, type):
+            raise ScriptError(
+                f"script: {user}() uses {name}, of a class {value.__module__}.{value.__qualname__} that has been defined again since (importlib.reload); "
+                "make it again, or give a script's path"
+            )
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
     set_outside.check_imports(

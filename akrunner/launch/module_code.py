@@ -63,7 +63,9 @@ def replaced(
     bound = [name for one in node.body for name in _bound(one)]
     for one in methods:
         value = vars(kind).get(mangled(one.name, kind), NOTHING)
-        own = bound.count(one.name) == 1 and f".{one.name}" not in hung
+        # setattr(kind, name, traced(getattr(kind, name)))
+        by_itself = any_hung and getattr(value, "__module__", None) == module.__name__
+        own = bound.count(one.name) == 1 and f".{one.name}" not in hung and not by_itself
         if own and value is not NOTHING and not _is_method(value, one, f"{kind.__qualname__}.{one.name}", module, text):
             yield one.name, value
     if any_hung or any(hasattr(type(value), "__set_name__") for value in vars(kind).values() if not _is_known(value)):

@@ -244,6 +244,9 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
                 # that something was done was done in this process
                 continue
             defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
+            if defined and _COMPUTING & file.words and getattr(now, "__module__", None) == module.__name__:
+                # globals()[name] = traced(globals()[name])
+                continue
             if (not defined and around.carry(module.__name__, name, now, own)) or _is_its_own(name, now, then, file, around):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"

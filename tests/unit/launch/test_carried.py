@@ -130,6 +130,8 @@ I = sorted({word.strip() for word in WORDS.split() if word})
         ("R = {}\nclass Base:\n    def __init_subclass__(cls): R[cls.__name__] = cls", "class Mine(m.Base):\n    def go(self): return 5\ndef main(c): return Mine().go(), list(m.R)"),
         ("class Base:\n    kinds = []\n    def __init_subclass__(cls): Base.kinds.append(cls.__name__)", "class Mine(m.Base): pass\ndef main(c): return Mine.__name__, m.Base.kinds"),
         ("class Base: pass\ndef names(): return [one.__name__ for one in Base.__subclasses__()]", "class Mine(m.Base): pass\ndef main(c): return m.names(), Mine.__name__"),
+        ("def traced(f): return lambda: f() + 1\ndef f(): return 1\nglobals()['f'] = traced(f)", "def main(c): return m.f()"),
+        ("class K:\n    def go(self): return 1\ndef trace(kind):\n    for n in ['go']: setattr(kind, n, (lambda f: lambda self: f(self) + 1)(getattr(kind, n)))\ntrace(K)", "def main(c): return m.K().go()"),
         ("E = 1", "from carried_module import E\nm.E = 5; m.NEW = [1]; m.ALSO = 2\ndef main(c): return E, m.E, m.ALSO"),
         *((COMPUTED, f"m.{name} = {value!r}\ndef main(c): return m.{name}") for name, value in zip("ABCDEI", (1, [2], {3}, "4", 5.5, None))),
         (COMPUTED, "m.F[0, 0] = 9; m.G = m.date(2021, 1, 1); m.H = m.Path('q')\ndef main(c): return m.F, m.G, m.H"),
@@ -148,6 +150,7 @@ def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
         ("def f(): return 1", "m.f = lambda: 2\ndef main(c): return m.f()", "f is .* here, but defined by def"),
         ("class Base: pass", "class Mine(m.Base): pass\nBase = m.Base\ndef main(c): return Base.__subclasses__()", r"Base.__subclasses__\(\)"),
         ("class Base: pass\ndef names(): return Base.__subclasses__()", "class Mine(m.Base): pass\ndef main(c): return m.names()", "looks for the subclasses of Base .*carried_program.Mine"),
+        ("class K: pass", "import importlib\nold = m.K()\nimportlib.reload(m)\ndef main(c): return old", "old, of a class carried_module.K that has been defined again"),
         ("class Base:\n    def __init_subclass__(cls): cls.items.append(1)", "class Mine(m.Base):\n    items = []\ndef main(c): return Mine.items", "the definition of Mine changes Mine"),
     ],
 )  # fmt: skip
