@@ -223,6 +223,10 @@ def _laid(found: _Found, function: types.FunctionType) -> tuple[str, str]:
     values = found.values.lines()
     lines = [*found.lines, *(line.text for line in values if not line.needs)]
     late = [line for line in values if line.needs]
+    if any(_does_something(piece.text) for piece in pieces):
+        # what a module holds that a decorator, or a class that is derived from one of its, adds something to: that is in it already
+        every = frozenset(piece.name for piece in pieces)
+        late += [Line(line.text, every) for line in values if line.puts]
     begins = "; ".join([*future, *lines])
     files = {piece.file for piece in pieces}
     ordered = sorted(pieces, key=lambda piece: piece.first)
@@ -288,6 +292,12 @@ def _stands_alone(text: str) -> bool:
             return False
     defaults = [*whole.args.defaults, *(one for one in whole.args.kw_defaults if one is not None)]
     return all(as_written.value_of(one, {}) is not NOTHING for one in defaults)
+
+
+def _does_something(text: str) -> bool:
+    """Whether a definition calls anything when Python comes to it."""
+    whole: Any = ast.parse(text).body[0]
+    return bool(whole.decorator_list or getattr(whole, "bases", ()))
 
 
 def _add(thing: Any, value: Any, found: _Found, user: str) -> None:

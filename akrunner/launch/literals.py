@@ -56,10 +56,11 @@ _STREAMS = ("stdout", "stderr")
 
 @dataclass(frozen=True)
 class Line:
-    """A statement. Attributes: needs: names of the functions and classes that must stand before it."""
+    """A statement. Attributes: needs: names of the functions and classes that must stand before it; puts: whether it has a module hold something."""
 
     text: str
     needs: frozenset[str]
+    puts: bool = False
 
 
 class Unwritten(Exception):
@@ -129,7 +130,7 @@ class Values:
             known = self._names.get(id(value), "")
             text = known or self._checked(f"{module}.{name}", value, user)
             needs = self._needed_by[known] if known else frozenset(self._needs)
-            self._lines.append(Line(f"{_PUT}({module!r}, {name!r}, {text})", needs))
+            self._lines.append(Line(f"{_PUT}({module!r}, {name!r}, {text})", needs, puts=True))
             if not known and (_is_one(value) or self._by_call(value)):
                 # for others that hold it, too
                 self._names[id(value)] = _of_module(module, name)

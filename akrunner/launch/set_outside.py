@@ -18,6 +18,7 @@ whether the tasks would have the function's own module twice (`own_modules`).
 
 from __future__ import annotations
 
+import abc
 import ast
 import contextlib
 import functools
@@ -282,8 +283,9 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Aro
 
 def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, around: _Around) -> str:
     """As `_changed`, of the defaults of a function, or of a class."""
+    carried = _carried_of(now, node, module, file, around)
     for one in live.values_of(now, ast.unparse(node), {}):
-        if one.settled and _is_certain(one, file, around):
+        if one.settled and one.name not in carried and _is_certain(one, file, around):
             return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
     if isinstance(now, types.FunctionType) and isinstance(node, ast.FunctionDef) and not node.decorator_list:
         for name, value in vars(now).items():
@@ -301,9 +303,31 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
     if not node.decorator_list and not node.keywords and type(now) is type:
         for statement in node.body:
             told = _filled(now, statement, node, module, around)
-            if told:
+            if told and f"{node.name}.{told.partition(' ')[0]}" not in carried:
                 return f"{whole}.{told}"
     return ""
+
+
+def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: _Around) -> set[str]:
+    """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function."""
+    if not isinstance(node, ast.ClassDef) or type(now) not in (type, abc.ABCMeta) or issubclass(now, tuple):
+        return set()
+    found: set[str] = set()
+    by_import = around.altered("") | file.altered
+    for statement in node.body:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+        value = getattr(statement, "value", None)
+        if not isinstance(target, ast.Name) or value is None or target.id.startswith("__") or f".{target.id}" in by_import:
+            continue
+        own = vars(now).get(target.id, NOTHING)
+        then = made(value, module, {})
+        unknown = own is NOTHING or then is NOTHING
+        if unknown or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)) or is_same(own, then, module):
+            continue
+        whole = f"{node.name}.{target.id}"
+        if around.carry(module.__name__, whole, own, False):
+            found.add(whole)
+    return found
 
 
 def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: _Around) -> str:

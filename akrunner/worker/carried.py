@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import deque
-from typing import Any, Dict
+from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
@@ -12,13 +12,17 @@ _MISSING = object()
 
 
 def put(module: str, name: str, value: Any) -> None:
-    """Have a module hold a value: in the lists, dicts and such that it has there, so that whoever has these has the value, too."""
+    """Have a module hold a value: in the lists, dicts and such that it has there, so that whoever has these has the value, too. Args: name: in it, or in a class of
+    its (`Config.rates`)."""
     try:
-        around = importlib.import_module(module)
+        around: Any = importlib.import_module(module)
     except ImportError:
         # the script says so itself, if it wants it
         return
-    setattr(around, name, _Refilling().of(vars(around).get(name, _MISSING), value))
+    *classes, own = name.split(".")
+    for one in classes:
+        around = getattr(around, one)
+    setattr(around, own, _Refilling().of(vars(around).get(own, _MISSING), value))
 
 
 class _Refilling:
@@ -40,7 +44,7 @@ class _Refilling:
         fill(there, value)
         return there
 
-    def _fill(self, there: Any, value: Any) -> Any:
+    def _fill(self, there: Any, value: Any) -> Optional[Callable[[Any, Any], None]]:
         """What fills an object of this kind, None: nothing."""
         kind = type(there)
         if (kind.__module__, kind.__qualname__) != (type(value).__module__, type(value).__qualname__):
