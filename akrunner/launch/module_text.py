@@ -325,7 +325,7 @@ def _bind(node: ast.AST, found: Text, conditional: bool) -> None:
         # what has two names may be changed by either
         said = node.value if len(targets) == 1 or isinstance(node.value, ast.Constant) else None
         for target in targets if node.value is not None else ():
-            for one, value in _paired(target, said):
+            for one, value in paired(target, said):
                 note(one, value)
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and not conditional:
         before = found.bindings.get(node.target.id, [])
@@ -349,7 +349,7 @@ def _forget(node: ast.AST, found: Text) -> None:
             found.bindings[inner.asname or inner.name.partition(".")[0]] = [None]
 
 
-def _paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+def paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     """(name, what it gets) of an assignment."""
     if isinstance(target, ast.Name):
         yield target.id, value
@@ -357,9 +357,9 @@ def _paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast
         parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else []
         starred = any(isinstance(one, ast.Starred) for one in [*target.elts, *parts])
         for at, one in enumerate(target.elts):
-            yield from _paired(one, parts[at] if parts and not starred else None)
+            yield from paired(one, parts[at] if parts and not starred else None)
     elif isinstance(target, ast.Starred):
-        yield from _paired(target.value, None)
+        yield from paired(target.value, None)
 
 
 def _looked_at(node: ast.AST) -> list[ast.AST]:

@@ -31,7 +31,7 @@ from typing import Any
 from akrunner.errors import ScriptError
 from akrunner.launch import live, module_code, own_modules
 from akrunner.launch.as_written import NOTHING
-from akrunner.launch.module_text import Function, Import, Text, text_of
+from akrunner.launch.module_text import Function, Import, Text, paired, text_of
 from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
 
 #: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
@@ -314,17 +314,22 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
         return set()
     found: set[str] = set()
     by_import = around.altered("") | file.altered
-    for statement in node.body:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        value = getattr(statement, "value", None)
-        if not isinstance(target, ast.Name) or value is None or target.id.startswith("__") or f".{target.id}" in by_import:
+    said = [
+        one
+        for statement in node.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        for one in paired(target, statement.value)
+    ]
+    for name, value in said:
+        if value is None or name.startswith("__") or f".{name}" in by_import:
             continue
-        own = vars(now).get(target.id, NOTHING)
+        own = vars(now).get(name, NOTHING)
         then = made(value, module, {})
         unknown = own is NOTHING or then is NOTHING
         if unknown or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)) or is_same(own, then, module):
             continue
-        whole = f"{node.name}.{target.id}"
+        whole = f"{node.name}.{name}"
         if around.carry(module.__name__, whole, own, False):
             found.add(whole)
     return found
