@@ -119,8 +119,12 @@ class _Around:
                 self.functions.setdefault(name, []).extend(ones)
 
     def altered(self, module: str) -> set[str]:
-        """What the other modules change when they are imported, as they are in the tasks, and what the function sets."""
-        return self.sets.union(*(text.altered for name, text in self.texts.items() if name != module))
+        """What the other modules change when they are imported, and what the function sets."""
+        return self.sets | self.altered_by_import(module)
+
+    def altered_by_import(self, module: str) -> set[str]:
+        """What the other modules change when they are imported."""
+        return set().union(*(text.altered for name, text in self.texts.items() if name != module))
 
     @functools.cached_property
     def hung(self) -> set[str]:
@@ -225,7 +229,7 @@ def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator
 def _changed(module: types.ModuleType, around: _Around) -> str:
     """What a module has otherwise than its file, half a sentence; "" for nothing."""
     file = text_of(module)
-    elsewhere = around.altered(module.__name__)
+    elsewhere = around.altered_by_import(module.__name__)
     starred = _starred(module, file)
     for name, bindings, values in _values(module, file, starred):
         now = vars(module).get(name, NOTHING)
@@ -249,6 +253,8 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
                 # globals()[name] = traced(globals()[name])
                 continue
             if (not defined and around.carry(module.__name__, name, now, own)) or _is_its_own(name, now, then, file, around):
+                continue
+            if {name, f".{name}"} & around.sets:
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:

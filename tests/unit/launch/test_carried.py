@@ -131,6 +131,7 @@ I = sorted({word.strip() for word in WORDS.split() if word})
         ("class Base:\n    kinds = []\n    def __init_subclass__(cls): Base.kinds.append(cls.__name__)", "class Mine(m.Base): pass\ndef main(c): return Mine.__name__, m.Base.kinds"),
         ("L = []\ndef register(f):\n    L.append(f.__name__)\n    return f", "@m.register\ndef mine(): return 2\nm.L.append('x')\ndef main(c): return mine(), m.L"),
         ("class C:\n    rates, lr, n = {'a': 1}, 1, 0\n    @classmethod\n    def use(cls, lr): cls.lr = lr\n    def __init__(self): C.n += 1", "m.C.rates['a'] = 5; m.C.use(7); m.C()\ndef main(c): return m.C.rates, m.C.lr, m.C.n"),
+        ("N = 0", "m.N = 5\ndef main(c):\n    m.N += 1\n    return m.N"),
         ("class Base: pass\ndef names(): return [one.__name__ for one in Base.__subclasses__()]", "class Mine(m.Base): pass\ndef main(c): return m.names(), Mine.__name__"),
         ("def traced(f): return lambda: f() + 1\ndef f(): return 1\nglobals()['f'] = traced(f)", "def main(c): return m.f()"),
         ("class K:\n    def go(self): return 1\ndef trace(kind):\n    for n in ['go']: setattr(kind, n, (lambda f: lambda self: f(self) + 1)(getattr(kind, n)))\ntrace(K)", "def main(c): return m.K().go()"),
