@@ -35,7 +35,7 @@ from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
 from akrunner.launch import as_written, at_import, cache, live, own_modules, set_outside
 from akrunner.launch.as_written import NOTHING
-from akrunner.launch.literals import Line, Unwritten, Values
+from akrunner.launch.literals import Line, Unwritten, Values, is_one
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
 
 #: in place of the name of a file, in tracebacks
@@ -66,7 +66,8 @@ class _Found:
     """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
     that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
     may be a name in them; carried: (module, name) -> what the module holds that its file does not make, whether its functions set it; keeping: modules that hold
-    something of the kind which cannot go; underway: what of them is being looked at."""
+    something of the kind which cannot go; underway: what of them is being looked at; coming: modules that the import that is
+    looked at brings."""
 
     function: types.FunctionType
     lines: list[str] = field(default_factory=list)
@@ -78,6 +79,7 @@ class _Found:
     carried: dict[tuple[str, str], tuple[Any, bool]] = field(default_factory=dict)
     keeping: set[str] = field(default_factory=set)
     underway: set[tuple[str, str]] = field(default_factory=set)
+    coming: list[types.ModuleType] = field(default_factory=list)
     begun: list[Any] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
@@ -90,10 +92,13 @@ class _Found:
         """As `set_outside.Carry`."""
         if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
             return True
+        if module not in self.at_once():
+            # it would be imported before its time
+            return False
         before = self.copied()
         self.underway.add((module, name))
         try:
-            self.values.carry(module, name, value, self.function.__name__)
+            self.values.carry([(module, name)], value, False, self.function.__name__)
         except ScriptError:
             self.keeping |= {module} if own else set()
             return False
@@ -107,19 +112,35 @@ class _Found:
         """Have what modules hold go along. What their functions have set (`_loaded`) may say what was done in this process: only if all of it can."""
         added: set[tuple[str, str]] = set()
         # what these hold may bring other modules
-        while new := self.carried.keys() - added:
-            for module, name in sorted(new):
+        while new := sorted(self.carried.keys() - added):
+            run = self.at_once()
+            for module, name in new:
                 value, own = self.carried[module, name]
-                if not (own and module in self.keeping):
-                    self.values.carry(module, name, value, self.function.__name__)
-            added |= new
+                if (module, name) in added or (own and module in self.keeping):
+                    continue
+                places = [(module, name)]
+                if is_one(value):
+                    also = [(one, key) for one, held in run.items() for key, it in vars(held).items() if it is value]
+                    also += [one for one, (it, _) in self.carried.items() if it is value]
+                    places += [one for one in dict.fromkeys(also) if one != (module, name)]
+                added.update(places)
+                in_place = is_one(value) and own_modules.holds_besides(value, run.values())
+                self.values.carry(places, value, in_place, self.function.__name__)
+            added.update(new)
+
+    def at_once(self) -> dict[str, types.ModuleType]:
+        """The modules of the user's own that are imported before anything else of the script is run."""
+        known = [one for one in self.names.values() if isinstance(one, types.ModuleType)]
+        roots = [one for text in self.lines for one in own_modules.imported_by(text)]
+        found = own_modules.at_once([*known, *roots, *self.coming])
+        return {name: one for name, one in found.items() if name != self.function.__module__}
 
     def modules(self) -> list[types.ModuleType]:
         """Those of the user's own that the script imports."""
         roots = [one for text in [*self.lines, *(piece.text for piece in self.pieces)] for one in own_modules.imported_by(text)]
         return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
 
-    def imported(self) -> dict[int, tuple[str, str]]:
+    def imported(self) -> dict[int, str]:
         """What these hold, as `Values` has it."""
         return set_outside.held_as_made(self.modules())
 
@@ -515,6 +536,7 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     imported = as_imported(name, value, of) or import_of(name, value)
     ours = imported.startswith(f"from {of.__module__} import ") or (isinstance(plain, type) and _is_ours(plain, of))
     if imported and not ours:
+        found.coming = own_modules.imported_by(imported)
         set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry)
         found.lines.append(imported)
     else:

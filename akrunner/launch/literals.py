@@ -30,7 +30,7 @@ import types
 import typing
 import uuid
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,6 +63,16 @@ class Line:
     puts: bool = False
 
 
+@dataclass(frozen=True)
+class _Carried:
+    """As of `Values.carry`."""
+
+    places: tuple[tuple[str, str], ...]
+    value: Any
+    in_place: bool
+    user: str
+
+
 class Unwritten(Exception):
     """(what it is called, the value, what is said of it beyond its type)"""
 
@@ -78,14 +88,15 @@ class Values:
         self,
         refer: Callable[[str, Any], tuple[str, str]],
         by_call: Callable[[Any], bool],
-        imported: Callable[[], dict[int, tuple[str, str]]] = dict,
+        imported: Callable[[], dict[int, str]] = dict,
     ) -> None:
-        """Args: imported: once all is found, the ids of what the script's own imports make, too -> (module, name); by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
+        """Args: imported: once all is found, the ids of what the script's own imports make, too -> an expression that means it; by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
         self._refer, self._by_call, self._imported = refer, by_call, imported
-        self._there: dict[int, tuple[str, str]] = {}
+        self._there: dict[int, str] = {}
+        self._unput: dict[int, _Carried] = {}
         self._named: list[tuple[str, Any, str, str]] = []
-        self._carried: list[tuple[str, str, Any, str]] = []
+        self._carried: list[_Carried] = []
         self._times: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._open: set[int] = set()
@@ -105,10 +116,11 @@ class Values:
         self._checked(shown or name, value, user)
         self._named.append((name, value, user, shown or name))
 
-    def carry(self, module: str, name: str, value: Any, user: str) -> None:
-        """A value that a module holds, and has to hold in the other process, which imports it. Args, Raises: as of `add`."""
-        self._checked(f"{module}.{name}", value, user)
-        self._carried.append((module, name, value, user))
+    def carry(self, places: Sequence[tuple[str, str]], value: Any, in_place: bool, user: str) -> None:
+        """A value that modules hold, and have to hold in the other process, which imports them. Args: places, in_place: as `akrunner.worker.carried.put` has
+        them; user, and Raises: as of `add`."""
+        self._checked(".".join(places[0]), value, user)
+        self._carried.append(_Carried(tuple(places), value, in_place, user))
 
     def __copy__(self) -> Values:
         """What is known so far, to go back to."""
@@ -125,16 +137,10 @@ class Values:
         """All of them. Raises: ScriptError."""
         self._writing = True
         self._there = self._imported()
-        for module, name, value, user in self._carried:
-            self._needs = set()
-            known = self._names.get(id(value), "")
-            text = known or self._checked(f"{module}.{name}", value, user)
-            needs = self._needed_by[known] if known else frozenset(self._needs)
-            self._lines.append(Line(f"{_PUT}({module!r}, {name!r}, {text})", needs, puts=True))
-            if not known and (_is_one(value) or self._by_call(value)):
-                # for others that hold it, too
-                self._names[id(value)] = _of_module(module, name)
-                self._needed_by[_of_module(module, name)] = needs
+        self._unput = {id(one.value): one for one in self._carried if self._matters(one.value)}
+        for one in self._carried:
+            if not self._matters(one.value) or id(one.value) in self._unput:
+                self._put(one)
         for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
@@ -144,6 +150,22 @@ class Values:
             text = self._checked(shown, value, user)
             self._write(name, text, value)
         return self._lines
+
+    def _put(self, one: _Carried) -> None:
+        """Have modules hold it, behind what it holds itself; from then on it is called by the first of its places."""
+        at, meant = id(one.value), _of_module(*one.places[0])
+        self._unput.pop(at, None)
+        before, self._needs, there = self._needs, set(), self._there.get(at, "")
+        text = there or self._made(".".join(one.places[0]), one.value, outermost=True)
+        needs = frozenset(self._needs)
+        self._needs = before
+        self._lines.append(Line(f"{_PUT}({list(one.places)!r}, {text}, {one.in_place and not there})", needs, puts=True))
+        if self._matters(one.value):
+            self._names[at], self._needed_by[meant] = meant, needs
+
+    def _matters(self, value: Any) -> bool:
+        """Whether it matters that it is the same object everywhere."""
+        return is_one(value) or self._by_call(value)
 
     def _checked(self, name: str, value: Any, user: str) -> str:
         try:
@@ -172,12 +194,14 @@ class Values:
 
     def _made(self, name: str, value: Any, outermost: bool = False) -> str:
         """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError."""
-        if not (_is_one(value) or self._by_call(value)):
+        if not self._matters(value):
             return self._expression(name, value)
         at = id(value)
         if at in self._there:
             # there is one of it, which the module's functions may change
-            return _of_module(*self._there[at])
+            return self._there[at]
+        if at in self._unput:
+            self._put(self._unput[at])
         if self._writing and at in self._names:
             self._needs |= self._needed_by[self._names[at]]
             return self._names[at]
@@ -248,7 +272,9 @@ class Values:
 
     def pairs(self, name: str, value: Any) -> str:
         """A dict as a literal."""
-        inside = (f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{key!r}]', one)}" for key, one in value.items())
+        inside = (
+            f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{_key(key)}]', one)}" for key, one in value.items()
+        )
         return "{" + ", ".join(inside) + "}"
 
     def part(self, name: str, value: Any) -> str:
@@ -273,11 +299,19 @@ class Values:
         return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
 
 
+def _key(key: Any) -> str:
+    return (
+        repr(key)
+        if isinstance(key, (str, bool)) or (isinstance(key, int) and key.bit_length() < _LONG_INT)
+        else type(key).__name__
+    )
+
+
 def _of_module(module: str, name: str) -> str:
     return f"__import__({module!r}, fromlist=[{name!r}]).{name}"
 
 
-def _is_one(value: Any) -> bool:
+def is_one(value: Any) -> bool:
     """Whether it matters that it is the same object everywhere."""
     return _is_record(value) or isinstance(
         value,

@@ -30,6 +30,14 @@ _IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
 _MAKING = {"__init__", "__new__", "__post_init__"}
 _DERIVING = {"__init_subclass__", "__set_name__"}
 _OF_TEXTS = frozenset(name for name in dir(str) if not name.startswith("_"))
+#: methods that do nothing but look at, or change, what they are of
+_HARMLESS = (
+    READING
+    | _OF_TEXTS
+    | set(
+        "add append appendleft clear discard extend insert move_to_end pop popitem popleft remove reverse setdefault sort update".split()
+    )
+)
 #: methods, and functions of modules, that change nothing they are given
 _LOOKING = {
     "array", "asarray", "copy", "critical", "debug", "deepcopy", "dump", "dumps", "error", "format", "info", "join", "log", "pformat", "pprint", "startswith",
@@ -51,13 +59,16 @@ class Import:
 @dataclass(eq=False)
 class Function:
     """What a function does, with those within it; attributes are ".name". Attributes: changes: in place, or by `global`; looks: what it also looks at; calls: the
-    names of what it calls; computes: whether it gives back anything but what it was given; fills: whether it changes that in place."""
+    names of what it calls; computes: whether it gives back anything but what it was given; fills: whether it changes that in place;
+    asks: what it decides by (`if READY: ...`); does: whether it does more than set something, as what was asked for may be done once."""
 
     changes: set[str]
     looks: set[str]
     calls: set[str]
     computes: bool
     fills: bool
+    asks: set[str]
+    does: bool
 
 
 @dataclass
@@ -81,6 +92,7 @@ class Text:
         functions: by the names they are called by; of a class, what makes its instances.
         at_import: the names of what is called, or decorates something, whenever the file is run.
         words: all that may be a name in it.
+        read: names and attributes that it looks at whenever the file is run.
     """
 
     bindings: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
@@ -99,6 +111,7 @@ class Text:
     functions: dict[str, list[Function]] = field(default_factory=dict)
     at_import: set[str] = field(default_factory=set)
     words: frozenset[str] = frozenset()
+    read: set[str] = field(default_factory=set)
 
 
 def text_of(module: types.ModuleType) -> Text:
@@ -149,12 +162,45 @@ def _read(path: str, changed: int) -> Text:
             found.functions.setdefault(kind, []).extend(made)
     for inner in _run(tree):
         found.altered |= _changes(inner)
+        found.read |= _read_by(inner)
         found.at_import |= _called(inner)
         if isinstance(inner, ast.Global):
             found.bindings.update({name: [None] for name in inner.names})
+    _note_aliases(tree, found)
     found.touched |= found.altered
     _note_lent(tree, found)
     return found
+
+
+def _read_by(node: ast.AST) -> set[str]:
+    """The names and attributes that a node which is run looks at by itself; of a function its defaults."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        inner = [part for one in [*node.args.defaults, *node.args.kw_defaults] if one is not None for part in ast.walk(one)]
+    else:
+        inner = [node]
+    return {_short(one) for one in inner if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)}
+
+
+def _note_aliases(tree: ast.Module, found: Text) -> None:
+    """What is changed by another name, when the file is run, is changed: for part in PARTS: part["x"] = 1."""
+    also: dict[str, set[str]] = {}
+    for node in _run(tree):
+        targets, value = [], None
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            targets, value = [node.target], node.iter
+        names = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        for one in ast.walk(value) if value is not None else ():
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                for name in names - {one.id}:
+                    also.setdefault(name, set()).add(one.id)
+    handed = {one.id for node in _run(tree) if isinstance(node, ast.Call) for one in node.args if isinstance(one, ast.Name)}
+    pending = [name for name in also if name in found.altered | handed - found.bindings.keys()]
+    while pending:
+        more = also.get(pending.pop(), set()) - found.altered
+        found.altered |= more
+        pending += more
 
 
 def _note_lent(tree: ast.Module, found: Text) -> None:
@@ -249,6 +295,7 @@ def _run(tree: ast.Module) -> Iterator[ast.AST]:
         if isinstance(node, ast.Lambda):
             continue
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
             yield from node.decorator_list
             for decorator in node.decorator_list:
                 inner = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -281,13 +328,23 @@ def _function(node: ast.AST) -> Function:
     calls = {_last(one) for one in nodes if isinstance(one, ast.Call)}
     given = {one.arg for one in nodes if isinstance(one, ast.arg)}
     given |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
-    return Function(
-        {*changed, *set_here},
-        looks,
-        calls,
-        any(_computes(one, given) for one in nodes),
-        bool({*changed} & (given - {"self", "cls"})),
-    )
+    computes, fills = any(_computes(one, given) for one in nodes), bool({*changed} & (given - {"self", "cls"}))
+    return Function({*changed, *set_here}, looks, calls, computes, fills, _asked(nodes), _does(nodes))
+
+
+def _asked(nodes: list[ast.AST]) -> set[str]:
+    """What is looked at to decide something."""
+    tests = [one.test for one in nodes if isinstance(one, (ast.If, ast.While, ast.IfExp, ast.Assert))]
+    tests += [one for one in nodes if isinstance(one, ast.BoolOp)]
+    parts = [one for test in tests for one in ast.walk(test)]
+    return {_short(one) for one in parts if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)}
+
+
+def _does(nodes: list[ast.AST]) -> bool:
+    """Whether anything is called but what looks at something, or changes what it is a method of, or is raised."""
+    raised = {id(one) for node in nodes if isinstance(node, ast.Raise) for one in ast.walk(node)}
+    calls = [one for one in nodes if isinstance(one, ast.Call) and id(one) not in raised]
+    return any(_last(one.func) not in (LOOKING if isinstance(one.func, ast.Name) else _HARMLESS) for one in calls)
 
 
 def _computes(node: ast.AST, given: set[str]) -> bool:

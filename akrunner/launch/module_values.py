@@ -192,7 +192,7 @@ def _range(*args: int) -> range:
 
 
 def _constant_of(node: ast.Attribute, module: types.ModuleType) -> Any:
-    """A member of an enum, or a class of a module that nobody would set another in."""
+    """A member of an enum, or a class or a number of a module that nobody would set another in."""
     around, value = _looked_up(node.value, module), _looked_up(node, module)
     if isinstance(around, enum.EnumMeta) and isinstance(value, around):
         return value
@@ -200,7 +200,7 @@ def _constant_of(node: ast.Attribute, module: types.ModuleType) -> Any:
         *sys.stdlib_module_names,
         "numpy",
     )
-    return value if installed and isinstance(value, type) else NOTHING
+    return value if installed and (isinstance(value, type) or is_plain(value)) else NOTHING
 
 
 def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.util
 import inspect
 import os
@@ -192,3 +193,43 @@ def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.Modu
                     seen.add(kind)
                     pending += type.__subclasses__(kind)
                     yield module, base, kind
+
+
+def at_once(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
+    """The user's own modules that are imported as soon as these are: not what only a function, or a condition, imports."""
+    pending = list(modules)
+    found: dict[str, types.ModuleType] = {}
+    while pending:
+        module = pending.pop()
+        if module.__name__ in found or not is_own(module):
+            continue
+        found[module.__name__] = module
+        said = [one for ones in text_of(module).bindings.values() for one in ones if isinstance(one, Import)]
+        pending += [inner for one in said for inner in _brought(source_of(one, module), one.name)]
+    return found
+
+
+def holds_besides(value: Any, modules: Iterable[types.ModuleType]) -> bool:
+    """Whether something of these modules holds an object that is no name of theirs: a default of a function, an attribute of a class or an instance, a list."""
+    for module in modules:
+        for one in list(vars(module).values()):
+            if one is not value and any(inner is value for inner in _held_by(one, module)):
+                return True
+    return False
+
+
+def _held_by(one: Any, module: types.ModuleType) -> Iterator[Any]:
+    if isinstance(one, types.FunctionType) and one.__module__ == module.__name__:
+        yield from one.__defaults__ or ()
+        yield from (one.__kwdefaults__ or {}).values()
+        yield from (cell.cell_contents for cell in one.__closure__ or () if cell != types.CellType())
+    elif isinstance(one, type) and one.__module__ == module.__name__:
+        for inner in list(vars(one).values()):
+            yield inner
+            yield from _held_by(getattr(inner, "__func__", inner), module) if not isinstance(inner, type) else ()
+    elif isinstance(one, dict):
+        yield from list(one.values())
+    elif isinstance(one, (list, tuple, collections.deque)):
+        yield from list(one)
+    elif type(one).__module__ == module.__name__:
+        yield from list(getattr(one, "__dict__", {}).values())

@@ -7,7 +7,7 @@ these make, and what goes with the function.
     EPOCHS = 1                              settings.EPOCHS is 3        1, and 3 goes with the function
     RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          as well; a value that cannot go (a lock): refused
     CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   it goes if it can; the module does that itself: no matter
-    _READY = False; def init(): global ...  settings._READY is True     False: it says what was done in this process
+    _READY = False; def init(): if not ...  settings._READY is True     False: it says what was done in this process
     from base import SCALE                  settings.SCALE is 3         what base.SCALE is, and 3 goes with the function
     class Model: def predict(self): ...     Model.predict is another    the definition: refused
     MODELS = {}; def register(c): ...       MODELS has models.Linear    empty, if they do not import models: refused
@@ -20,9 +20,15 @@ from __future__ import annotations
 
 import abc
 import ast
+import collections
 import contextlib
+import dataclasses
+import enum
 import functools
+import os
+import pathlib
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -38,6 +44,10 @@ from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is
 Carry = Callable[[str, str, Any, bool], bool]
 #: in a file that has one of these, names may be bound that it does not have
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
+#: modules that take something from each other
+_DEEPEST = 3
+#: parts of a value that are looked at
+_MOST = 10_000
 #: more than this of a value is not shown
 _LONGEST = 60
 
@@ -166,8 +176,16 @@ class _Around:
         return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
 
     def guards(self, name: str) -> bool:
-        """Whether a function looks at what is called so, and sets it or calls one that does: `if not READY: load()`."""
-        return any({name, f".{name}"} & self.every[at].looks for at in self.changing(name))
+        """Whether a function decides by what is called so whether it does something, and sets it or calls one that does: `if not READY: load()`."""
+        changing = [self.every[at] for at in self.changing(name)]
+        return any({name, f".{name}"} & one.asks and one.does for one in changing)
+
+    def read_by_others(self, name: str, module: str) -> bool:
+        """Whether another module looks at what is called so when it is imported, which may have been before or after it was set: by itself, or by a function."""
+        others = [text for one, text in self.texts.items() if one != module]
+        called = {one for text in others for one in text.at_import}
+        looking = (function.looks for one in called for function in self.functions.get(one, []))
+        return any({name, f".{name}"} & one for one in [*(text.read for text in others), *looking])
 
     def changing(self, name: str) -> set[int]:
         """The functions, by their ids, that change what is called so, or call one that does."""
@@ -199,21 +217,56 @@ class _Around:
         return found
 
 
-def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, tuple[str, str]]:
-    """Lists, dicts and such by their ids -> (module, name), of those that these modules have as their files make them."""
-    found: dict[int, tuple[str, str]] = {}
+def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, str]:
+    """Lists, dicts and such by their ids -> an expression that means them, of those that these modules have as their files make them, and of what these hold."""
+    found: dict[int, str] = {}
     for module in modules:
         file = text_of(module)
         for name, bindings, (then, *more) in _values(module, file, _starred(module, file)):
             now = vars(module).get(name)
             known = isinstance(bindings[0], ast.expr) and not more and is_whole(then)
             if known and not is_plain(then) and type(now) is type(then) and is_same(now, then, module):
-                found[id(now)] = module.__name__, name
+                _note(now, f"__import__({module.__name__!r}, fromlist=[{name!r}]).{name}", found, 0)
     return found
 
 
-def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """(name, what its file binds it to, what that comes to) of each name of a module."""
+def _note(value: Any, meant: str, found: dict[int, str], depth: int) -> None:
+    """Note what a value, and what it holds, is called."""
+    if (
+        is_plain(value)
+        or isinstance(value, (types.FunctionType, type))
+        or found.setdefault(id(value), meant) != meant
+        or depth > 3
+    ):
+        return
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if is_plain(key) and not isinstance(key, enum.Enum):
+                _note(one, f"{meant}[{key!r}]", found, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for at, one in enumerate(value[:_LONGEST]):
+            _note(one, f"{meant}[{at}]", found, depth + 1)
+    elif dataclasses.is_dataclass(value):
+        for name, one in getattr(value, "__dict__", {}).items():
+            _note(one, f"{meant}.{name}", found, depth + 1)
+
+
+def _value_in(source: str, name: str, depth: int) -> Any:
+    """What the file of a module of the user's own makes of a name."""
+    module = sys.modules.get(source)
+    if module is None or not own_modules.is_own(module):
+        return NOTHING
+    file = text_of(module)
+    for one, _, values in _values(module, file, _starred(module, file), depth):
+        if one == name:
+            return values[0] if len(values) == 1 and not {name} & (file.often | file.began.keys() | file.altered) else NOTHING
+    return NOTHING
+
+
+def _values(
+    module: types.ModuleType, file: Text, starred: set[str], depth: int = 0
+) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """(name, what its file binds it to, what that comes to) of each name of a module. Args: depth: of modules that take something from each other."""
     known: dict[str, Any] = dict.fromkeys(starred, NOTHING)
     for name, now in file.bindings.items():
         bindings = file.began.get(name, now)
@@ -222,7 +275,12 @@ def _values(module: types.ModuleType, file: Text, starred: set[str]) -> Iterator
         values = [NOTHING if hasattr(one, "__next__") else one for one in values]
         # of a name that is set twice nobody knows which one another expression has seen
         certain = len(values) == 1 and not {name} & (file.often | starred | file.began.keys() | file.altered)
-        known[name] = values[0] if certain else NOTHING
+        first = bindings[0]
+        known[name] = NOTHING
+        if certain and isinstance(first, Import) and first.name and depth < _DEEPEST:
+            known[name] = _value_in(own_modules.source_of(first, module), first.name, depth + 1)
+        elif certain:
+            known[name] = values[0]
         yield name, bindings, values
 
 
@@ -245,14 +303,20 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
             continue
         if not any(is_same(now, value, module) for value in values):
             own = name in file.declared
-            if own and isinstance(now, bool) and around.guards(name):
-                # that something was done was done in this process
-                continue
+            # that something was done was done in this process
+            done = (own or (isinstance(then, FILLED) and is_empty(then))) and around.guards(name)
+            here = not done and bool(around.changing(name)) and _is_of_here(now, module)
             defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
             if defined and _COMPUTING & file.words and getattr(now, "__module__", None) == module.__name__:
                 # globals()[name] = traced(globals()[name])
                 continue
-            if (not defined and around.carry(module.__name__, name, now, own)) or _is_its_own(name, now, then, file, around):
+            goes = not (defined or done or here or around.read_by_others(name, module.__name__))
+            if (
+                done
+                or here
+                or (goes and around.carry(module.__name__, name, now, own))
+                or _is_its_own(name, now, then, file, around)
+            ):
                 continue
             if {name, f".{name}"} & around.sets:
                 continue
@@ -262,6 +326,24 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
             if told:
                 return told
     return _added(module, file, starred, around)
+
+
+def _is_of_here(value: Any, module: types.ModuleType) -> bool:
+    """Whether a value says where this process is, which a task is not: a path below the module's directory, the current or the temporary one."""
+    places = [os.path.dirname(os.path.abspath(str(module.__file__))), os.getcwd(), tempfile.gettempdir()]
+    pending, seen = [value], 0
+    while pending and seen < _MOST:
+        one, seen = pending.pop(), seen + 1
+        if isinstance(one, (str, pathlib.PurePath)):
+            if any(str(one).startswith(place) for place in places if len(place) > 1):
+                return True
+        elif isinstance(one, dict):
+            pending += [*one.keys(), *one.values()]
+        elif isinstance(one, (list, tuple, set, frozenset, collections.deque)):
+            pending += one
+        elif hasattr(one, "__dict__") and not isinstance(one, (type, types.FunctionType, types.ModuleType, enum.Enum)):
+            pending += vars(one).values()
+    return False
 
 
 def _is_its_own(name: str, now: Any, then: Any, file: Text, around: _Around) -> bool:
@@ -279,7 +361,8 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Aro
     if around.hangs_any(file) or _COMPUTING & file.words:
         return ""
     for name, now in list(vars(module).items()):
-        ours = name in file.words or name in starred or f".{name}" in around.altered("") | around.hung | file.hung
+        hung = set().union(file.hung, *(text.hung for text in around.texts.values()))
+        ours = name in file.words or name in starred or f".{name}" in around.altered_by_import("") | hung
         if is_plain(now) and name in wanted and not ours and not name.startswith("__"):
             if around.carry(module.__name__, name, now, False):
                 continue
@@ -319,7 +402,7 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
     if not isinstance(node, ast.ClassDef) or type(now) not in (type, abc.ABCMeta) or issubclass(now, tuple):
         return set()
     found: set[str] = set()
-    by_import = around.altered("") | file.altered
+    by_import = around.altered_by_import("") | file.altered
     said = [
         one
         for statement in node.body
@@ -336,6 +419,8 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
         if unknown or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)) or is_same(own, then, module):
             continue
         whole = f"{node.name}.{name}"
+        if around.guards(name) or around.read_by_others(name, module.__name__):
+            continue
         if around.carry(module.__name__, whole, own, False):
             found.add(whole)
     return found

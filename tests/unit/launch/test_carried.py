@@ -1,5 +1,6 @@
 """What a program has set in its modules goes with a function: `main` comes to the same here and in a task, which imports the modules' files."""
 
+import collections
 import importlib
 import sys
 import textwrap
@@ -105,9 +106,56 @@ I = sorted({word.strip() for word in WORDS.split() if word})
 """
 
 
+MODES = """
+import enum
+class Mode(enum.Enum):
+    SLOW, FAST = "s", "f"
+MODE = Mode.SLOW
+"""
+PROFILES = """
+from dataclasses import dataclass
+@dataclass
+class Profile:
+    n: int
+LOW, HIGH = Profile(1), Profile(2)
+ALL = [LOW, HIGH]
+DEFAULT = {"lr": 1}
+CURRENT, OTHER = DEFAULT, None
+def of(current=DEFAULT): return current
+"""
+SEEDED = """
+import random
+SEED = None
+def seed(n):
+    global SEED
+    if SEED != n:
+        random.seed(n)
+        SEED = n
+"""
+ORDERED = """
+from collections import OrderedDict
+KEPT = OrderedDict()
+def keep(name):
+    KEPT[name] = 1
+    if len(KEPT) > 2: KEPT.popitem(last=False)
+def get(kept=KEPT): return list(kept)
+"""
+
+
 @pytest.mark.parametrize(
     ("module", "program"),
     [
+        (MODES, "m.MODE = m.Mode.FAST\ndef main(c): return m.MODE is m.Mode.FAST, m.Mode.SLOW.name"),
+        (PROFILES, "m.ALL.sort(key=lambda one: -one.n)\ndef main(c): return m.ALL, m.LOW, m.ALL[0] is m.HIGH"),
+        (PROFILES, "m.CURRENT = {**m.DEFAULT, 'lr': 5}\ndef main(c): return m.CURRENT, m.DEFAULT, m.of()"),
+        (PROFILES, "m.DEFAULT['lr'] = 5\ndef main(c): return m.CURRENT, m.DEFAULT, m.of() is m.DEFAULT"),
+        (PROFILES, "m.CURRENT = m.OTHER = {'x': 1}\ndef main(c): return m.CURRENT is m.OTHER, m.CURRENT, m.DEFAULT"),
+        (PROFILES, "m.CURRENT = m.HIGH; m.HIGH.n = 7\ndef main(c): return m.CURRENT is m.HIGH is m.ALL[1], m.ALL"),
+        (SEEDED, "import random\nm.seed(3)\ndef main(c):\n    m.seed(3)\n    return random.Random(m.SEED).random(), m.SEED"),
+        (SEEDED, "import random\nm.seed(3)\ndef main(c):\n    random.seed(9)\n    m.SEED = None\n    m.seed(3)\n    return random.random()"),
+        (ORDERED, "m.keep('a'); m.keep('b')\ndef main(c):\n    m.keep('c')\n    return m.get(), list(m.KEPT)"),
+        ("lr = 1", "m.lr = 5\nclass Model:\n    def __init__(self, lr): self.lr = lr\ndef main(c): return Model(m.lr).lr"),
+        ("class P: rates = {}\nclass Q: rates = {}", "m.P.rates['x'] = 1; m.Q.rates = m.P.rates\ndef main(c): return m.P.rates is m.Q.rates, m.Q.rates"),
         (SETTER, "m.CONFIG['lr'] = 5\ndef main(c): return m.CONFIG"),
         (SETTER, "m.configure(lr=5)\ndef main(c): return m.CONFIG"),
         ("INDEX = {'': 0}\ndef add(w):\n    if w not in INDEX: INDEX[w] = len(INDEX)", "m.add('x')\ndef main(c): return m.INDEX"),
@@ -153,6 +201,7 @@ def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
         ("def f(): return 1", "m.f = lambda: 2\ndef main(c): return m.f()", "f is .* here, but defined by def"),
         ("class Base: pass", "class Mine(m.Base): pass\nBase = m.Base\ndef main(c): return Base.__subclasses__()", r"Base.__subclasses__\(\)"),
         ("class Base: pass\ndef names(): return Base.__subclasses__()", "class Mine(m.Base): pass\ndef main(c): return m.names()", "looks for the subclasses of Base .*carried_program.Mine"),
+        ("K = 1", "m.K = 3\ndef main(c):\n    import carried_module as late\n    return late.K", "carried_module.K is 3 here, but 1"),
         ("class K: pass", "import importlib\nold = m.K()\nimportlib.reload(m)\ndef main(c): return old", "old, of a class carried_module.K that has been defined again"),
         ("class Base:\n    def __init_subclass__(cls): cls.items.append(1)", "class Mine(m.Base):\n    items = []\ndef main(c): return Mine.items", "the definition of Mine changes Mine"),
     ],
@@ -162,27 +211,50 @@ def test_what_cannot_go_is_refused(both: Both, module: str, program: str, words:
         both(module, program)
 
 
-def put(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def put(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch, in_place: bool = True) -> Any:
     module: Any = types.ModuleType("carried_here")
-    module.X = there
+    module.X = module.Y = there
     monkeypatch.setitem(sys.modules, "carried_here", module)
-    carried.put("carried_here", "X", value)
+    carried.put([("carried_here", "X"), ("carried_here", "Y"), ("no_module_of_this_name", "X")], value, in_place)
+    assert module.X is module.Y
     return module.X
 
 
-def test_what_is_there_holds_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared: list[int] = [1]
-    there: dict[str, Any] = {"a": [1, [2]], "b": {3}, "c": np.zeros(2), "d": shared, "e": shared, "f": 1}
-    kept = {**there}
-    same = [5]
-    value = {"f": 2, "a": [1, [7], 3], "b": {4}, "c": np.ones(2), "d": same, "e": same}
+@pytest.mark.parametrize(
+    ("there", "value"),
+    [
+        ([1], [2, 3]),
+        ({"a": 1, "b": 2}, {"b": 3, "a": 4}),
+        ({1}, {2, 3}),
+        (collections.deque([1], 2), collections.deque([5], 2)),
+        (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=3, a=4)),
+        (collections.Counter("ab"), collections.Counter("bcc")),
+        (collections.defaultdict(list, a=1), collections.defaultdict(int, b=2)),
+        (np.zeros(2), np.ones(2)),
+        (types.SimpleNamespace(a=1), types.SimpleNamespace(b=[2])),
+    ],
+)
+def test_what_is_there_holds_what_came(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = put(there, value, monkeypatch)
-    assert found is there and list(found) == list(value) and found["f"] == 2
-    assert found["a"] is kept["a"] and found["a"] == [1, [7], 3] and found["b"] == {4} and found["c"].tolist() == [1, 1]
-    assert found["d"] is found["e"] is shared and shared == [5]
-    # two that were one there, and are none here
-    other = put({"d": shared, "e": shared}, {"d": [1], "e": [2]}, monkeypatch)
-    assert other == {"d": [1], "e": [2]}
-    for one, instead in ((None, [1]), ([1], None), (np.zeros(2), np.ones(3)), (1, 2)):
-        assert put(one, instead, monkeypatch) is instead
-    carried.put("no_module_of_this_name", "X", 1)
+    assert found is there and repr(found) == repr(value)
+    if isinstance(found, collections.OrderedDict):
+        assert found.popitem() == ("a", 4) and list(found) == ["b"]
+    if isinstance(found, collections.defaultdict):
+        assert found["q"] == 0
+    assert put(there, value, monkeypatch, in_place=False) is value
+
+
+@pytest.mark.parametrize(
+    ("there", "value"),
+    [
+        (None, [1]),
+        ([1], None),
+        (np.zeros(2), np.ones(3)),
+        (1, 2),
+        (collections.deque([1], 2), collections.deque([1], 3)),
+        (collections.OrderedDict(a=1), {"a": 2}),
+    ],
+)
+def test_what_is_of_another_kind_is_replaced(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = repr(there)
+    assert put(there, value, monkeypatch) is value and repr(there) == before

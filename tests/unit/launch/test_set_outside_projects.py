@@ -442,3 +442,26 @@ def test_modules_of_other_loaders_and_odd_ones_are_let_be(project: Project) -> N
     odd.f.__module__ = "elsewhere"
     odd.new = ModuleType("new")
     look("odd")
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["import base\nTABLE = [base.SCALE]", "import base\nTABLE = base.table()", "import base\ndef f(x=base.SCALE): return x"],
+)
+def test_what_another_module_looks_at_when_it_is_imported_does_not_go_along(project: Project, use: str) -> None:
+    """It may have been set before, or since."""
+    project({"base.py": "SCALE, OTHER = 1, 1\ndef table(): return [SCALE]\n", "use.py": use})
+    load("use")
+    base = load("base")
+    base.OTHER = 5
+    taken: list[str] = []
+
+    def carry(module: str, name: str, value: Any, own: bool) -> bool:
+        taken.append(name)
+        return True
+
+    look("use", carry=carry)
+    assert taken == ["OTHER"]
+    base.SCALE = 5
+    with pytest.raises(ScriptError, match="base.SCALE is 5 here, but 1"):
+        look("use", carry=carry)
