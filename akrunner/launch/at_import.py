@@ -149,12 +149,13 @@ class _Run:
     def goes(self, node: ast.AST) -> bool:
         """Whether what they change goes to the tasks as it is now: what another module has is there as its file makes it, not what a class or an instance has
         itself that its method is called for."""
+        if not self.apart:
+            return True
         while isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
             node = node.value
-        own = (
-            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and self.known.get(node.value.id) is self.first
-        )
-        return not self.apart or (own and isinstance(node, ast.Attribute) and node.attr in getattr(self.first, "__dict__", {}))
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return False
+        return self.known.get(node.value.id) is self.first and node.attr in getattr(self.first, "__dict__", {})
 
     @property
     def reads(self) -> set[str]:

@@ -60,7 +60,7 @@ class Import:
 class Function:
     """What a function does, with those within it; attributes are ".name". Attributes: changes: in place, or by `global`; looks: what it also looks at; calls: the
     names of what it calls; computes: whether it gives back anything but what it was given; fills: whether it changes that in place;
-    asks: what it decides by (`if READY: ...`); does: whether it does more than set something, as what was asked for may be done once."""
+    asks: what it decides by (`if READY: ...`); does: whether it calls what may do more than look at something, or set it."""
 
     changes: set[str]
     looks: set[str]

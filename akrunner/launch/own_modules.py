@@ -16,7 +16,7 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from akrunner.launch.as_written import parsed
@@ -76,17 +76,39 @@ def used_by(function: str, of: str) -> list[types.ModuleType]:
 
 def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
     """The user's own modules that are imported in a task which imports these, also those that only a function of theirs imports."""
+
+    def brings(module: types.ModuleType) -> Iterator[types.ModuleType]:
+        text = text_of(module)
+        for one in text.imports:
+            yield from _brought(source_of(one, module), one.name)
+        yield from _beside(module) if text.imports_any else ()
+
+    return _walked(modules, brings)
+
+
+def at_once(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
+    """The user's own modules that are imported as soon as these are: not what only a function, or a condition, imports."""
+
+    def brings(module: types.ModuleType) -> Iterator[types.ModuleType]:
+        for bindings in text_of(module).bindings.values():
+            for one in bindings:
+                if isinstance(one, Import):
+                    yield from _brought(source_of(one, module), one.name)
+
+    return _walked(modules, brings)
+
+
+def _walked(
+    modules: Iterable[types.ModuleType], brings: Callable[[types.ModuleType], Iterable[types.ModuleType]]
+) -> dict[str, types.ModuleType]:
+    """The user's own of these modules, and of what they bring."""
     pending = list(modules)
     found: dict[str, types.ModuleType] = {}
     while pending:
         module = pending.pop()
-        if module.__name__ in found or not is_own(module):
-            continue
-        found[module.__name__] = module
-        text = text_of(module)
-        pending += [inner for one in text.imports for inner in _brought(source_of(one, module), one.name)]
-        if text.imports_any:
-            pending += _beside(module)
+        if module.__name__ not in found and is_own(module):
+            found[module.__name__] = module
+            pending += brings(module)
     return found
 
 
@@ -193,20 +215,6 @@ def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.Modu
                     seen.add(kind)
                     pending += type.__subclasses__(kind)
                     yield module, base, kind
-
-
-def at_once(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
-    """The user's own modules that are imported as soon as these are: not what only a function, or a condition, imports."""
-    pending = list(modules)
-    found: dict[str, types.ModuleType] = {}
-    while pending:
-        module = pending.pop()
-        if module.__name__ in found or not is_own(module):
-            continue
-        found[module.__name__] = module
-        said = [one for ones in text_of(module).bindings.values() for one in ones if isinstance(one, Import)]
-        pending += [inner for one in said for inner in _brought(source_of(one, module), one.name)]
-    return found
 
 
 def holds_besides(value: Any, modules: Iterable[types.ModuleType]) -> bool:
