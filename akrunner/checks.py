@@ -399,8 +399,15 @@ ALIKE = 0.75
 
 
 def nearest_file(path: str) -> str:
-    """`"; did you mean 'x'?"` for what is beside a file that is not there and is called almost as it, else an empty string."""
+    """`"; did you mean 'x'?"` for what is beside a file that is not there and is called almost as it, else an empty string. Says of one that may be there,
+    but not for this user, that nobody knows."""
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
+    try:
+        os.stat(os.path.join(folder, name))
+    except PermissionError:
+        return " that this user may see: one of the directories it would be in lets nobody else look into it"
+    except (OSError, ValueError):
+        pass
     try:
         close = difflib.get_close_matches(name, os.listdir(folder), n=1, cutoff=ALIKE)
     except (OSError, ValueError):

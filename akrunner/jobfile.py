@@ -68,7 +68,15 @@ _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
 #: bytes of a file
 _LONGEST = 1 << 20
+#: characters of a wrong value
+_SHOWN = 100
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: what the reader of TOML says -> plainer
+_OF_TOML = {
+    "Cannot overwrite a value": "a key is given twice",
+    "Illegal character '\\n'": "a text in quotes does not end on its line",
+    "Invalid value": "that is no value; text stands in quotes",
+}
 #: annotations of paths; and of texts that are one if they have a separator
 _PATHS = ("ScriptLike", "ModelLike", "PathLike", "PathLike | None", "SequenceNotStr[PathLike]", "WatchLike | None", "Any")
 
@@ -77,7 +85,7 @@ _PATHS = ("ScriptLike", "ModelLike", "PathLike", "PathLike | None", "SequenceNot
 class JobFile:
     """What a file says.
 
-    Attributes: path; options: of the verb, with whole paths; verb: "" if it does not say; lines: key -> its line, from 1 on.
+    Attributes: path; options: of the verb, with whole paths; verb: "" if it does not say; lines: key -> its line, from 1 on; also "user_params.lr".
     """
 
     path: str
@@ -114,7 +122,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
         if len(data) > _LONGEST:
             raise ConfigError(f"job file {name} has more than {_LONGEST:,} bytes")
         text = data.decode("utf-8-sig")
-        found = tomllib.loads(text)
+        found = _parsed(text, name)
     lines = _lines(text)
     said = found.pop(VERB, "")
     if said not in ("", *HEADS) or said == "plan":
@@ -141,7 +149,9 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
             raise ConfigError(f"{at}: {misfit([key], meant, [*taken, *known, VERB, SUBSTITUTE])}")
         value = _substituted(value, variables)
         _check_kind(at, options[key], value)
-        value = _texts(at, value) if key == "env" else _params(at, value) if key == "user_params" else value
+        if key in ("env", "user_params"):
+            places = {one: f"{name}:{lines.get(f'{key}.{one}', lines.get(key, 1))}" for one in value}
+            value = _texts(places, value) if key == "env" else _params(places, value)
         values[key] = _whole(options[key], value, os.path.dirname(name))
     head = HEADS[meant]
     if head not in values:
@@ -149,6 +159,18 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     if is_job_file(values[head]):
         raise ConfigError(f"{name}:{lines.get(head, 1)}: {head} is another job file; name the {head} itself")
     return JobFile(name, file.verb, values, lines)
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    """Raises: ConfigError: it is no TOML; with the line, where that is known."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        told, at, place = str(e).partition(" (at line ")
+        # "4, column 16)"; or "(at end of document)", which is in the words
+        line = place.partition(",")[0] if at else ""
+        why = _OF_TOML.get(told, told[:1].lower() + told[1:])
+        raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
 
 
 def head_of(verb: str) -> str:
@@ -232,17 +254,22 @@ def contributions(places: Mapping[str, Sequence[str]]) -> str:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Top-level key -> its line."""
+    """Key -> its line; "user_params.lr" for one of a table."""
     found: dict[str, int] = {}
-    inside = False
+    inside = ""
     for number, line in enumerate(text.splitlines(), 1):
         table = re.match(r"\s*\[\s*[\"']?([^]\"'.]+)", line)
-        key = re.match(r"\s*[\"']?([A-Za-z0-9_-]+)[\"']?\s*[.=]", line)
+        key = re.match(r"\s*[\"']?([^][\"'=#.]+?)[\"']?\s*[.=]", line)
         if table:
-            found.setdefault(table[1].strip(), number)
-            inside = True
+            inside = table[1].strip()
+            found.setdefault(inside, number)
         elif key and not inside:
             found.setdefault(key[1], number)
+            own = re.match(r"\s*[\"']?[A-Za-z0-9_-]+[\"']?\s*\.\s*[\"']?([A-Za-z0-9_-]+)", line)
+            if own:
+                found.setdefault(f"{key[1]}.{own[1]}", number)
+        elif key:
+            found.setdefault(f"{inside}.{key[1]}", number)
     return found
 
 
@@ -317,31 +344,44 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
         "string": isinstance(value, str),
     }
     if not any(right[kind] for kind in kinds):
-        raise ConfigError(f"{at}: {option.name} = {value!r:.100}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
+        raise ConfigError(f"{at}: {option.name} = {_written(value)}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
     # those of the functions are checked there
     if not option.verbs and option.least is not None and value < option.least:
         raise ConfigError(f"{at}: {option.name} = {value}: it is {option.least} at least")
 
 
-def _texts(at: str, variables: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables, which are texts: numbers as they are written."""
+def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables, which are texts: numbers as they are written. Args: places: "job.toml:3" of each."""
     for name, value in variables.items():
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise ConfigError(f'{at}: env: {name} = {value!r:.100}: an environment variable is text: {name} = "1"')
+            raise ConfigError(f'{places[name]}: env: {name} = {_written(value)}: an environment variable is text: {name} = "1"')
     return {name: str(value) for name, value in variables.items()}
 
 
-def _params(at: str, params: Mapping[str, Any]) -> Any:
-    """What JSON can hold: dates and times as their texts. Raises: ConfigError: a number is nan or inf."""
+def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
+    """What JSON can hold: dates and times as their texts. Args: places: as of `_texts`. Raises: ConfigError: a number is nan or inf."""
     for name, value in params.items():
         try:
             json.dumps(without_times(value), allow_nan=False)
         except ValueError:
             raise ConfigError(
-                f"{at}: user_params: {name} = {value!r:.100}: JSON, in which a script gets its params, has no nan and no inf; write it as "
+                f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no nan and no inf; write it as "
                 "text, and make it a number in the script"
             ) from None
     return without_times(params)
+
+
+def _written(value: Any) -> str:
+    """A value about as the file has it: in TOML, the beginning of a long one."""
+    if isinstance(value, list):
+        made = f"[{', '.join(map(_written, value))}]"
+    elif isinstance(value, dict):
+        made = f"{{{', '.join(f'{key} = {_written(one)}' for key, one in value.items())}}}"
+    elif isinstance(value, (bool, str)):
+        made = json.dumps(value, ensure_ascii=False)
+    else:
+        made = str(without_times(value))
+    return made[:_SHOWN]
 
 
 def without_times(value: Any) -> Any:
@@ -375,7 +415,8 @@ def located(
         is_own = name not in elsewhere or (name in FILES.values() and flag == name)
         place = name if name in file.options and is_own else ""
     if place:
-        error.args = (f"{file.path}:{file.lines.get(place, 1)}: {name}{words[len(flag) :]}", *error.args[1:])
+        line = file.lines.get(f"{place}.{key}", file.lines.get(place, 1))
+        error.args = (f"{file.path}:{line}: {name}{words[len(flag) :]}", *error.args[1:])
     return error
 
 

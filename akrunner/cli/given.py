@@ -177,8 +177,8 @@ def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined:
     for one in of_command(name):
         flags = one.words_in(name)
         # "num_workers=0: there must be at least 1": as the Python functions say of one value that it is wrong
-        is_its = isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}(=|\[\d+\]| must be | is )", spoken)
-        if flags and is_its and flags[0] not in spoken and typed(ctx, one.name):
+        is_its = isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}(=|: |\[\d+\]| must be | is )", spoken)
+        if flags and one.name not in joined and is_its and flags[0] not in spoken and typed(ctx, one.name):
             spoken = f"{spoken} ({flags[0]})"
         # "env: 'A B' is no name of a variable": of one key it is that of whoever gave the key
         if one.name in joined and isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}[\[: ]", spoken):

@@ -69,7 +69,9 @@ def located(error: akrunner.ConfigError, ctx: typer.Context, joined: Mapping[str
     file = file_of(ctx)
     if file is None:
         return error
-    sources = {one: ctx.get_parameter_source(one) for one in ctx.params}
+    # where the script, or model, is to stand is the file, which says it
+    heads = {one.name for one in ctx.command.params if one.param_type_name == "argument"}
+    sources = {one: ctx.get_parameter_source(one) for one in ctx.params if one not in heads}
     elsewhere = [
         name for name, source in sources.items() if source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
     ]

@@ -29,8 +29,6 @@ interpreter, so that breakpoint() works. Its rows, files and parameters are all 
 
 def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     work_dir, task, print_command, as_json = (words[name] for name in ("work_dir", "task", "print_command", "as_json"))
-    if as_json and not print_command:
-        raise akrunner.ConfigError("--json: what is printed is the script's own; with --print-command it is the command")
     try:
         with open(os.path.join(work_dir, "job.json")) as f:
             job = json.load(f)
@@ -47,6 +45,8 @@ def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         raise akrunner.ConfigError(
             f"{directory} has no context.json: this work dir was not kept whole (run the job with --debug)"
         )
+    if as_json and not print_command:
+        raise akrunner.ConfigError("--json: what is printed is the script's own; with --print-command it is the command")
     command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
     command += ["--cluster"] if words["cluster"] else []
     if as_json:

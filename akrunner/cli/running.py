@@ -208,7 +208,7 @@ def _asdict(trial: Any) -> Mapping[str, Any] | None:
 def _table(words: Mapping[str, Any], verb: str) -> Any:
     """The table of a job that reads all of it. Raises: ConfigError: rows that arrive."""
     if "-" in words["source"]:
-        raise akrunner.ConfigError(f"akrunner {verb} reads a table; for lines of stdin, --input -, there is akrunner stream")
+        raise akrunner.ConfigError(f"--input -: akrunner {verb} reads a table; for lines of stdin there is akrunner stream")
     if not words["quiet"]:
         tables.say_stores([*words["source"], words.get("output")])
         tables.say_asked(_asked(words), words.get("project"))

@@ -96,14 +96,17 @@ def unread(environment: Mapping[str, str], command: str) -> list[str]:
         flags.update({word[2:].replace("-", "_").upper(): word for word in words if word.startswith("--")})
     told = []
     for variable in sorted(environment):
-        name = variable[len(_OURS) :]
-        if not variable.startswith(_OURS) or name in known:
+        # names of variables are in capitals
+        name = variable[len(_OURS) :].upper()
+        if not variable.upper().startswith(_OURS) or variable in [_OURS + one for one in known]:
             continue
-        if name in flags:
+        if name in flags and name not in known:
             where = "on the command line or in a job file" if command in HEADS else "on the command line"
             told.append(f"{variable} is not read: {flags[name]} is given {where}")
             continue
-        near = difflib.get_close_matches(name, [*known, *flags], 1, 0.8)
+        # AKRUNNER_PYTHON: half of a name
+        longer = {one for one in (*known, *flags) if one.startswith(f"{name}_")}
+        near = difflib.get_close_matches(name, [*known, *flags], 1, 0.8) or (list(longer) if len(longer) == 1 else [])
         if near:
             told.append(f"{variable} is not read; did you mean {_OURS + near[0] if near[0] in known else flags[near[0]]}?")
     return told

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from akrunner import leftovers
-from akrunner.checks import ALIKE
+from akrunner.checks import ALIKE, nearest_file
 from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch import archives
 from akrunner.launch.entry import check_program, check_script, context_entry
@@ -146,7 +146,9 @@ def _with_script(
         source = archives.read(archive, name, _FILES, _LONGEST_SCRIPT, most)
     else:
         known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
-        raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known, ALIKE)}")
+        raise ScriptError(
+            f"script: there is no file {script}{nearest(os.path.basename(script), known, ALIKE) or nearest_file(real)}"
+        )
     takes_context = context_entry(source, real)
     program = not takes_context and check_script(source, real)
     laid = tuple((r, p) for p, r in files.items())

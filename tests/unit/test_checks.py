@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -124,6 +125,19 @@ def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path) -> None:
         Model.from_saved_model(tmp_path / "modle.zip")
     with pytest.raises(ConfigError, match=r"did you mean 'model.zip'\?$"):
         environment([], [str(tmp_path / "modle.zip")])
+
+
+def test_a_file_that_this_user_may_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may look everywhere: so the system's answer is ours."""
+    real = os.stat
+
+    def stat(path: Any, **more: Any) -> os.stat_result:
+        if str(path).endswith("hidden/x.csv"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, **more)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert "that this user may see" in nearest_file(str(tmp_path / "hidden" / "x.csv"))
 
 
 def test_a_closed_stdin_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
     [
         ("num_workers", "num_worker", r"job.toml:6: there is no option 'num_worker' for train; did you mean 'num_workers'\?"),
         ("num_workers", "batch_size", r"job.toml:6: batch_size= means nothing for train: it is an option of predict"),
-        ("num_workers = 2", 'num_workers = "2"', r"job.toml:6: num_workers = '2': it is a whole number"),
+        ("num_workers = 2", 'num_workers = "2"', r'job.toml:6: num_workers = "2": it is a whole number'),
         ("num_workers = 2", "num_workers = true", "it is a whole number"),
         ("lr = 0.1", "lr = 0.1\n[user_param]\nx = 1", r"job.toml:12: there is no option 'user_param'"),
         ('verb = "train"', 'verb = "serve"', r"job.toml:2: verb is 'serve'; it is run, train"),
@@ -75,9 +75,11 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
         ('verb = "train"', 'verb = "run"', r"job.toml:2: the job is of run, not of train: akrunner run "),
         ('script = "train.py"', "", "the file names no script"),
         ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
-        ("[env]", "[env", "job file .*line 14"),
+        ("[env]", "[env", r"job.toml:14: the file is no TOML: expected ']'"),
+        ("num_workers = 2", "num_workers = 2\nnum_workers = 3", "job.toml:7: the file is no TOML: a key is given twice"),
+        ("num_workers = 2", "num_workers = 2099-01-01", "job.toml:6: num_workers = 2099-01-01: it is a whole number"),
         ("verb", "observer = 1\nverb", "there is no option 'observer'"),
-        ("TOKEN = ", "COUNT = true\nTOKEN = ", "job.toml:14: env: COUNT = True: an environment variable is text"),
+        ("TOKEN = ", "COUNT = true\nTOKEN = ", "job.toml:15: env: COUNT = true: an environment variable is text"),
         ("verb", 'substitute = "X"\nverb', "substitute lists the environment variables"),
     ],
 )
@@ -214,9 +216,11 @@ def test_what_is_wrong_with_a_flag_is_said_of_the_flag_and_not_of_the_file(
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("x = 3", 'x = "abc"', ["--default", "id=1"], "job.toml:8: defaults: column 'x' is int64"),
-        ("x = 3", "column = 3", ["--default", "x=1"], "job.toml:8: defaults: no column 'column' goes to the tasks"),
-        ("FOO", '"F O"', ["--env", "A=1"], "job.toml:6: env: 'F O' is no name of a variable"),
+        ("x = 3", 'x = "abc"', ["--default", "id=1"], "job.toml:9: defaults: column 'x' is int64"),
+        ("x = 3", "column = 3", ["--default", "x=1"], "job.toml:9: defaults: no column 'column' goes to the tasks"),
+        ("FOO", '"F O"', ["--env", "A=1"], "job.toml:7: env: 'F O' is no name of a variable"),
+        ("s.py", "t.py", [], "job.toml:1: script: there is no file"),
+        ("t.csv", "-", [], "job.toml:2: source -: akrunner run reads a table; for lines of stdin"),
         ("p.json", "nan.json", ["-p", "a=1"], "job.toml:3: user_params['k'] is nan"),
         ("p.json", "nowhere.json", ["--params-file", "p.json"], "job.toml:3: params_file: "),
     ],
@@ -239,7 +243,7 @@ def test_what_is_wrong_with_a_key_of_a_call_is_not_said_of_the_file(tmp_path: Pa
     (tmp_path / "s.py").write_text("def main(task_config): ...\n")
     path = written(tmp_path, 'script = "s.py"\n[env]\n"A B" = 1\n[user_params]\nlr = 1\n')
     for more, words in (
-        ({"env": {"C": "1"}}, r"job.toml:2: env: 'A B' is no name"),
+        ({"env": {"C": "1"}}, r"job.toml:3: env: 'A B' is no name"),
         ({"env": {"C D": "1", "A B": "1"}}, r"\Aenv: "),
         ({"env": {"A B": "1"}}, r"\Aenv: 'A B' is no name"),
         ({"user_params": "x"}, r"\Auser_params must be"),
@@ -424,7 +428,7 @@ def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
         ("quiet = [1]", r"quiet = \[1\]: it is true or false"),
         ("as_json = 1", "as_json = 1: it is true or false"),
         ("detach = 1", "detach = 1: it is true or false"),
-        ('flink_port = "x"', "flink_port = 'x': it is a whole number"),
+        ('flink_port = "x"', 'flink_port = "x": it is a whole number'),
         ("flink_port = 0", "flink_port = 0: it is 1 at least"),
         ("env_file = 3", "env_file = 3: it is text or a list of texts"),
         ("flink_option = 3", "flink_option = 3: it is text or a list of texts"),

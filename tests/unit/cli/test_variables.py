@@ -27,6 +27,8 @@ from akrunner.options import COMMANDS, OPTIONS
         ("AKRUNNER_INPUT", "AKRUNNER_INPUT is not read: --input is given on the command line or in a job file"),
         ("AKRUNNER_NO_CHIEF", "AKRUNNER_NO_CHIEF is not read: --no-chief is given on the command line or in a job file"),
         ("AKRUNNER_PARAMS", "AKRUNNER_PARAMS is not read; did you mean --param?"),
+        ("AKRUNNER_PYTHON", "AKRUNNER_PYTHON is not read; did you mean AKRUNNER_PYTHON_ENV?"),
+        ("akrunner_engine", "akrunner_engine is not read; did you mean AKRUNNER_ENGINE?"),
         ("AKRUNNER_OUTPUT", "AKRUNNER_OUTPUT is not read: --output is given on the command line or in a job file"),
     ],
 )
