@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import copy
 import enum
 import inspect
 import linecache
@@ -26,17 +25,19 @@ import sys
 import tokenize
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from akrunner import leftovers
 from akrunner.errors import ScriptError
 from akrunner.foreign import ours
 from akrunner.launch import annotations as annotated
-from akrunner.launch import as_written, at_import, cache, live, own_modules, set_outside
+from akrunner.launch import as_written, at_import, cache, live, own_modules
 from akrunner.launch.as_written import NOTHING
-from akrunner.launch.literals import Line, Unwritten, Values, is_one
+from akrunner.launch.found import Found, Piece
+from akrunner.launch.literals import Line
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
+from akrunner.launch.value_kinds import Unwritten
 
 #: in place of the name of a file, in tracebacks
 _CELL = "a notebook's cell"
@@ -47,123 +48,6 @@ _LIVE = "_akrunner_of_"
 #: what IPython adds to the builtins
 _OF_NOTEBOOKS = ("display", "get_ipython")
 _FUTURE = "from __future__ import annotations"
-
-
-@dataclass
-class _Piece:
-    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1; postponed:
-    whether its annotations are texts."""
-
-    name: str
-    text: str
-    file: str
-    first: int
-    postponed: bool = False
-
-
-@dataclass
-class _Found:
-    """What was found so far. Attributes: function: that is to be the script's; lines: imports; pieces: in the order in which they may stand; names: those
-    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
-    may be a name in them; carried: (module, name) -> what the module holds that its file does not make, whether its functions set it; keeping: modules that hold
-    something of the kind which cannot go; underway: what of them is being looked at; coming: modules that the import that is
-    looked at brings."""
-
-    function: types.FunctionType
-    lines: list[str] = field(default_factory=list)
-    pieces: list[_Piece] = field(default_factory=list)
-    names: dict[str, Any] = field(default_factory=dict)
-    values: Values = field(init=False)
-    sets: set[str] = field(default_factory=set)
-    words: set[str] = field(default_factory=set)
-    carried: dict[tuple[str, str], tuple[Any, bool]] = field(default_factory=dict)
-    keeping: set[str] = field(default_factory=set)
-    underway: set[tuple[str, str]] = field(default_factory=set)
-    coming: list[types.ModuleType] = field(default_factory=list)
-    begun: list[Any] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.values = Values(
-            lambda name, value: _referred(name, value, self), lambda value: _is_by_call(value, self.function), self.imported
-        )
-
-    def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
-        """As `set_outside.Carry`."""
-        if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
-            return True
-        if module not in self.at_once():
-            # it would be imported before its time
-            return False
-        before = self.copied()
-        self.underway.add((module, name))
-        try:
-            self.values.carry([(module, name)], value, False, self.function.__name__)
-        except ScriptError:
-            self.keeping |= {module} if own else set()
-            return False
-        finally:
-            self.underway.remove((module, name))
-            self.restore(before)
-        self.carried[module, name] = value, own
-        return True
-
-    def add_carried(self) -> None:
-        """Have what modules hold go along. What their functions have set (`_loaded`) may say what was done in this process: only if all of it can."""
-        added: set[tuple[str, str]] = set()
-        # what these hold may bring other modules
-        while new := sorted(self.carried.keys() - added):
-            run = self.at_once()
-            for module, name in new:
-                value, own = self.carried[module, name]
-                if (module, name) in added or (own and module in self.keeping):
-                    continue
-                places = [(module, name)]
-                if is_one(value):
-                    also = [(one, key) for one, held in run.items() for key, it in vars(held).items() if it is value]
-                    also += [one for one, (it, _) in self.carried.items() if it is value]
-                    places += [one for one in dict.fromkeys(also) if one != (module, name)]
-                added.update(places)
-                in_place = is_one(value) and own_modules.holds_besides(value, run.values())
-                self.values.carry(places, value, in_place, self.function.__name__)
-            added.update(new)
-
-    def at_once(self) -> dict[str, types.ModuleType]:
-        """The modules of the user's own that are imported before anything else of the script is run."""
-        known = [one for one in self.names.values() if isinstance(one, types.ModuleType)]
-        roots = [one for text in self.lines for one in own_modules.imported_by(text)]
-        found = own_modules.at_once([*known, *roots, *self.coming])
-        return {name: one for name, one in found.items() if name != self.function.__module__}
-
-    def modules(self) -> list[types.ModuleType]:
-        """Those of the user's own that the script imports."""
-        roots = [one for text in [*self.lines, *(piece.text for piece in self.pieces)] for one in own_modules.imported_by(text)]
-        return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
-
-    def imported(self) -> dict[int, str]:
-        """What these hold, as `Values` has it."""
-        return set_outside.held_as_made(self.modules())
-
-    def check_subclasses(self) -> None:
-        """Raises: ScriptError: a module looks for the subclasses of one of its classes, and a task has not all of them."""
-        user, modules = self.function.__name__, self.modules()
-        run = {one.__name__ for one in modules}
-        for module, base, kind in own_modules.looked_for(modules):
-            if kind.__module__ not in run and self.names.get(kind.__name__) is not kind:
-                raise ScriptError(
-                    f"script: {module.__name__} looks for the subclasses of {base.__name__} (__subclasses__()), and a task would not have "
-                    f"{kind.__module__}.{kind.__name__}; use it by name in {user}(), or import what defines it there"
-                )
-
-    def copied(self) -> tuple[list[str], list[_Piece], dict[str, Any], Values]:
-        """What is known so far, to go back to."""
-        return copy.copy(self.lines), copy.copy(self.pieces), copy.copy(self.names), copy.copy(self.values)
-
-    def restore(self, before: tuple[list[str], list[_Piece], dict[str, Any], Values]) -> None:
-        """Go back to what was known before."""
-        self.lines, self.pieces, self.names, values = before
-        # in place: a value that holds a class may be underway
-        self.values.back_to(values)
 
 
 @dataclass(frozen=True)
@@ -214,7 +98,7 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str]:
         raise ScriptError(
             f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come by user_params="
         ) from None
-    found = _Found(plain, names={plain.__name__: function})
+    found = Found(plain, _referred, _is_by_call, names={plain.__name__: function})
     _add(plain, function, found, plain.__name__)
     if plain.__name__ != "main" and "main" in found.names:
         raise ScriptError(
@@ -233,7 +117,7 @@ def _named(function: Callable[..., Any]) -> str:
     return str(inspect.unwrap(function).__name__)
 
 
-def _laid(found: _Found, function: types.FunctionType) -> tuple[str, str]:
+def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
     """The text, on the lines of the file if all of it is from one, and that file."""
     found.add_carried()
     found.check_subclasses()
@@ -267,7 +151,7 @@ def _laid(found: _Found, function: types.FunctionType) -> tuple[str, str]:
     return "\n".join(parts) + "\n", ""
 
 
-def _behind(pieces: list[_Piece], late: list[Line]) -> list[list[str]]:
+def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
     """Behind each piece, the values that need it and none that comes later."""
     found: list[list[str]] = [[] for _ in pieces]
     at = 0
@@ -283,7 +167,7 @@ def _behind(pieces: list[_Piece], late: list[Line]) -> list[list[str]]:
     return found
 
 
-def _on_their_lines(begins: str, pieces: list[_Piece], late: list[Line]) -> list[str]:
+def _on_their_lines(begins: str, pieces: list[Piece], late: list[Line]) -> list[str]:
     """The lines of a text that has each piece where its file has it; none if there is no line for a value between two of them."""
     lines = [begins]
     for piece, after in zip(pieces, _behind(pieces, late)):
@@ -321,7 +205,7 @@ def _does_something(text: str) -> bool:
     return bool(whole.decorator_list or getattr(whole, "bases", ()))
 
 
-def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
+def _add(thing: Any, value: Any, found: Found, user: str) -> None:
     """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
     errors."""
     for base in thing.__mro__[1:] if isinstance(thing, type) else ():
@@ -338,7 +222,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     at_import.check(thing, value, piece.text, known, around)
     found.sets |= _attributes_set(piece.text)
     found.words.update(re.findall(r"\w+", piece.text))
-    set_outside.check_imports(piece.text, thing.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry)
+    found.check_imports(piece.text, thing.__module__)
     piece.postponed = annotated.postponed(thing, known)
     settled = annotated.settled(piece.text, piece.postponed, annotated.read_in(around))
     piece.text = settled.text
@@ -361,7 +245,7 @@ def _add(thing: Any, value: Any, found: _Found, user: str) -> None:
     found.pieces.append(piece)
 
 
-def _write_live(thing: Any, value: Any, piece: _Piece, known: dict[str, Any], found: _Found, user: str) -> None:
+def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], found: Found, user: str) -> None:
     """Put values in place of defaults and class attributes that may come to something else in the tasks. Args: value: as of `_add`. Raises: ScriptError: one cannot be written down."""
     words: dict[ast.expr, str] = {}
     found.begun.append(thing)
@@ -385,7 +269,7 @@ def _write_live(thing: Any, value: Any, piece: _Piece, known: dict[str, Any], fo
     piece.text = "\n".join([live.in_place(piece.text, words), *(["; ".join(behind)] if behind else [])])
 
 
-def _may_need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
+def _may_need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
     """As `_need`, but for what only annotations that are texts name: without what cannot go, they are texts still."""
     before = found.copied()
     try:
@@ -394,7 +278,7 @@ def _may_need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
         found.restore(before)
 
 
-def _piece(thing: Any, user: str) -> _Piece:
+def _piece(thing: Any, user: str) -> Piece:
     try:
         file = inspect.getsourcefile(thing) or ""
         as_written.check_on_disk(thing, file)
@@ -402,7 +286,7 @@ def _piece(thing: Any, user: str) -> _Piece:
     except (OSError, TypeError):
         text = in_a_cell(thing)
         if text:
-            return _Piece(thing.__name__, text, "", 1)
+            return Piece(thing.__name__, text, "", 1)
         raise ScriptError(
             f"script: the source of {thing.__name__}(), which {user}() needs, is not to be had; define it in a file or in a cell of a notebook, or give "
             "a script's path"
@@ -420,7 +304,7 @@ def _piece(thing: Any, user: str) -> _Piece:
             f"script: {thing.__name__}() is part of a longer expression; define it by itself, by def, or give a script's path"
         )
     # a notebook's cell is a file to Python's tracebacks, and lies on no disk
-    return _Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
+    return Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
 
 
 def _dedented(lines: list[str]) -> str:
@@ -445,7 +329,7 @@ def _dedented(lines: list[str]) -> str:
     )
 
 
-def _used(piece: _Piece, user: str) -> list[str]:
+def _used(piece: Piece, user: str) -> list[str]:
     """The names that a piece takes from outside, in order; not those of annotations that are texts."""
     try:
         top = symtable.symtable(f"{_FUTURE}\n{piece.text}" if piece.postponed else piece.text, "<function>", "exec")
@@ -504,7 +388,7 @@ def _changed(text: str) -> set[str]:
     return found
 
 
-def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
+def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
     """Write down what stands behind a name. Raises: ScriptError: it cannot be."""
     if name in found.names:
         if found.names[name] is not value:
@@ -537,10 +421,19 @@ def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
     ours = imported.startswith(f"from {of.__module__} import ") or (isinstance(plain, type) and _is_ours(plain, of))
     if imported and not ours:
         found.coming = own_modules.imported_by(imported)
-        set_outside.check_imports(imported, of.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry)
-        found.lines.append(imported)
+        found.check_imports(imported, of.__module__)
+        if _is_held(value) and imported.startswith("from ") and any(map(own_modules.is_own, found.coming)):
+            # as the module has it once it holds what goes along
+            found.values.add_imported(imported, value)
+        else:
+            found.lines.append(imported)
     else:
         found.values.add(name, value, user)
+
+
+def _is_held(value: Any) -> bool:
+    """Whether a value is no function, class or module, of which there is one in each process that imports it."""
+    return not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType))
 
 
 def _is_ipythons(name: str, value: Any) -> bool:
@@ -570,7 +463,7 @@ def _is_by_call(value: Any, of: Any) -> bool:
     return False
 
 
-def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
+def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
     """What means a function or a class that a value holds, and the piece that must stand before it, "" for none. Raises: Unwritten, ScriptError."""
     if isinstance(value, types.ModuleType):
         if import_of("_", value) != f"import {value.__name__} as _":
@@ -599,7 +492,7 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
     text = _expression_of(value)
     if text and _is_ours(value, found.function):
         known = known_to(value)
-        for one in _used(_Piece("<lambda>", text, "", 1), user):
+        for one in _used(Piece("<lambda>", text, "", 1), user):
             if one in known:
                 _need(one, known[one], value, found, user)
         return f"({text})", ""
@@ -613,9 +506,7 @@ def _referred(name: str, value: Any, found: _Found) -> tuple[str, str]:
             )
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__
-    set_outside.check_imports(
-        imported, found.function.__module__, user, frozenset(found.sets), frozenset(found.words), found.carry
-    )
+    found.check_imports(imported, found.function.__module__)
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
 
 

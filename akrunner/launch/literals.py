@@ -9,27 +9,8 @@
 
 from __future__ import annotations
 
-import argparse
+import ast
 import base64
-import collections
-import contextlib
-import copyreg
-import dataclasses
-import datetime
-import decimal
-import enum
-import fractions
-import functools
-import logging
-import math
-import operator
-import pathlib
-import re
-import sys
-import types
-import typing
-import uuid
-import zoneinfo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,26 +18,22 @@ from typing import Any, Literal
 import numpy as np
 
 from akrunner.errors import ScriptError
-from akrunner.launch.users import is_users
+from akrunner.launch.value_kinds import Unwritten, expression, is_one, key_of, kind_of
 
 #: characters of a value that is written down
 _LONGEST = 4_000_000
 #: bytes of an array from which on it is written in base64
 _MANY = 1000
-#: bits of an integer that is not written in decimals
-_LONG_INT = 10_000
-_OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
 )
 _PUT = "__import__('akrunner.worker.carried', fromlist=['put']).put"
-#: where a logger's records go that a task has, too
-_STREAMS = ("stdout", "stderr")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A statement. Attributes: needs: names of the functions and classes that must stand before it; puts: whether it has a module hold something."""
+    """A statement. Attributes: needs: names of the functions and classes that must stand before it; puts: whether it has a module hold something, or
+    takes from a module what that was made to hold."""
 
     text: str
     needs: frozenset[str]
@@ -71,10 +48,6 @@ class _Carried:
     value: Any
     in_place: bool
     user: str
-
-
-class Unwritten(Exception):
-    """(what it is called, the value, what is said of it beyond its type)"""
 
 
 class Values:
@@ -92,11 +65,13 @@ class Values:
     ) -> None:
         """Args: imported: once all is found, the ids of what the script's own imports make, too -> an expression that means it; by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
         `Unwritten`."""
-        self._refer, self._by_call, self._imported = refer, by_call, imported
+        self._refer, self.by_call, self._imported = refer, by_call, imported
         self._there: dict[int, str] = {}
         self._unput: dict[int, _Carried] = {}
         self._named: list[tuple[str, Any, str, str]] = []
         self._carried: list[_Carried] = []
+        self._imports: list[tuple[str, Any]] = []
+        self._put_at: dict[tuple[str, str], frozenset[str]] = {}
         self._times: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._open: set[int] = set()
@@ -116,6 +91,15 @@ class Values:
         self._checked(shown or name, value, user)
         self._named.append((name, value, user, shown or name))
 
+    def add_imported(self, text: str, value: Any) -> None:
+        """A value that a module has: the script takes it from there, once the module holds what goes along. Args: text: from settings import CFG as cfg."""
+        self._imports.append((text, value))
+
+    @property
+    def imports(self) -> list[str]:
+        """The texts of those."""
+        return [text for text, _ in self._imports]
+
     def carry(self, places: Sequence[tuple[str, str]], value: Any, in_place: bool, user: str) -> None:
         """A value that modules hold, and have to hold in the other process, which imports them. Args: places, in_place: as `akrunner.worker.carried.put` has
         them; user, and Raises: as of `add`."""
@@ -124,14 +108,14 @@ class Values:
 
     def __copy__(self) -> Values:
         """What is known so far, to go back to."""
-        other = Values(self._refer, self._by_call, self._imported)
+        other = Values(self._refer, self.by_call, self._imported)
         other.back_to(self)
         return other
 
     def back_to(self, other: Values) -> None:
         """Know what another one knew."""
         self._named, self._times, self._kept = [*other._named], {**other._times}, [*other._kept]
-        self._arrays, self._carried = {**other._arrays}, [*other._carried]
+        self._arrays, self._carried, self._imports = {**other._arrays}, [*other._carried], [*other._imports]
 
     def lines(self) -> list[Line]:
         """All of them. Raises: ScriptError."""
@@ -141,6 +125,7 @@ class Values:
         for one in self._carried:
             if not self._matters(one.value) or id(one.value) in self._unput:
                 self._put(one)
+        self._lines += [self._import(text, value) for text, value in self._imports]
         for name, value, user, shown in self._named:
             if id(value) in self._names:
                 own = self._names[id(value)]
@@ -160,25 +145,36 @@ class Values:
         needs = frozenset(self._needs)
         self._needs = before
         self._lines.append(Line(f"{_PUT}({list(one.places)!r}, {text}, {one.in_place and not there})", needs, puts=True))
+        self._put_at.update(dict.fromkeys(one.places, needs))
         if self._matters(one.value):
             self._names[at], self._needed_by[meant] = meant, needs
 
+    def _import(self, text: str, value: Any) -> Line:
+        """The line of an import, behind what has its module hold the value."""
+        (node,) = ast.parse(text).body
+        place = (str(node.module), node.names[0].name) if isinstance(node, ast.ImportFrom) else ("", "")
+        own = self._names.get(id(value), "")
+        needs = self._put_at.get(place, self._needed_by.get(own))
+        return Line(text, needs or frozenset(), puts=needs is not None)
+
     def _matters(self, value: Any) -> bool:
         """Whether it matters that it is the same object everywhere."""
-        return is_one(value) or self._by_call(value)
+        return is_one(value) or self.by_call(value)
 
     def _checked(self, name: str, value: Any, user: str) -> str:
+        # a class in one value may bring another one along, which holds something of the first
+        around, self._open = self._open, set()
         try:
             text = self._made(name, value, outermost=True)
         except Unwritten as e:
             where, what, *more = e.args
             raise ScriptError(
-                f"script: {user}() uses {where}, {_kind(what)}{more[0] if more else ''}, which cannot be handed to other processes; {INSTEAD}"
+                f"script: {user}() uses {where}, {kind_of(what)}{more[0] if more else ''}, which cannot be handed to other processes; {INSTEAD}"
             ) from None
         except RecursionError:
             raise ScriptError(f"script: {user}() uses {name}, which has itself in it, or is too deep; {INSTEAD}") from None
         finally:
-            self._open.clear()
+            self._open = around
         if len(text) > _LONGEST:
             raise ScriptError(
                 f"script: {user}() uses {name}, which is {len(text):,} characters long as Python writes it, more than the {_LONGEST:,} that go with a "
@@ -195,7 +191,7 @@ class Values:
     def _made(self, name: str, value: Any, outermost: bool = False) -> str:
         """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError."""
         if not self._matters(value):
-            return self._expression(name, value)
+            return expression(self, name, value)
         at = id(value)
         if at in self._there:
             # there is one of it, which the module's functions may change
@@ -215,7 +211,7 @@ class Values:
         shared = self._writing and self._times[at] > 1 and not outermost
         before, self._needs = self._needs, set() if shared else self._needs
         self._open.add(at)
-        text = self._expression(name, value)
+        text = expression(self, name, value)
         self._open.discard(at)
         if not shared:
             return text
@@ -224,42 +220,9 @@ class Values:
         self._needs |= before
         return own
 
-    def _expression(self, name: str, value: Any) -> str:
-        kind = type(value)
-        for kinds, write in _WRITERS:
-            if kind in kinds:
-                return write(self, name, value)
-        if isinstance(value, enum.Enum):
-            chosen = f"[{value.name!r}]" if value.name in kind.__members__ else f"({self._made(name, value.value)})"
-            return self.reference(name, kind) + chosen
-        if isinstance(value, tuple) and hasattr(kind, "_fields"):
-            return f"{self.reference(name, kind)}({self.inside(name, value)})"
-        if isinstance(value, logging.Logger):
-            return _logger(name, value)
-        if isinstance(value, pathlib.PurePath):
-            kind_ = "Path" if isinstance(value, pathlib.Path) else kind.__name__
-            return f"__import__('pathlib').{kind_}({str(value)!r})"
-        if isinstance(value, np.generic):
-            return _scalar(name, value)
-        if isinstance(value, np.dtype) and value.hasobject is False and value.names is None:
-            return f"__import__('numpy').dtype({value.str!r})"
-        if kind.__name__ == "DType" and kind.__module__.startswith("tensorflow."):
-            return f"__import__('tensorflow').dtypes.as_dtype({value.name!r})"
-        if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _OF_PANDAS:
-            return _of_pandas(self, name, value)
-        if _is_record(value):
-            return _record(self, name, value)
-        if self._by_call(value):
-            return _class_by_call(self, name, value)
-        if isinstance(value, np.ufunc):
-            return _ufunc(name, value)
-        if isinstance(value, (type, types.FunctionType, types.ModuleType)) and not isinstance(value, types.GenericAlias):
-            return self.reference(name, value)
-        return self.reference(name, value) if _is_named(value) else _of_typing(self, name, value)
-
     def reference(self, name: str, value: Any) -> str:
         """What means a function or a class in the script."""
-        if self._by_call(value):
+        if self.by_call(value):
             return self._made(name, value)
         text, needs = self._refer(name, value)
         if needs:
@@ -273,7 +236,7 @@ class Values:
     def pairs(self, name: str, value: Any) -> str:
         """A dict as a literal."""
         inside = (
-            f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{_key(key)}]', one)}" for key, one in value.items()
+            f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{key_of(key)}]', one)}" for key, one in value.items()
         )
         return "{" + ", ".join(inside) + "}"
 
@@ -286,7 +249,7 @@ class Values:
             raise Unwritten(name, value, f" of {value.dtype}")
         for other, one in self._arrays.values():
             if one is not value and np.may_share_memory(one, value):
-                raise Unwritten(name, value, f" that shares its memory with {other}")
+                raise Unwritten(name, value, f" that shares its memory with {other} (a .copy() does not)")
         self._arrays[id(value)] = (name, value)
         if not value.size:
             return f"__import__('numpy').zeros({value.shape!r}, {value.dtype.str!r})"
@@ -299,333 +262,5 @@ class Values:
         return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
 
 
-def _key(key: Any) -> str:
-    return (
-        repr(key)
-        if isinstance(key, (str, bool)) or (isinstance(key, int) and key.bit_length() < _LONG_INT)
-        else type(key).__name__
-    )
-
-
 def _of_module(module: str, name: str) -> str:
     return f"__import__({module!r}, fromlist=[{name!r}]).{name}"
-
-
-def is_one(value: Any) -> bool:
-    """Whether it matters that it is the same object everywhere."""
-    return _is_record(value) or isinstance(
-        value,
-        (list, dict, set, bytearray, collections.deque, np.ndarray, functools.partial, types.SimpleNamespace, typing.TypeVar),
-    )
-
-
-def _is_record(value: Any) -> bool:
-    """Whether it is no more than its attributes, and the items of a dict or a list: of a dataclass, of a class of the user's own, or what argparse gives."""
-    kind = type(value)
-    own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
-    if dataclasses.is_dataclass(kind):
-        # a frozen one with slots has two of them made by dataclass itself
-        special = any(name in vars(one) for name in own for one in kind.__mro__[:-1] if "__slots__" not in vars(one))
-        return kind.__new__ is object.__new__ and not special
-    if not (kind is argparse.Namespace or _is_users(kind)) or isinstance(value, type) or kind in copyreg.dispatch_table:
-        return False
-    return kind.__new__ in (object.__new__, dict.__new__, list.__new__) and not any(
-        name in vars(one) for name in own for one in kind.__mro__[:-1] if one not in (dict, list)
-    )
-
-
-def _is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    return module is not None and (kind.__module__ == "__main__" or is_users(module))
-
-
-def _record(values: Values, name: str, value: Any) -> str:
-    """An instance, with what it holds, as pickle makes it again: its __init__ does not run."""
-    kind, held = type(value), {**getattr(value, "__dict__", {})}
-    for own in (
-        one
-        for base in kind.__mro__
-        for one, descriptor in vars(base).items()
-        if isinstance(descriptor, types.MemberDescriptorType)
-    ):
-        with contextlib.suppress(AttributeError):
-            held[own] = object.__getattribute__(value, own)
-    inside = ", ".join(f"({own!r}, {values.part(f'{name}.{own}', one)})" for own, one in held.items())
-    base = "dict" if isinstance(value, dict) else "list" if isinstance(value, list) else "object"
-    made = f"{base}.__new__({values.reference(name, kind)})"
-    does = ["[object.__setattr__(made, *one) for one in held]"]
-    if isinstance(value, dict):
-        does.append(f"dict.update(made, {values.pairs(name, dict.copy(value))})")
-    if isinstance(value, list):
-        does.append(f"list.extend(made, [{values.inside(name, list.copy(value))}])")
-    return f"(lambda made, held: [made, {', '.join(does)}][0])({made}, [{inside}])"
-
-
-def _is_named(value: Any) -> bool:
-    """Whether it is a function of a kind of its own, as numpy's are, that a module has by its name."""
-    try:
-        named = callable(value) and isinstance(value.__module__, str) and isinstance(value.__qualname__, str)
-        return named and typing.get_origin(value) is None and not isinstance(value, typing.TypeVar)
-    except Exception:
-        # who answers to every name says so in its own way
-        return False
-
-
-def _of_pandas(values: Values, name: str, value: Any) -> str:
-    pandas, kind = "__import__('pandas')", type(value).__name__
-    if kind in ("NaTType", "NAType"):
-        return f"{pandas}.{kind[:-4]}"
-    if kind == "Timedelta":
-        return f"{pandas}.Timedelta({value.value}, 'ns')"
-    if value.tzinfo is None:
-        return f"{pandas}.Timestamp({value.isoformat()!r})"
-    utc = value.tz_convert("UTC").tz_localize(None).isoformat()
-    return f"{pandas}.Timestamp({utc!r}).tz_localize('UTC').tz_convert({values.part(f'{name}.tz', value.tzinfo)})"
-
-
-def _class_by_call(values: Values, name: str, kind: Any) -> str:
-    """A class that a call has made: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
-    own = kind.__name__
-    if issubclass(kind, enum.Enum):
-        members = {key: one.value for key, one in kind.__members__.items()}
-        return f"{values.reference(name, kind.__bases__[-1])}({own!r}, {values.pairs(name, members)})"
-    types_ = vars(kind).get("__annotations__")
-    if types_:
-        fields = ", ".join(f"({field!r}, {values.part(f'{name}.{field}', one)})" for field, one in types_.items())
-        return f"__import__('typing').NamedTuple({own!r}, [{fields}])"
-    defaults = f", defaults=[{values.inside(name, kind._field_defaults.values())}]" if kind._field_defaults else ""
-    return f"__import__('collections').namedtuple({own!r}, {list(kind._fields)!r}{defaults})"
-
-
-def _kind(value: Any) -> str:
-    kind = "lambda" if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>" else type(value).__name__
-    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
-
-
-def _plain(values: Values, name: str, value: Any) -> str:
-    return repr(value)
-
-
-def _int(values: Values, name: str, value: int) -> str:
-    # of thousands of digits Python writes and reads no decimals
-    return repr(value) if value.bit_length() < _LONG_INT else hex(value)
-
-
-def _float(values: Values, name: str, value: float) -> str:
-    return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
-
-
-def _complex(values: Values, name: str, value: complex) -> str:
-    return f"complex({_float(values, name, value.real)}, {_float(values, name, value.imag)})"
-
-
-def _sequence(values: Values, name: str, value: Any) -> str:
-    inside = values.inside(name, value)
-    return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-
-
-def _set(values: Values, name: str, value: Any) -> str:
-    return f"{type(value).__name__}([{', '.join(values.part(f'a member of {name}', one) for one in value)}])"
-
-
-def _dict(values: Values, name: str, value: Any) -> str:
-    return values.pairs(name, value)
-
-
-def _of_collections(values: Values, name: str, value: Any) -> str:
-    kind = f"__import__('collections').{type(value).__name__}"
-    if isinstance(value, collections.deque):
-        return f"{kind}([{values.inside(name, value)}], {value.maxlen})"
-    if isinstance(value, collections.defaultdict):
-        made = "None" if value.default_factory is None else values.part(f"{name}.default_factory", value.default_factory)
-        return f"{kind}({made}, {values.pairs(name, value)})"
-    return f"{kind}({values.pairs(name, value)})"
-
-
-def _namespace(values: Values, name: str, value: types.SimpleNamespace) -> str:
-    return f"__import__('types').SimpleNamespace(**{values.pairs(name, vars(value))})"
-
-
-def _time(values: Values, name: str, value: Any) -> str:
-    kind = type(value).__name__
-    if isinstance(value, (datetime.datetime, datetime.time)):
-        fields = ["hour", "minute", "second", "microsecond"]
-        if isinstance(value, datetime.datetime):
-            fields = ["year", "month", "day", *fields]
-        zone = f", tzinfo={values.part(f'{name}.tzinfo', value.tzinfo)}" if value.tzinfo is not None else ""
-        fold = ", fold=1" if value.fold else ""
-        return f"__import__('datetime').{kind}({', '.join(str(getattr(value, one)) for one in fields)}{zone}{fold})"
-    return f"__import__('datetime').{repr(value).partition('.')[2]}"
-
-
-def _zone(values: Values, name: str, value: Any) -> str:
-    if isinstance(value, zoneinfo.ZoneInfo):
-        if not value.key:
-            raise Unwritten(name, value, " without a key")
-        return f"__import__('zoneinfo').ZoneInfo({value.key!r})"
-    offset = _time(values, name, value.utcoffset(None))
-    return (
-        f"__import__('datetime').timezone({offset}, {value.tzname(None)!r})"
-        if value != datetime.UTC
-        else ("__import__('datetime').timezone.utc")
-    )
-
-
-def _decimal(values: Values, name: str, value: Any) -> str:
-    return f"__import__({type(value).__module__!r}).{value!r}"
-
-
-def _pattern(values: Values, name: str, value: Any) -> str:
-    return f"__import__('re').compile({value.pattern!r}, {value.flags})"
-
-
-def _partial(values: Values, name: str, value: Any) -> str:
-    given = [values.part(f"{name}.func", value.func)]
-    if value.args:
-        given.append(f"*({values.inside(f'{name}.args', value.args)},)")
-    if value.keywords:
-        given.append(f"**{values.pairs(f'{name}.keywords', value.keywords)}")
-    return f"__import__('functools').partial({', '.join(given)})"
-
-
-def _new_type(values: Values, name: str, value: Any) -> str:
-    return f"__import__('typing').NewType({value.__name__!r}, {values.part(name, value.__supertype__)})"
-
-
-def _getter(values: Values, name: str, value: Any) -> str:
-    kind, given = value.__reduce__()
-    return f"__import__('operator').{kind.__name__}({values.inside(name, given)})"
-
-
-def _slice(values: Values, name: str, value: slice) -> str:
-    return f"slice({values.part(name, value.start)}, {values.part(name, value.stop)}, {values.part(name, value.step)})"
-
-
-def _array(values: Values, name: str, value: np.ndarray[Any, Any]) -> str:
-    return values.array(name, value)
-
-
-def _scalar(name: str, value: np.generic) -> str:
-    if isinstance(value, (np.str_, np.bytes_)):
-        return f"__import__('numpy').{type(value).__name__}({value.item()!r})"
-    if not isinstance(value, (np.bool_, np.number, np.datetime64)) or isinstance(value, (np.longdouble, np.clongdouble)):
-        raise Unwritten(name, value)
-    # as bytes, whatever numpy is there: its text may be one of another value
-    return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
-
-
-def _ufunc(name: str, value: np.ufunc) -> str:
-    own = value.__name__
-    if getattr(np, own, None) is not value:
-        raise Unwritten(name, value)
-    return f"__import__('numpy').{own}"
-
-
-def _logger(name: str, value: logging.Logger) -> str:
-    """A logger, with its level and where its records go."""
-    root = value is logging.getLogger()
-    made = f"__import__('logging').getLogger({'' if root else repr(value.name)})"
-    does = []
-    if value.level != (logging.WARNING if root else logging.NOTSET):
-        does.append(f"setLevel({value.level})")
-    if not root and not value.propagate:
-        does.append("__setattr__('propagate', False)")
-    if not root and value.disabled:
-        does.append("__setattr__('disabled', True)")
-    if value.filters:
-        raise Unwritten(name, value, " with a filter")
-    for handler in [] if root else value.handlers:
-        if type(handler) is not logging.NullHandler:
-            does.append(f"addHandler({_handler(name, value, handler)})")
-    parts = [made, *(f"{made}.{one}" for one in does), *([] if root or not value.propagate else _basic_config())]
-    return f"[{', '.join(parts)}][0]" if len(parts) > 1 else made
-
-
-def _basic_config() -> list[str]:
-    """What `logging.basicConfig` has made of the root logger, from which the others have their level, and where their records go; nothing if it was not called."""
-    root = logging.getLogger()
-    plain = [one for one in root.handlers if type(one) is logging.StreamHandler and one.stream in (sys.stdout, sys.stderr)]
-    form = plain[0].formatter if plain else None
-    if not plain or type(form) not in (type(None), logging.Formatter):
-        return []
-    stream = _STREAMS[plain[0].stream is sys.stderr]
-    kind = type(form._style) if form is not None else logging.PercentStyle
-    style = {logging.StrFormatStyle: "{", logging.StringTemplateStyle: "$"}.get(kind, "%")
-    words = f", format={form._fmt!r}, datefmt={form.datefmt!r}, style={style!r}" if form is not None else ""
-    return [f"__import__('logging').basicConfig(level={root.level}, stream=__import__('sys').{stream}{words})"]
-
-
-def _handler(name: str, value: logging.Logger, handler: Any) -> str:
-    stream = [one for one in _STREAMS if getattr(handler, "stream", None) is getattr(sys, one)]
-    form = handler.formatter
-    style: Any = getattr(form, "_style", None)
-    if (
-        type(handler) is not logging.StreamHandler
-        or not stream
-        or handler.filters
-        or type(form) not in (type(None), logging.Formatter)
-    ):
-        raise Unwritten(name, value, f" with a {type(handler).__name__} that only this process has")
-    made = f"__import__('logging').StreamHandler(__import__('sys').{stream[0]})"
-    does = [f"setLevel({handler.level})"] if handler.level else []
-    if form is not None:
-        signs = {logging.PercentStyle: "%", logging.StrFormatStyle: "{", logging.StringTemplateStyle: "$"}
-        if style is None or type(style) not in signs:
-            raise Unwritten(name, value, " with a formatter of its own")
-        does.append(f"setFormatter(__import__('logging').Formatter({form._fmt!r}, {form.datefmt!r}, {signs[type(style)]!r}))")
-    return f"(lambda made: [{', '.join(['made', *(f'made.{one}' for one in does)])}][0])({made})"
-
-
-def _of_typing(values: Values, name: str, value: Any) -> str:
-    """Types as annotations and classes name them: `List[float]`, a `TypeVar`."""
-    if isinstance(value, typing.TypeVar):
-        limits = [values.part(f"{name}'s constraint", one) for one in value.__constraints__]
-        bound = [f"bound={values.part(name, value.__bound__)}"] if value.__bound__ is not None else []
-        variance = [f"{one}=True" for one in ("covariant", "contravariant") if getattr(value, f"__{one}__")]
-        return f"__import__('typing').TypeVar({', '.join([repr(value.__name__), *limits, *bound, *variance])})"
-    origin, inner = typing.get_origin(value), typing.get_args(value)
-    if origin is None:
-        own = getattr(value, "_name", None)
-        if type(value).__module__ == "typing" and isinstance(own, str) and getattr(typing, own, None) is value:
-            return f"__import__('typing').{own}"
-        if isinstance(value, typing.ForwardRef):
-            return repr(value.__forward_arg__)
-        raise Unwritten(name, value)
-    if origin in (typing.Union, getattr(types, "UnionType", None)):
-        parts, head = inner, "__import__('typing').Union"
-    elif origin is typing.Literal:
-        parts, head = inner, "__import__('typing').Literal"
-    else:
-        own = getattr(value, "_name", None)
-        parts = inner
-        head = f"__import__('typing').{own}" if isinstance(own, str) and hasattr(typing, own) else values.part(name, origin)
-    written = ", ".join(f"[{values.inside(name, one)}]" if isinstance(one, list) else values.part(name, one) for one in parts)
-    return f"{head}[{written}{',' if len(parts) == 1 and origin is tuple else ''}]"
-
-
-_WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Values, str, Any], str]], ...] = (
-    ((int,), _int),
-    ((bool, str, bytes, type(None), range, bytearray), _plain),
-    ((type(Ellipsis), type(NotImplemented)), _plain),
-    ((float,), _float),
-    ((complex,), _complex),
-    ((tuple, list), _sequence),
-    ((set, frozenset), _set),
-    ((dict,), _dict),
-    ((collections.OrderedDict, collections.defaultdict, collections.Counter, collections.deque), _of_collections),
-    ((types.SimpleNamespace,), _namespace),
-    ((datetime.date, datetime.time, datetime.datetime, datetime.timedelta), _time),
-    ((datetime.timezone, zoneinfo.ZoneInfo), _zone),
-    ((decimal.Decimal, fractions.Fraction), _decimal),
-    ((uuid.UUID,), lambda values, name, value: f"__import__('uuid').{value!r}"),
-    ((re.Pattern,), _pattern),
-    ((functools.partial,), _partial),
-    ((typing.NewType,), _new_type),
-    ((operator.itemgetter, operator.attrgetter), _getter),
-    (
-        (types.MappingProxyType,),
-        lambda values, name, value: f"__import__('types').MappingProxyType({values.pairs(name, value)})",
-    ),
-    ((slice,), _slice),
-    ((np.ndarray,), _array),
-)

@@ -123,6 +123,8 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
                 yield from _of_function(inner, node.args, around, f"{own}.{name}")
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             values = [there.get(mangled(name, kind), NOTHING) for name in names]
+            # of what a decorator has made slots of, the text says what they begin with
+            values = [NOTHING if isinstance(one, types.MemberDescriptorType) else one for one in values]
             expression, value = _default_of_field(node.value), _one(node, values)
             if value is not NOTHING and all(bound.count(name) == 1 for name in names) and expression is not None:
                 if isinstance(expression, ast.Lambda) and isinstance(value, types.FunctionType):

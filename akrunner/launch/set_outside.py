@@ -20,34 +20,26 @@ from __future__ import annotations
 
 import abc
 import ast
-import collections
 import contextlib
 import dataclasses
 import enum
-import functools
-import os
-import pathlib
 import sys
-import tempfile
 import types
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from akrunner.errors import ScriptError
 from akrunner.launch import live, module_code, own_modules
 from akrunner.launch.as_written import NOTHING
-from akrunner.launch.module_text import Function, Import, Text, paired, text_of
+from akrunner.launch.module_text import Import, Text, paired, text_of
 from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
+from akrunner.launch.modules_around import Around, Carry, is_of_here
+from akrunner.launch.set_by_program import Set
 
-#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
-Carry = Callable[[str, str, Any, bool], bool]
 #: in a file that has one of these, names may be bound that it does not have
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
 #: modules that take something from each other
 _DEEPEST = 3
-#: parts of a value that are looked at
-_MOST = 10_000
 #: more than this of a value is not shown
 _LONGEST = 60
 
@@ -59,10 +51,11 @@ def check_imports(
     sets: frozenset[str] = frozenset(),
     words: frozenset[str] = frozenset(),
     carry: Carry = lambda module, name, value, own: False,
+    by_program: Set | None = None,
 ) -> None:
     """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
     errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these;
-    carry: told what a module holds that its file does not make.
+    carry: told what a module holds that its file does not make; by_program: what the program that has the function sets.
 
     Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, which nobody takes along, has changed
     since, or imports the function's own module; it names it.
@@ -81,18 +74,20 @@ def check_imports(
         )
     # other modules of the program are not run in the tasks, nor is that of the function itself
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
-    around = _Around({name: one for name, one in run.items() if name != of}, of, set(sets), words, carry)
+    around = Around({name: one for name, one in run.items() if name != of}, of, set(sets), words, carry, by_program or Set())
     for module in modules.values():
         for name, whose in _put_by_others(module, around):
             raise ScriptError(
                 f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which import {module.__file__}, do not "
                 f"import {whose}; import what fills it within {user}()"
             )
-        told = _changed(module, around)
+        told, reader = _changed(module, around)
         if told:
+            instead = f"set it within {user}(), " * (not reader)
+            looked = f"; {reader} looks at it when it is imported, so that it cannot go along with {user}()" * bool(reader)
             raise ScriptError(
-                f"script: {told} in {module.__file__}, which is what the tasks import; set it within {user}(), give it by user_params=, or change the "
-                "file (and import it again: importlib.reload)"
+                f"script: {told} in {module.__file__}, which is what the tasks import{looked}; {instead}give it by user_params=, or change the file (and "
+                "import it again: importlib.reload)"
             )
         if module_code.changed_on_disk(module):
             raise ScriptError(
@@ -106,115 +101,6 @@ def check_imports(
                 f"script: {told}, which is what the tasks import; set it within {user}(), give it by user_params=, or import {module.__name__} again "
                 "(importlib.reload)"
             )
-
-
-@dataclass
-class _Around:
-    """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
-    the function sets itself; words: all that may be a name in it; carry: as of `check_imports`."""
-
-    run: dict[str, types.ModuleType]
-    of: str
-    sets: set[str]
-    words: frozenset[str]
-    carry: Carry
-    texts: dict[str, Text] = field(init=False)
-    functions: dict[str, list[Function]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.texts = {name: text_of(one) for name, one in self.run.items()}
-        self.functions = {}
-        for text in self.texts.values():
-            for name, ones in text.functions.items():
-                self.functions.setdefault(name, []).extend(ones)
-
-    def altered(self, module: str) -> set[str]:
-        """What the other modules change when they are imported, and what the function sets."""
-        return self.sets | self.altered_by_import(module)
-
-    def altered_by_import(self, module: str) -> set[str]:
-        """What the other modules change when they are imported."""
-        return set().union(*(text.altered for name, text in self.texts.items() if name != module))
-
-    @functools.cached_property
-    def hung(self) -> set[str]:
-        """What any of the modules sets in something else, as classes."""
-        return self.sets.union(*(text.hung for text in self.texts.values()))
-
-    def hangs_any(self, file: Text) -> bool:
-        """Whether one of the modules, or the file, sets something in something else whose name it computes."""
-        return any(text.hangs_any for text in self.texts.values()) or file.hangs_any
-
-    @functools.cached_property
-    def callers(self) -> dict[str, list[Function]]:
-        """The functions that call one of a name."""
-        found: dict[str, list[Function]] = {}
-        for one in self.every.values():
-            for name in one.calls:
-                found.setdefault(name, []).append(one)
-        return found
-
-    def keeps(self, name: str, empty: bool) -> bool:
-        """Whether the modules themselves fill a list, dict or such: those that change it look at it, too, or do so by the way, or when they are imported; or they
-        hand it on, so that nobody can tell. Who only sets something sets it for others, as a `set_option(name, value)` does. Args: empty: whether it begins
-        empty: what has something in it from the start, and is handed on by functions, is looked at by who gets it, rather than filled."""
-        either = {name, f".{name}"}
-        if any(either & text.handed for text in self.texts.values()):
-            return True
-        lent = [text.lent[one] for text in self.texts.values() for one in either if one in text.lent]
-        if lent and (empty or any(one.fills for called in set().union(*lent) for one in self.functions.get(called, []))):
-            return True
-        changing = self.changing(name)
-        looking = {at for at, one in self.every.items() if either & one.looks}
-        own = sys.modules.get(self.of)
-        known = text_of(own) if own is not None and hasattr(own, "__file__") else None
-        if not looking and known is not None and changing and not any(one.rpartition(".")[2] == name for one in known.loaded):
-            return True
-        if any(self.every[at].computes for at in changing) or changing & self._leading_to(looking):
-            return True
-        at_import = {called for text in self.texts.values() for called in text.at_import}
-        return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
-
-    def guards(self, name: str) -> bool:
-        """Whether a function decides by what is called so whether it does something, and sets it or calls one that does: `if not READY: load()`."""
-        changing = [self.every[at] for at in self.changing(name)]
-        return any({name, f".{name}"} & one.asks and one.does for one in changing)
-
-    def read_by_others(self, name: str, module: str) -> bool:
-        """Whether another module looks at what is called so when it is imported, which may have been before or after it was set: by itself, or by a function."""
-        others = [text for one, text in self.texts.items() if one != module]
-        called = {one for text in others for one in text.at_import}
-        looking = (function.looks for one in called for function in self.functions.get(one, []))
-        return any({name, f".{name}"} & one for one in [*(text.read for text in others), *looking])
-
-    def changing(self, name: str) -> set[int]:
-        """The functions, by their ids, that change what is called so, or call one that does."""
-        return self._leading_to({at for at, one in self.every.items() if {name, f".{name}"} & one.changes})
-
-    @functools.cached_property
-    def every(self) -> dict[int, Function]:
-        """All functions, by their ids."""
-        return {id(one): one for ones in self.functions.values() for one in ones}
-
-    @functools.cached_property
-    def names(self) -> dict[int, list[str]]:
-        """The names that each function, by its id, is called by."""
-        found: dict[int, list[str]] = {}
-        for name, ones in self.functions.items():
-            for one in ones:
-                found.setdefault(id(one), []).append(name)
-        return found
-
-    def _leading_to(self, functions: set[int]) -> set[int]:
-        """Functions, and those that call them, by their ids."""
-        found, pending = set(functions), list(functions)
-        while pending:
-            calling = [
-                id(one) for name in self.names[pending.pop()] for one in self.callers.get(name, []) if id(one) not in found
-            ]
-            found.update(calling)
-            pending += calling
-        return found
 
 
 def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, str]:
@@ -284,33 +170,31 @@ def _values(
         yield name, bindings, values
 
 
-def _changed(module: types.ModuleType, around: _Around) -> str:
-    """What a module has otherwise than its file, half a sentence; "" for nothing."""
+def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
+    """What a module has otherwise than its file, half a sentence, and who looks at that when it is imported; "" for nothing, and nobody."""
     file = text_of(module)
     elsewhere = around.altered_by_import(module.__name__)
     starred = _starred(module, file)
     for name, bindings, values in _values(module, file, starred):
         now = vars(module).get(name, NOTHING)
         then = values[-1]
-        if (
-            now is NOTHING
-            or name in starred
-            or isinstance(now, types.ModuleType)
-            or any(value is NOTHING for value in values)
-            or {name, f".{name}"} & elsewhere
-            or name in file.altered
-        ):
+        if now is NOTHING or isinstance(now, types.ModuleType):
+            continue
+        unknown = name in starred or any(value is NOTHING for value in values)
+        if unknown or {name, f".{name}"} & elsewhere or name in file.altered:
+            around.carries_unknown(module, name, name in file.declared)
             continue
         if not any(is_same(now, value, module) for value in values):
             own = name in file.declared
             # that something was done was done in this process
             done = (own or (isinstance(then, FILLED) and is_empty(then))) and around.guards(name)
-            here = not done and bool(around.changing(name)) and _is_of_here(now, module)
+            here = not done and bool(around.changing(name)) and is_of_here(now, module)
             defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
             if defined and _COMPUTING & file.words and getattr(now, "__module__", None) == module.__name__:
                 # globals()[name] = traced(globals()[name])
                 continue
-            goes = not (defined or done or here or around.read_by_others(name, module.__name__))
+            reader = "" if defined or done or here else around.reader(name, module.__name__)
+            goes = not (defined or done or here or reader)
             if (
                 done
                 or here
@@ -320,33 +204,15 @@ def _changed(module: types.ModuleType, around: _Around) -> str:
                 continue
             if {name, f".{name}"} & around.sets:
                 continue
-            return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}"
+            return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}", reader
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
             told = _changed_within(now, bindings[0], module, file, around)
             if told:
-                return told
-    return _added(module, file, starred, around)
+                return told, ""
+    return _added(module, file, starred, around), ""
 
 
-def _is_of_here(value: Any, module: types.ModuleType) -> bool:
-    """Whether a value says where this process is, which a task is not: a path below the module's directory, the current or the temporary one."""
-    places = [os.path.dirname(os.path.abspath(str(module.__file__))), os.getcwd(), tempfile.gettempdir()]
-    pending, seen = [value], 0
-    while pending and seen < _MOST:
-        one, seen = pending.pop(), seen + 1
-        if isinstance(one, (str, pathlib.PurePath)):
-            if any(str(one).startswith(place) for place in places if len(place) > 1):
-                return True
-        elif isinstance(one, dict):
-            pending += [*one.keys(), *one.values()]
-        elif isinstance(one, (list, tuple, set, frozenset, collections.deque)):
-            pending += one
-        elif hasattr(one, "__dict__") and not isinstance(one, (type, types.FunctionType, types.ModuleType, enum.Enum)):
-            pending += vars(one).values()
-    return False
-
-
-def _is_its_own(name: str, now: Any, then: Any, file: Text, around: _Around) -> bool:
+def _is_its_own(name: str, now: Any, then: Any, file: Text, around: Around) -> bool:
     """Whether the module itself may have given a name what it has now, as it does in the tasks: when it is first wanted, or to keep it for later."""
     if name in file.began or (name in file.declared and not is_plain(now)):
         return True
@@ -355,7 +221,7 @@ def _is_its_own(name: str, now: Any, then: Any, file: Text, around: _Around) -> 
     return isinstance(then, FILLED) and isinstance(now, type(then)) and around.keeps(name, is_empty(then))
 
 
-def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Around) -> str:
+def _added(module: types.ModuleType, file: Text, starred: set[str], around: Around) -> str:
     """As `_changed`, of a number, a text or such by a name that the file has nowhere, and that the function or another file has."""
     wanted = around.words.union(*(text.words for text in around.texts.values()))
     if around.hangs_any(file) or _COMPUTING & file.words:
@@ -370,7 +236,7 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: _Aro
     return ""
 
 
-def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, around: _Around) -> str:
+def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around) -> str:
     """As `_changed`, of the defaults of a function, or of a class."""
     carried = _carried_of(now, node, module, file, around)
     for one in live.values_of(now, ast.unparse(node), {}):
@@ -397,7 +263,7 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
     return ""
 
 
-def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: _Around) -> set[str]:
+def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around) -> set[str]:
     """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function."""
     if not isinstance(node, ast.ClassDef) or type(now) not in (type, abc.ABCMeta) or issubclass(now, tuple):
         return set()
@@ -415,18 +281,20 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
             continue
         own = vars(now).get(name, NOTHING)
         then = made(value, module, {})
-        unknown = own is NOTHING or then is NOTHING
-        if unknown or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)) or is_same(own, then, module):
+        by_program = name in around.by_program.attributes and around.by_program.has(module.__name__, node.name, now)
+        unknown = own is NOTHING or (then is NOTHING and not by_program)
+        as_made = then is not NOTHING and is_same(own, then, module)
+        if unknown or as_made or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)):
             continue
         whole = f"{node.name}.{name}"
-        if around.guards(name) or around.read_by_others(name, module.__name__):
+        if around.guards(name) or around.reader(name, module.__name__):
             continue
         if around.carry(module.__name__, whole, own, False):
             found.add(whole)
     return found
 
 
-def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: _Around) -> str:
+def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: Around) -> str:
     """As `_changed`, of a list, dict or such that a statement of a class makes."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
         return ""
@@ -441,7 +309,7 @@ def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.M
     return f"{name} is {_shown(now)} here, but {_said(statement.value)}"
 
 
-def _is_certain(one: live.Live, file: Text, around: _Around) -> bool:
+def _is_certain(one: live.Live, file: Text, around: Around) -> bool:
     """Whether it is the definition itself that says something else: names mean what they did when the file was run, and what is in a list changes."""
     if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or not is_plain(one.value):
         return False
@@ -455,7 +323,7 @@ def _starred(module: types.ModuleType, file: Text) -> set[str]:
     return {name for source in sources if source is not None for name in vars(source)}
 
 
-def _rebound(module: types.ModuleType, around: _Around) -> str:
+def _rebound(module: types.ModuleType, around: Around) -> str:
     """As `_changed`, of the names that a module has from others."""
     file = text_of(module)
     if {"globals", "locals"} & file.loaded:
@@ -517,7 +385,7 @@ def _is_remade(now: Any, then: Any) -> bool:
     return type(now) is not type(then) or repr(vars(now)) == repr(vars(then))
 
 
-def _put_by_others(module: types.ModuleType, around: _Around) -> Iterator[tuple[str, str]]:
+def _put_by_others(module: types.ModuleType, around: Around) -> Iterator[tuple[str, str]]:
     """(what of a module, the module that fills it), of registries that have functions, classes or instances of a module which the tasks do not import."""
     file = text_of(module)
     for whole, name, holder in _holders(module, file):

@@ -16,7 +16,7 @@ from akrunner.errors import ScriptError
 from akrunner.launch import functions
 from akrunner.worker import carried
 
-Both = Callable[[str, str], tuple[Any, Any]]
+Both = Callable[..., tuple[Any, Any]]
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Both]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    def run(module: str, program: str) -> tuple[Any, Any]:
+    def run(module: str, program: str, first: str = "import carried_module as m") -> tuple[Any, Any]:
         (tmp_path / "carried_module.py").write_text(textwrap.dedent(module))
-        (tmp_path / "carried_program.py").write_text("import carried_module as m\n" + textwrap.dedent(program))
+        (tmp_path / "carried_program.py").write_text(f"{first}\n" + textwrap.dedent(program))
         importlib.invalidate_caches()
         main = importlib.import_module("carried_program").main
         text, _ = functions.source_of(main)
@@ -87,6 +87,19 @@ def use():
     global settings
     settings = Settings(Model(3))
 """
+#: what a file has, and nobody knows without running it; and what a program sets in its place
+UNKNOWN = [
+    ("os.environ.get('NOBODY_SETS_IT') == '1'", "True"),
+    ("os.environ.get('NOBODY_SETS_IT') or 'cpu'", "'gpu'"),
+    ("int(os.environ.get('NOBODY_SETS_IT') or 3)", "9"),
+    ("'NOBODY_SETS_IT' in os.environ", "True"),
+    ("f\"{os.environ.get('NOBODY_SETS_IT', 'b')}-x\"", "'mine'"),
+    ("os.cpu_count()", "17"),
+    ("math.pi * 2", "3"),
+    ("M['a']", "m.M.b"),
+    ("json.loads('[1]')", "{'a': [2]}"),
+    ("sum(x * x for x in range(3))", "100"),
+]
 COMPUTED = """
 import copy
 from datetime import date, timedelta
@@ -187,6 +200,21 @@ def get(kept=KEPT): return list(kept)
         *((COMPUTED, f"m.{name} = {value!r}\ndef main(c): return m.{name}") for name, value in zip("ABCDEI", (1, [2], {3}, "4", 5.5, None))),
         (COMPUTED, "m.F[0, 0] = 9; m.G = m.date(2021, 1, 1); m.H = m.Path('q')\ndef main(c): return m.F, m.G, m.H"),
         (COMPUTED, "def main(c): return m.A, m.B, m.C, m.D, m.E, m.F, m.G, m.H, m.I"),
+        ("K = 1", "m.K = 3\ndef main(c):\n    import carried_module as late\n    return late.K"),
+        ("K = {'x': 1}\ndef get(): return K", "from carried_module import K, get\nK['x'] = 7\ndef main(c): return K, get(), K is get()"),
+        ("K = [1]", "from carried_module import K as L\nL += [2]\nALSO = {'l': L}\ndef main(c): return L, ALSO['l'] is L, m.K is L"),
+        ("K = 1", "m.K = 3\nfrom carried_module import K\ndef main(c): return K, m.K"),
+        *((f"import os, math, enum, json\nM = enum.Enum('M', 'a b')\nX = {expression}", f"m.X = {value}\ndef main(c): return m.X") for expression, value in UNKNOWN),
+        ("import os\nX = os.environ.get('NOBODY_SETS_IT') == '1'", "from carried_module import X\nm.X = True\ndef main(c): return m.X, X"),
+        ("import os\nX = {'a': os.getpid()}", "def main(c): return m.X['a'] > 0"),
+        ("class S:\n    def __init__(self): self.lr = 1\nS1 = S()", "m.S1.lr = 5\ndef main(c): return m.S1.lr"),
+        ("class S:\n    def __init__(self): self.words = {}\n    def add(self, w): self.words[w] = len(self.words)\nV = S()", "from carried_module import V\nV.add('a')\nV.add('b')\ndef main(c): return V.words, m.V is V"),
+        ("class A(dict): __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__\ncfg = A(lr=1, model=A(n=1))", "m.cfg.model.n = 3\ndef main(c): return m.cfg.model.n, m.cfg"),
+        ("import argparse\ndef parser():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=1)\n    return p\nARGS = parser().parse_args([])", "m.parser().parse_args(['--lr', '2'], namespace=m.ARGS)\ndef main(c): return m.ARGS"),
+        ("C = {}\nC['lr'] = 1\nC.update(n=3)", "m.C['lr'] = 5\ndef main(c): return m.C"),
+        ("import os\nclass C: lr = float(os.environ.get('NOBODY_SETS_IT') or 1)", "from carried_module import C\nC.lr = 5\ndef main(c): return C.lr"),
+        ("import os\nX = os.getpid() * 0", "setattr(m, 'X', 5)\ndef main(c): return m.X"),
+        ("from dataclasses import dataclass, field\n@dataclass\nclass O: lr: float = 1\n@dataclass\nclass C:\n    opt: O = field(default_factory=O)\n    n: int = 1\nD = C()", "from dataclasses import replace\nm.D.opt.lr = 7\ncfg = replace(m.D, n=2)\ndef main(c): return cfg, m.D, cfg.opt is m.D.opt"),
     ],
 )  # fmt: skip
 def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
@@ -201,7 +229,6 @@ def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
         ("def f(): return 1", "m.f = lambda: 2\ndef main(c): return m.f()", "f is .* here, but defined by def"),
         ("class Base: pass", "class Mine(m.Base): pass\nBase = m.Base\ndef main(c): return Base.__subclasses__()", r"Base.__subclasses__\(\)"),
         ("class Base: pass\ndef names(): return Base.__subclasses__()", "class Mine(m.Base): pass\ndef main(c): return m.names()", "looks for the subclasses of Base .*carried_program.Mine"),
-        ("K = 1", "m.K = 3\ndef main(c):\n    import carried_module as late\n    return late.K", "carried_module.K is 3 here, but 1"),
         ("class K: pass", "import importlib\nold = m.K()\nimportlib.reload(m)\ndef main(c): return old", "old, of a class carried_module.K that has been defined again"),
         ("class Base:\n    def __init_subclass__(cls): cls.items.append(1)", "class Mine(m.Base):\n    items = []\ndef main(c): return Mine.items", "the definition of Mine changes Mine"),
     ],
@@ -209,6 +236,22 @@ def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
 def test_what_cannot_go_is_refused(both: Both, module: str, program: str, words: str) -> None:
     with pytest.raises(ScriptError, match=words):
         both(module, program)
+
+
+def test_what_only_functions_import_stays_as_its_file_has_it(both: Both) -> None:
+    program = "def use():\n    import carried_module\n    carried_module.K = 3\nuse()\ndef main(c):\n    import carried_module\n    return carried_module.K"
+    with pytest.raises(ScriptError, match="carried_module.K is 3 here, but 1"):
+        both("K = 1", program, first="")
+
+
+def test_who_has_looked_at_what_was_set_is_told(both: Both, tmp_path: Path) -> None:
+    (tmp_path / "carried_reader.py").write_text("import carried_module\ndef fit(lr=carried_module.K): return lr")
+    try:
+        words = r"which is what the tasks import; carried_reader looks at it when it is imported, .*main\(\); give it by user_params="
+        with pytest.raises(ScriptError, match=words):
+            both("K = 1", "m.K = 3\nimport carried_reader\ndef main(c): return carried_reader.fit(), m.K")
+    finally:
+        sys.modules.pop("carried_reader", None)
 
 
 def put(there: Any, value: Any, monkeypatch: pytest.MonkeyPatch, in_place: bool = True) -> Any:

@@ -1,0 +1,162 @@
+"""What was found so far of a function that is to be a script: its pieces, imports and values, and what its modules hold that goes along."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from akrunner.errors import ScriptError
+from akrunner.launch import own_modules, set_by_program, set_outside
+from akrunner.launch.as_written import NOTHING, parsed
+from akrunner.launch.literals import Values
+from akrunner.launch.surroundings import known_to, texts_around
+from akrunner.launch.value_kinds import is_one
+
+
+@dataclass
+class Piece:
+    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1; postponed:
+    whether its annotations are texts."""
+
+    name: str
+    text: str
+    file: str
+    first: int
+    postponed: bool = False
+
+
+@dataclass
+class Found:
+    """What was found so far. Attributes: function: that is to be the script's; refer, by_call: as `Values` has them, of this; lines: imports; pieces: in the order in which they may stand; names: those
+    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
+    may be a name in them; carried: (module, name) -> what the module holds that its file does not make, whether its functions set it; keeping: modules that hold
+    something of the kind which cannot go; underway: what of them is being looked at; coming: modules that the import that is
+    looked at brings."""
+
+    function: types.FunctionType
+    refer: Callable[[str, Any, Found], tuple[str, str]]
+    by_call: Callable[[Any, Any], bool]
+    lines: list[str] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    values: Values = field(init=False)
+    sets: set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    carried: dict[tuple[str, str], tuple[Any, bool]] = field(default_factory=dict)
+    keeping: set[str] = field(default_factory=set)
+    underway: set[tuple[str, str]] = field(default_factory=set)
+    coming: list[types.ModuleType] = field(default_factory=list)
+    begun: list[Any] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = Values(
+            lambda name, value: self.refer(name, value, self), lambda value: self.by_call(value, self.function), self.imported
+        )
+
+    def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
+        """As `set_outside.Carry`."""
+        if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
+            return True
+        if module not in self.at_once() and module not in self.imported_first:
+            # it would be imported before its time
+            return False
+        before = self.copied()
+        self.underway.add((module, name))
+        try:
+            self.values.carry([(module, name)], value, False, self.function.__name__)
+        except ScriptError:
+            self.keeping |= {module} if own else set()
+            return False
+        finally:
+            self.underway.remove((module, name))
+            self.restore(before)
+        self.carried[module, name] = value, own
+        return True
+
+    def add_carried(self) -> None:
+        """Have what modules hold go along. What their functions have set (`_loaded`) may say what was done in this process: only if all of it can."""
+        added: set[tuple[str, str]] = set()
+        # what these hold may bring other modules
+        while new := sorted(self.carried.keys() - added):
+            run = self.at_once()
+            for module, name in new:
+                value, own = self.carried[module, name]
+                if (module, name) in added or (own and module in self.keeping):
+                    continue
+                places = [(module, name)]
+                if is_one(value):
+                    also = [(one, key) for one, held in run.items() for key, it in vars(held).items() if it is value]
+                    also += [one for one, (it, _) in self.carried.items() if it is value]
+                    places += [one for one in dict.fromkeys(also) if one != (module, name)]
+                added.update(places)
+                in_place = is_one(value) and own_modules.holds_besides(value, run.values())
+                self.values.carry(places, value, in_place, self.function.__name__)
+            added.update(new)
+
+    def at_once(self) -> dict[str, types.ModuleType]:
+        """The modules of the user's own that are imported before anything else of the script is run."""
+        known = [one for one in self.names.values() if isinstance(one, types.ModuleType)]
+        roots = [one for text in [*self.lines, *self.values.imports] for one in own_modules.imported_by(text)]
+        found = own_modules.at_once([*known, *roots, *self.coming])
+        return {name: one for name, one in found.items() if name != self.function.__module__}
+
+    def modules(self) -> list[types.ModuleType]:
+        """Those of the user's own that the script imports."""
+        texts = [*self.lines, *self.values.imports, *(piece.text for piece in self.pieces)]
+        roots = [one for text in texts for one in own_modules.imported_by(text)]
+        return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
+
+    def imported(self) -> dict[int, str]:
+        """What these hold, as `Values` has it."""
+        return set_outside.held_as_made(self.modules())
+
+    @functools.cached_property
+    def imported_first(self) -> dict[str, types.ModuleType]:
+        """The modules of the user's own that the program has imported by itself, and not only in functions."""
+        trees = [parsed(text) for text in texts_around(self.function)]
+        statements = [one for tree in trees for one in getattr(tree, "body", ())]
+        said = [ast.unparse(one) for one in statements if isinstance(one, (ast.Import, ast.ImportFrom))]
+        return own_modules.at_once([module for text in said for module in own_modules.imported_by(text)])
+
+    def check_imports(self, text: str, of: str) -> None:
+        """As `set_outside.check_imports`, of an import, or a definition, of this module."""
+        user = self.function.__name__
+        set_outside.check_imports(text, of, user, frozenset(self.sets), frozenset(self.words), self.carry, self.by_program)
+
+    @functools.cached_property
+    def by_program(self) -> set_by_program.Set:
+        """What the program sets of its modules."""
+
+        def own(name: str) -> types.ModuleType | None:
+            module = sys.modules.get(name)
+            return module if module is not None and own_modules.is_own(module) else None
+
+        return set_by_program.set_by(texts_around(self.function), known_to(self.function), own, without=self.function.__name__)
+
+    def check_subclasses(self) -> None:
+        """Raises: ScriptError: a module looks for the subclasses of one of its classes, and a task has not all of them."""
+        user, modules = self.function.__name__, self.modules()
+        run = {one.__name__ for one in modules}
+        for module, base, kind in own_modules.looked_for(modules):
+            if kind.__module__ not in run and self.names.get(kind.__name__) is not kind:
+                raise ScriptError(
+                    f"script: {module.__name__} looks for the subclasses of {base.__name__} (__subclasses__()), and a task would not have "
+                    f"{kind.__module__}.{kind.__name__}; use it by name in {user}(), or import what defines it there"
+                )
+
+    def copied(self) -> tuple[list[str], list[Piece], dict[str, Any], Values]:
+        """What is known so far, to go back to."""
+        return copy.copy(self.lines), copy.copy(self.pieces), copy.copy(self.names), copy.copy(self.values)
+
+    def restore(self, before: tuple[list[str], list[Piece], dict[str, Any], Values]) -> None:
+        """Go back to what was known before."""
+        self.lines, self.pieces, self.names, values = before
+        # in place: a value that holds a class may be underway
+        self.values.back_to(values)

@@ -1,0 +1,100 @@
+"""What a program's own text sets, or changes, of the modules it has imported.
+
+::
+
+    import settings                      settings.DEBUG = True               (settings, DEBUG) is set
+    from settings import CFG             CFG["lr"] = 0.5; CFG.update(n=3)    CFG is changed
+    parser.parse_args(namespace=ARGS)                                        ARGS is changed
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from akrunner.launch.as_written import NOTHING, parsed
+from akrunner.launch.at_import import READING
+from akrunner.launch.module_values import is_plain
+
+#: methods that change nothing of what they are of
+_LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
+
+
+@dataclass
+class Set:
+    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: all that it sets of anything."""
+
+    names: set[tuple[str, str]] = field(default_factory=set)
+    held: set[int] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+
+    def has(self, module: str, name: str, value: Any) -> bool:
+        """Whether a module's name is among them. Args: value: of that name."""
+        return (module, name) in self.names or id(value) in self.held
+
+
+def set_by(texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], without: str) -> Set:
+    """What the texts of a program set. Args: known: its names; own: the module of a name, if it is one of the user's own; without: the function whose text does
+    not count, as a task runs it, too."""
+    found = Set()
+    for text in texts:
+        for node in _outside(parsed(text), without):
+            for target in _changed_by(node):
+                _note(target, known, own, found)
+    return found
+
+
+def _outside(tree: ast.AST, without: str) -> Iterator[ast.AST]:
+    """All nodes but those of a function."""
+    yield tree
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.FunctionDef) and node.name == without):
+            yield from _outside(node, without)
+
+
+def _changed_by(node: ast.AST) -> Iterator[ast.expr]:
+    """What a node sets (a.b, a[b]), or changes in place (a, of a.append())."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+        yield node
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        # CFG |= {...}
+        yield ast.Subscript(node.target, ast.Constant(None))
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr not in _LOOKING:
+            yield ast.Subscript(node.func.value, ast.Constant(None))
+        if isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr") and len(node.args) > 1:
+            whose, name = node.args[:2]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield ast.Attribute(whose, name.value)
+        yield from (ast.Subscript(one.value, ast.Constant(None)) for one in node.keywords if one.arg == "namespace")
+
+
+def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], found: Set) -> None:
+    """Note what `a.b["c"] = ...` changes: b of the module a, or the object a."""
+    # the names on the way, "" for an item
+    way: list[str] = []
+    node = target
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        way[:0] = [node.attr] if isinstance(node, ast.Attribute) else [""] if isinstance(node, ast.Subscript) else []
+        node = node.value
+    if way and way[-1]:
+        found.attributes.add(way[-1])
+    if not isinstance(node, ast.Name):
+        return
+    value = known.get(node.id, NOTHING)
+    # one that only a function of the program imports
+    value = own(node.id) if value is NOTHING else value
+    while isinstance(value, types.ModuleType) and way and way[0]:
+        name = way.pop(0)
+        inner = vars(value).get(name, NOTHING)
+        if not isinstance(inner, types.ModuleType):
+            if own(value.__name__) is value:
+                found.names.add((value.__name__, name))
+            if not way:
+                return
+        value = inner
+    if way and not (value is None or value is NOTHING or is_plain(value) or isinstance(value, types.ModuleType)):
+        found.held.add(id(value))
