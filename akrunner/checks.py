@@ -119,7 +119,14 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give one of") -> None:
     """Raises: ConfigError: it is none of those."""
     if not isinstance(value, str) or value not in known:
-        raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}")
+        near = _near(value, known) if isinstance(value, str) else ""
+        raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}{near}")
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """`"; did you mean 'x'?"` for a word that is almost one of these, else an empty string."""
+    close = difflib.get_close_matches(word.strip().lower(), known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_text(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:

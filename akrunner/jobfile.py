@@ -344,10 +344,10 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
         "string": isinstance(value, str),
     }
     if not any(right[kind] for kind in kinds):
-        raise ConfigError(f"{at}: {option.name} = {_written(value)}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
+        raise ConfigError(f"{at}: {option.name} = {_written(value)}: give {' or '.join(_WORDS[kind] for kind in kinds)}")
     # those of the functions are checked there
     if not option.verbs and option.least is not None and value < option.least:
-        raise ConfigError(f"{at}: {option.name} = {value}: it is {option.least} at least")
+        raise ConfigError(f"{at}: {option.name} = {value}: there must be at least {option.least}")
 
 
 def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import shlex
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ from akrunner.options import of_verb
 from akrunner.prepare import Arguments, checked
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
+from akrunner.tables import grid
+from akrunner.tables.shown import NULL
 from akrunner.trial import Trial, tried
 from akrunner.wire.context import TFConfig
 from akrunner.wire.features import FLOAT, KINDS
@@ -47,8 +50,10 @@ from akrunner.wire.features import FLOAT, KINDS
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
 #: columns, files and tasks that are shown, of more the first
 _SHOWN = 40
-#: columns of rows that were written, and characters of a value
-_WRITTEN, _LONGEST = 8, 60
+#: characters of a value
+_LONGEST = 60
+#: what lines begin with that go on with what is said above them, and how wide a table is where no terminal says it
+_INDENT, _WIDE = " " * 14, 120
 #: what stands for a secret; a shorter one is part of any word, and is not looked for in what a script prints
 _HIDDEN, _SHORTEST = "***", 4
 #: addresses of a role that are shown of TF_CONFIG
@@ -541,12 +546,13 @@ def _tried(trial: Trial, decides: bool) -> list[str]:
         types = [f"{field.name} {field.type}" for field in trial.written.schema]
         more = f" and {len(types) - _SHOWN:,} more" if len(types) > _SHOWN else ""
         lines += line_of("decides", ", ".join(types[:_SHOWN]) + more) if decides else []
-        names = trial.written.column_names[:_WRITTEN]
-        rows = [names, *([_short(str(row[name])) for name in names] for row in trial.written[:_SHOWN].to_pylist())]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(names))]
-        lines += [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
-        hidden = len(trial.written.column_names) - len(names)
-        lines += [f"{'':14}and {counted(hidden, 'more column')}"] if hidden > 0 else []
+        names = trial.written.column_names
+        values = [
+            [NULL if row[name] is None else str(row[name]) for name in names] for row in trial.written[:_SHOWN].to_pylist()
+        ]
+        rows, fits = grid.lines(names, values, shutil.get_terminal_size((_WIDE, 0)).columns - len(_INDENT))
+        more = grid.others(names, fits, "--json has them all")
+        lines += [_INDENT + row for row in [*rows, *([more] if more else [])]]
     if trial.exported:
         lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
     lines += [f"warning: {one}" for one in trial.warnings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,12 +18,13 @@ from akrunner import codec, dtypes
 from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file, of_type
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
-from akrunner.io.formats import check_format
+from akrunner.io.formats import check_format, format_of
 from akrunner.io.paths import check_apart, local_path
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
-from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
+from akrunner.launch import archives, capacity, environments, fetch, files, functions, interpreters
+from akrunner.model.saving import SAVED_MODEL
 from akrunner.schema import BY_SELECT, Schema
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
@@ -135,6 +137,15 @@ class Prepared:
     interpreter: interpreters.Interpreter | None = None
 
 
+#: what runs a model
+_PREDICT = "akrunner.predict (akrunner predict)"
+#: bytes at the beginning of a script that are looked at
+_HEAD = 4096
+#: a package as pip takes it, with its version if it has one; several of them
+_PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,. -]*\])?(\s*[~=!<>]=?=?\s*[\w.*+!-]+(\s*,\s*[~=!<>]=?=?\s*[\w.*+!-]+)*)?"
+_PACKAGES = re.compile(rf"{_PACKAGE}([\s,]+{_PACKAGE})*")
+#: endings of files that list packages
+_LISTS = (".txt", ".in", ".pip", ".toml", ".cfg", ".lock", ".yml", ".yaml")
 #: of a job whose script is not looked at yet
 _NO_SCRIPT = ScriptSpec("", "")
 
@@ -166,6 +177,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     if looked_at is None and function is None:
         _check_order(given.script, given.source)
         script_path = check_path("script", given.script, ScriptError)
+        _check_script(script_path)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
@@ -352,9 +364,19 @@ def check_requirements(requirements: str, python: str) -> None:
             f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
         )
     if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
-        raise UserFilesError(f"requirements: there is no {requirements}{nearest_file(requirements)}")
+        raise UserFilesError(
+            f"requirements: there is no {requirements}{nearest_file(requirements) or _meant_package(requirements)}"
+        )
     if not fetch.is_url(requirements):
         environments.check_listed(os.path.expanduser(requirements))
+
+
+def _meant_package(requirements: str) -> str:
+    """What is said where packages stand in place of a file of them. Args: requirements: a file that is not there; one of a job file has its directory."""
+    words = os.path.basename(requirements)
+    if not _PACKAGES.fullmatch(words) or words.lower().endswith(_LISTS):
+        return ""
+    return f": it takes a requirements.txt; write `{words}` into one and name it"
 
 
 def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
@@ -400,6 +422,32 @@ def _check_order(script: Any, source: Any) -> None:
         raise ScriptError(
             f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
         )
+
+
+def _check_script(path: str) -> None:
+    """Raises: ScriptError: a file, or directory, is plainly no script: a model, an archive, a table. What is behind a URL is looked at by its name."""
+    real = os.path.expanduser(path)
+    if any(os.path.exists(os.path.join(real, name)) for name in SAVED_MODEL):
+        raise ScriptError(f"script: {path} is a SavedModel, not a script: {_PREDICT} runs it over a table")
+    is_url = fetch.is_url(path)
+    if not (is_url or os.path.isfile(real)):
+        return
+    if archives.is_archive(path.partition("#")[0] if is_url else real):
+        raise ScriptError(
+            f"script: {redacted(path)} is an archive, not a script: {_PREDICT} runs a SavedModel; of an archive of code name the script in it, and the archive "
+            "in user_files= (--user-file)"
+        )
+    if is_url:
+        return
+    # a script may be called anything
+    form = format_of(real) if not real.endswith(".py") else None
+    if form is not None:
+        raise ScriptError(
+            f"script: {path} is a table by its name ({form}): the script comes first, and the table behind it (--input)"
+        )
+    with ours(ScriptError, f"script: {path}"), open(real, "rb") as stream:
+        if b"\0" in stream.read(_HEAD):
+            raise ScriptError(f"script: {path} has NUL bytes in it, as no script in UTF-8 has; name the Python file")
 
 
 def _check_output(script: ScriptSpec, job: JobSpec) -> None:

@@ -66,11 +66,11 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
         if name != "doctor":
             variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
-        if words.get("overwrite") and words.get("output") == "-" and _on_line(ctx, "output") and not _on_line(ctx, "overwrite"):
-            # a job file's is for the output that stands there
-            words["overwrite"] = False
         joined: Mapping[str, keyed.Joined] = {}
         try:
+            if words.get("overwrite") and _on_line(ctx, "output") and not _on_line(ctx, "overwrite") and _is_stdout(words):
+                # a job file's is for the output that stands there
+                words["overwrite"] = False
             _check_meant(ctx, words, said, name)
             joined = keys_of(ctx, words)
             try:
@@ -97,11 +97,20 @@ def keys_of(ctx: typer.Context, words: Mapping[str, Any]) -> dict[str, keyed.Joi
 
 def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
     """Raises: ConfigError: an option of the command line, or of a job file, means nothing beside the others."""
-    if words.get("output") == "-" and "overwrite" in said and words["overwrite"]:
-        raise akrunner.ConfigError("--overwrite replaces a file, and --output - is stdout; leave it out")
+    if "overwrite" in said and words["overwrite"] and _is_stdout(words):
+        raise akrunner.ConfigError(f"--overwrite replaces a file, and --output {words['output']} is stdout; leave it out")
     wrong = meaningless(name, {one: words[one] for one in said}, words, of_command(name))
     if wrong is not None:
         raise akrunner.ConfigError(_by_variables(ctx, wrong, name))
+
+
+def _is_stdout(words: Mapping[str, Any]) -> bool:
+    """Whether a command's rows go to stdout. Raises: ConfigError: as `lines.is_stdout`."""
+    if words.get("output") is None:
+        return False
+    from akrunner.cli import lines
+
+    return lines.is_stdout(words["output"])
 
 
 def _by_variables(ctx: typer.Context, words: str, name: str) -> str:

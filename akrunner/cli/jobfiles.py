@@ -64,6 +64,20 @@ def file_of(ctx: typer.Context) -> jobfile.JobFile | None:
     return file
 
 
+def missing(error: Any) -> akrunner.ConfigError | None:
+    """What is said in place of an error of Typer's about an option that is missing; None: it is about something else, or there is no job file."""
+    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    file = file_of(ctx) if ctx is not None else None
+    if file is None or param is None or not hasattr(error, "param_type"):
+        return None
+    return lacking(file, param.name, next(one for one in param.opts if one.startswith("--")))
+
+
+def lacking(file: jobfile.JobFile, name: str, flag: str) -> akrunner.ConfigError:
+    """Of an option that has to be given, and is neither in the file nor beside it."""
+    return akrunner.ConfigError(f'{file.path}: the file names no {name}: {name} = "..." (or {flag})')
+
+
 def located(error: akrunner.ConfigError, ctx: typer.Context, joined: Mapping[str, Joined]) -> akrunner.ConfigError:
     """The error, which says the line of the job file if what it is about stands there. Args: joined: what was given of options of many keys."""
     file = file_of(ctx)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -10,10 +12,36 @@ import pyarrow as pa
 import akrunner
 from akrunner.api import LineWriter, check_lines
 from akrunner.cli.guarded import silence_stdout
+from akrunner.foreign import redacted
 from akrunner.io import formats
 from akrunner.io.sinks import format_shown
 
 STDOUT = "-"
+#: other names of it
+_NAMES = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+#: what names of an open descriptor begin with
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
+
+
+def is_stdout(output: str | None) -> bool:
+    """Whether rows that are written there go to stdout, among whatever else a command says there.
+
+    Raises: ConfigError: stdout was redirected to the very file; it would be replaced, and what stdout had got with it.
+    """
+    if output is None or output == STDOUT or output in _NAMES:
+        return output is not None
+    try:
+        there, ours = os.stat(os.path.expanduser(output)), os.fstat(1)
+    except (OSError, ValueError):
+        # it is not there, it is a URL, or stdout is closed
+        return False
+    if not os.path.samestat(there, ours) or os.path.samestat(ours, os.stat(os.devnull)):
+        return False
+    if stat.S_ISREG(there.st_mode) and not output.startswith(_DESCRIPTORS):
+        raise akrunner.ConfigError(
+            f"output: {redacted(output)} is where stdout goes, too; name another file, or - for the rows on stdout"
+        )
+    return True
 
 
 def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
@@ -22,10 +50,10 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
     Args: form: of --output-format; schema: of the rows, None: not known yet.
     Raises: ConfigError: they cannot go there.
     """
-    if output != STDOUT:
+    if not is_stdout(output):
         return None
     if as_json:
-        raise akrunner.ConfigError("--json: with --output - the rows go to stdout themselves; name a file for them")
+        raise akrunner.ConfigError(f"--json: with --output {output} the rows go to stdout themselves; name a file for them")
     chosen = formats.lines_named(form or formats.LINES[0].name)
     if chosen is None:
         known = " or ".join(one.name for one in formats.LINES)
@@ -41,8 +69,8 @@ def planned_form(path: str | None) -> str:
 
 def check_not_stdout(output: str | None) -> None:
     """Of a detached job. Raises: ConfigError."""
-    if output == STDOUT:
-        raise akrunner.ConfigError("--output -: a detached job has no stdout here; name a file")
+    if is_stdout(output):
+        raise akrunner.ConfigError(f"--output {output}: a detached job has no stdout here; name a file")
 
 
 def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:

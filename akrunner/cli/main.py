@@ -282,8 +282,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         except Exception as e:
             if hasattr(e, "format_message"):
-                from akrunner.cli import mistaken
+                from akrunner.cli import jobfiles, mistaken
 
+                lacking = jobfiles.missing(e)
+                if lacking is not None:
+                    raise lacking from None
                 number = mistaken.no_number(e, ours)
                 if number is not None:
                     raise number from None

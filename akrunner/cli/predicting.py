@@ -62,7 +62,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             engines.detach(model, given.source(words), "predict", options, as_json, words["quiet"])
             return
         if streams:
-            path = None if output == lines.STDOUT else output
+            path = None if lines.is_stdout(output) else output
             show.check_json(as_json, path)
             streamed = streaming.Output(path, words["overwrite"], output_live)
             streaming.predict(model, words["source"], streamed, screen, options)
@@ -88,7 +88,7 @@ def _plan(
             "--dry-run looks at a table; of rows as they arrive (--input -, --follow) give it some in a file"
         )
     engines.check_detach(options, detach)
-    output = words["output"] if words["output"] != lines.STDOUT else None
+    output = words["output"] if not lines.is_stdout(words["output"]) else None
     meant = {name: value for name, value in options.items() if name != "observer"}
     meant.update(output=output, output_format=words["output_format"] if output is not None else None)
     plan = akrunner.plan_predict(model, given.source(words), **meant)

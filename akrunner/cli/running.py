@@ -86,6 +86,9 @@ def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     with screen:
         options = _options("train", ctx, words, screen)
         source = _table(words, "train")
+        file = jobfiles.file_of(ctx)
+        if words["model_out"] is None and file is not None:
+            raise jobfiles.lacking(file, "model_out", "--model-out")
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
         if words["dry_run"]:
@@ -103,7 +106,7 @@ def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
-        path = None if output == lines.STDOUT else output
+        path = None if lines.is_stdout(output) else output
         show.check_json(words["as_json"], path)
         options = _options("stream", ctx, words, screen)
         if not words["quiet"]:
@@ -125,7 +128,7 @@ def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
     """Where the rows of a stream go, in words."""
     if options.get("output_schema") is None:
         return None
-    return path if path not in (None, lines.STDOUT) else "stdout"
+    return path if path is not None else "stdout"
 
 
 def _plan(
@@ -186,8 +189,10 @@ def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str,
     origins = jobfiles.origins(ctx, words[KEYED])
     if words["as_json"]:
         # a plan has it in words, for people
-        output = words["model_out"] if "model_out" in words else words["output"]
-        place = neat(output) if output not in (None, lines.STDOUT) else None
+        output = (
+            words["model_out"] if "model_out" in words else words["output"] if not lines.is_stdout(words["output"]) else None
+        )
+        place = neat(output) if output is not None else None
         emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "output": place, "given": origins})
     else:
         typer.echo(f"{text}\ngiven:        " + "; ".join(origins))

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 import akrunner
@@ -21,14 +21,14 @@ from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
+from akrunner.tables import grid
+from akrunner.tables.shown import NULL
 
 if TYPE_CHECKING:
     from akrunner.api import Result
     from akrunner.engines.base import Progress, Stats, TaskResult
 
 _PREVIEW = 10
-#: characters in which a column can be read, and columns that are named of those that are not shown
-_LEGIBLE, _NAMED = 12, 3
 #: lines of a script's that are shown when it has succeeded
 _PRINTED = 10
 
@@ -160,21 +160,14 @@ class Screen:
     def preview(self, table: pa.Table, how: str) -> None:
         """The first rows, on stdout. Args: how: the others are had, in words."""
         head = table.slice(0, _PREVIEW)
-        console = Console(file=sys.stdout, highlight=False)
-        cells = [[name, *map(_cell, head.column(name))] for name in head.column_names]
-        widths = [min(_LEGIBLE, max(map(len, column))) for column in cells]
-        fits = _fitting(widths, console.width)
-        shown = Table(box=None, pad_edge=False)
-        for column, width in zip(cells[:fits], widths):
-            # of a long text beside it Rich would leave none
-            shown.add_column(Text(column[0]), overflow="ellipsis", no_wrap=True, min_width=min(width, console.width))
-        for row in zip(*(column[1:] for column in cells[:fits])):
-            shown.add_row(*map(Text, row))
-        console.print(shown)
-        if fits < len(cells) and not self._quiet:
-            others = len(cells) - fits
-            few = ", ".join(head.column_names[fits : fits + _NAMED]) + (", ..." if others > _NAMED else "")
-            self._err.print(Text(f"... {others} more column{'s' * (others > 1)} ({few}); {how}"))
+        width = Console(file=sys.stdout).width
+        cells = [[_cell(value) for value in column] for column in head.columns]
+        told, shown = grid.lines(head.column_names, list(zip(*cells)), width)
+        for line in told:
+            typer.echo(line)
+        more = grid.others(head.column_names, shown, how)
+        if more and not self._quiet:
+            self._err.print(Text(more))
         if table.num_rows > _PREVIEW and not self._quiet:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
 
@@ -233,16 +226,6 @@ def _rows(stats: Stats) -> str:
     )
 
 
-def _fitting(widths: Sequence[int], console: int) -> int:
-    """How many columns a terminal has room for, so that each can be read; at least one."""
-    taken = 0
-    for number, width in enumerate(widths):
-        taken += width + 2 * bool(number)
-        if taken > console:
-            return max(1, number)
-    return len(widths)
-
-
 def _of_table(counted: tuple[str, Mapping[str, int]]) -> str:
     name, rows = counted
     parts = [
@@ -256,7 +239,7 @@ def _of_table(counted: tuple[str, Mapping[str, int]]) -> str:
 def _cell(value: Any) -> str:
     """A value for people to read."""
     if not value.is_valid:
-        return ""
+        return NULL
     try:
         return str(value.as_py())
     except (OverflowError, ValueError):

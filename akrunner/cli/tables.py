@@ -10,15 +10,13 @@ from typing import Any
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
-from akrunner.tables import clauses, ddl, files, shown, statements
+from akrunner.tables import clauses, ddl, files, grid, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
 from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table, project_of
 from akrunner.tables.store import TableStore
@@ -50,7 +48,6 @@ app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_ma
 PROJECT = typer.Option(None, "--project", "-p", envvar=PROJECT_VARIABLE, help="The project of names without one.")
 JSON, INPUT_SCHEMA, INPUT_FORMAT = flag("as_json"), flag("input_schema"), flag("input_format")
 _TABLE = "odps://PROJECT/tables/T[/pt=VALUE], PROJECT.T or T."
-_WIDE = 200
 _CELL = 60
 
 
@@ -242,7 +239,7 @@ def get(
     name = TableName.parse(table, project)
     store = _store_of(name.project)
     wanted = [one.strip() for one in columns.split(",")] if columns is not None else None
-    if file == lines.STDOUT:
+    if lines.is_stdout(file):
         form = lines.form_of(file, output_format, as_json, None)
         with store.reading(name) as reading:
             rows = rows_of(reading, wanted if wanted is not None else files.read_columns(name, reading.info), name=name)
@@ -350,15 +347,17 @@ def print_table(rows: pa.Table) -> None:
 
 
 def _print(titles: list[str], rows: list[list[Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for title in titles:
-        table.add_column(Text(title), no_wrap=True)
-    for row in rows:
-        # a Text is no markup, and no :emoji: either
-        table.add_row(*(Text(_short(str(cell))) for cell in row))
-    Console(highlight=False, width=None if Console().is_terminal else _WIDE).print(table)
+    console = Console(highlight=False)
+    # what reads it from a pipe is as wide as it has to be
+    told, fits = grid.lines(
+        titles, [[_short(str(cell)) for cell in row] for row in rows], console.width if console.is_terminal else None
+    )
+    for line in told:
+        typer.echo(line)
+    more = grid.others(titles, fits, "a wider terminal shows them, --json has them all")
+    if more:
+        typer.echo(more, err=True)
 
 
 def _short(cell: str) -> str:
-    cell = "".join(c if c.isprintable() else " " for c in cell)
     return cell if len(cell) <= _CELL else cell[: _CELL - 3] + "..."

@@ -106,12 +106,19 @@ def job_error(
     first, *later = (task_failure(task, failed, sessions[task], kept) for task, failed in failures)
     failed_too = {task for task, _ in failures}
     others = later + [
-        TaskFailure(task.name, f"was {result.state.doing} and was stopped", log_path=log_in(kept, task))
+        TaskFailure(task.name, _left_at(result.state), log_path=log_in(kept, task))
         for task, result in results.items()
         if task not in failed_too
     ]
     kind = failures[0][1].kind
     return _ERRORS[kind](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
+
+
+def _left_at(state: TaskState) -> str:
+    """What a task that had not failed was doing when the job ended."""
+    # of one that had come to its end nothing was stopped but its process
+    over = {TaskState.FINISHED: "was done", TaskState.ENDED: "had ended", TaskState.FAILED: "had failed"}
+    return over.get(state) or f"was {state.doing} and was stopped"
 
 
 def timeout_error(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import json
 import re
 import subprocess
@@ -27,6 +28,13 @@ from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import replaced
 
+#: what is put around expressions to make a query of them
+_BEFORE, _BEHIND = "SELECT ", " FROM input"
+_FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
+#: words a query begins with, and how alike another word is that was meant to be one
+_BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
+#: how DuckDB shows a place of a query
+_MADE = re.compile(r"(?P<head>LINE (?P<number>\d+): )(?P<line>.*)\n(?P<before> *)(?P<marks>\^+)")
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
 #: of a name, which DuckDB looks up in ways without number
@@ -73,9 +81,13 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
         seconds: it may take so long to give its first rows, None: for ever.
     Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
     """
-    query = select if _STATEMENT.match(select) else f"SELECT {select} FROM input"
+    is_query = _STATEMENT.match(select) is not None
+    query = select if is_query else f"{_BEFORE}{select}{_BEHIND}"
     check_query(query, "select", SourceError)
-    running = [_Query(table, query, seconds)]
+    try:
+        running = [_Query(table, query, seconds)]
+    except SourceError as e:
+        raise e if is_query else _as_written(e, select) from None
     first = running[0]
 
     def again() -> Iterator[pa.RecordBatch]:
@@ -88,6 +100,49 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
         table.stop()
 
     return dataclasses.replace(table, schema=first.schema, open=opened_once(first.batches(), again), files=None, stop=stop)
+
+
+def _as_written(error: SourceError, select: str) -> SourceError:
+    """The error of a query that was made of expressions, about what the user has written: what stands around them is ours."""
+    told, _, columns = str(error).rpartition("\n(")
+    if "Parser Error" not in told:
+        return SourceError(_MADE.sub(_moved, str(error)))
+    if _FROM.search(select):
+        # they have a FROM of their own: a whole query is meant
+        wrong = _misread(select)
+        if not wrong:
+            return SourceError(f"select: {select!r} is not a query that returns rows; one begins with SELECT")
+        near = difflib.get_close_matches(select.split(None, 1)[0].upper(), _BEGINNINGS, 1, _ALIKE)
+        meant = f"did you mean {near[0]}?" if near else "a query begins with SELECT; expressions alone have no FROM behind them"
+        return SourceError(f"select: {wrong}\n{meant}\n({columns}")
+    made = _MADE.sub(_moved, told)
+    if made.endswith(f"{select}\n{' ' * (len('LINE 1: ') + len(select))}^"):
+        # DuckDB has come upon what is ours
+        made = made.replace('at or near "FROM"', "at its end")
+    return SourceError(f"{made}\n({columns}")
+
+
+def _misread(query: str) -> str:
+    """What DuckDB's parser says of a text; "": it is a statement of some kind."""
+    import duckdb
+
+    with contextlib.closing(duckdb.connect()) as connection:
+        try:
+            connection.extract_statements(query)
+        except duckdb.Error as e:
+            return str(e)
+    return ""
+
+
+def _moved(found: re.Match[str]) -> str:
+    """The line that an error shows of a query, and the marks below it, without what is ours around the user's text."""
+    head, line, at = found["head"], found["line"], len(found["before"])
+    if found["number"] == "1" and line.startswith(_BEFORE):
+        line, at = line.removeprefix(_BEFORE), at - len(_BEFORE)
+    line = line.removesuffix(_BEHIND)
+    end = len(head) + len(line)
+    marks = found["marks"][: max(1, end - at)]
+    return f"{head}{line}\n{' ' * min(at, end)}{marks}"
 
 
 def check_query(query: str, parameter: str, kind: type[ConfigError]) -> None:

@@ -19,6 +19,7 @@ from akrunner.checks import nearest_file
 from akrunner.errors import PythonEnvError
 from akrunner.launch import cache, environments
 from akrunner.launch.asking import ask
+from akrunner.schema import nearest
 
 _PROBE = """
 import importlib.util, json, sys, sysconfig
@@ -245,8 +246,10 @@ def _executable(python_env: str) -> str:
         on_path = shutil.which(path)
         if on_path is None:
             known = ", ".join(environments.RECIPES)
+            near = nearest(path, [*environments.RECIPES])
             raise PythonEnvError(
-                f"python_env: there is no interpreter called {path!r} on PATH; give its full path, or a name: {known}"
+                f"python_env: there is no interpreter called {path!r} on PATH{f'{near} Give' if near else '; give'} its full path, "
+                f"or a name: {known} (`akrunner env list` shows which are there)"
             )
         return on_path
     if not os.path.exists(path):

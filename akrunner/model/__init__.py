@@ -22,6 +22,7 @@ from akrunner import leftovers
 from akrunner.checks import check_path
 from akrunner.errors import ModelError
 from akrunner.foreign import ours, redacted
+from akrunner.io.formats import format_of
 from akrunner.launch import archives, limits
 from akrunner.launch.fetch import fetch, is_url, limit_of
 from akrunner.launch.trees import CHUNK as PIECE
@@ -176,6 +177,8 @@ def _check_meant(given: str) -> None:
     """Raises: ModelError: a file is plainly something else. Args: given: as the user has written it."""
     url = given.partition("#")[0]
     words = _OTHERS.get(os.path.splitext(url)[1].lower())
+    if words is None and format_of(url) is not None:
+        words = "is a table by its name, and stands where the model should: predict(MODEL, TABLE), akrunner predict MODEL --input TABLE"
     if words is not None:
         raise ModelError(f"model: {redacted(url)} {words}")
 

@@ -5,6 +5,7 @@ What is there already stays until the new one is complete.
 
 from __future__ import annotations
 
+import difflib
 import io
 import os
 import posixpath
@@ -31,7 +32,12 @@ _BLAME = Blame("model_out", WriteError)
 
 
 #: endings of files that a SavedModel is not saved as
-_NO_MODELS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".gz", ".7z", ".h5", ".hdf5", ".keras")
+_NO_MODELS = (
+    *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar"),
+    *(".h5", ".hdf5", ".keras", ".pb", ".pbtxt", ".tflite", ".onnx", ".ckpt"),
+)
+#: least that an ending has in common with .zip to be a slip of it: .zpi, .zi and .zipp have
+_ALIKE = 0.75
 
 
 def check_target(uri: str, overwrite: bool) -> None:
@@ -46,10 +52,12 @@ def check_target(uri: str, overwrite: bool) -> None:
         if not fs.exists(place):
             ending = next((one for one in _NO_MODELS if place.lower().endswith(one)), None)
             if ending is not None:
+                instead = redacted(uri.rstrip("/")[: -len(ending)] + ".zip")
                 raise ModelError(
                     f"model_out: {redacted(uri)} would be a directory of that name, and no {ending}: a model is saved as a directory, or in a file whose name "
-                    "ends in .zip"
+                    f"ends in .zip: {instead}"
                 )
+            _check_zip(uri.rstrip("/"))
             return
         held = [posixpath.basename(str(name).rstrip("/")) for name in fs.ls(place, detail=False)] if fs.isdir(place) else None
     if held == []:
@@ -65,6 +73,17 @@ def check_target(uri: str, overwrite: bool) -> None:
     elif not set(SAVED_MODEL) & set(held):
         shown = ", ".join(sorted(held)[:5])
         raise ModelError(f"model_out: {uri} holds no SavedModel but {shown}, and is not replaced; name another directory")
+
+
+def _check_zip(uri: str) -> None:
+    """Raises: ModelError: a name ends almost in .zip, and would be a directory's."""
+    stem, ending = posixpath.splitext(uri)
+    slip = ending.lower()
+    # only with a z: .pip and .tip are no slips of it
+    if ending != ".zip" and "z" in slip and difflib.get_close_matches(slip, [".zip"], 1, _ALIKE):
+        raise ModelError(
+            f"model_out: {redacted(uri)} would be a directory of that name; did you mean {redacted(f'{stem}.zip')!r}?"
+        )
 
 
 def _check_above(place: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 _T = pa.types
+#: a value that is missing, which is another thing than an empty text
+NULL = "NULL"
 #: bytes that stand for themselves, as in DuckDB's text of a BLOB, which `get` writes
 _REGULAR = frozenset(range(32, 127)) - frozenset(b"\\'\"")
 
@@ -40,7 +42,7 @@ def plain(value: Any, data_type: pa.DataType) -> Any:
 
 def _text(value: Any, data_type: pa.DataType) -> str:
     if value is None:
-        return "NULL"
+        return NULL
     found = plain(value, data_type)
     if isinstance(found, (dict, list)):
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))

@@ -14,6 +14,7 @@ import pytest
 import akrunner
 from akrunner.checks import (
     check_arguments,
+    check_choice,
     check_count,
     check_environment,
     check_names,
@@ -169,3 +170,10 @@ def test_places_that_keep_no_files(tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="is the system's own"):
             check_target(path, False)
     assert file_place("/dev/null", False).at is None
+
+
+def test_the_word_that_is_meant_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"data_format='Column': give one of examples, columns; did you mean 'columns'\?"):
+        check_choice("data_format", "Column", ("examples", "columns"))
+    with pytest.raises(ConfigError, match=r"give one of examples, columns$"):
+        check_choice("data_format", "xyz", ("examples", "columns"))

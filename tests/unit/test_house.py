@@ -83,6 +83,7 @@ MAY: dict[str, set[str]] = {
         "launch",
         "codec",
         "io",
+        "model",
         "tables",
     },
     "api": {
@@ -122,6 +123,7 @@ MAY: dict[str, set[str]] = {
         "prepare",
         "schema",
         "spec",
+        "tables",
     },
     "verbs": {"sequences", "options", "api", "engines", "jobfile", "planning", "prepare", "stream_job"},
     "warming": {"sequences", "checks", "cluster", "errors", "foreign", "launch", "options", "prepare", "spares", "spec"},

@@ -66,8 +66,8 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
     [
         ("num_workers", "num_worker", r"job.toml:6: there is no option 'num_worker' for train; did you mean 'num_workers'\?"),
         ("num_workers", "batch_size", r"job.toml:6: batch_size= means nothing for train: it is an option of predict"),
-        ("num_workers = 2", 'num_workers = "2"', r'job.toml:6: num_workers = "2": it is a whole number'),
-        ("num_workers = 2", "num_workers = true", "it is a whole number"),
+        ("num_workers = 2", 'num_workers = "2"', r'job.toml:6: num_workers = "2": give a whole number'),
+        ("num_workers = 2", "num_workers = true", "give a whole number"),
         ("lr = 0.1", "lr = 0.1\n[user_param]\nx = 1", r"job.toml:12: there is no option 'user_param'"),
         ('verb = "train"', 'verb = "serve"', r"job.toml:2: verb is 'serve'; it is run, train"),
         ('verb = "train"', 'verb = "tran"', r"it is run, .* or predict_stream; did you mean 'train'\?"),
@@ -77,7 +77,7 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
         ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
         ("[env]", "[env", r"job.toml:14: the file is no TOML: expected ']'"),
         ("num_workers = 2", "num_workers = 2\nnum_workers = 3", "job.toml:7: the file is no TOML: a key is given twice"),
-        ("num_workers = 2", "num_workers = 2099-01-01", "job.toml:6: num_workers = 2099-01-01: it is a whole number"),
+        ("num_workers = 2", "num_workers = 2099-01-01", "job.toml:6: num_workers = 2099-01-01: give a whole number"),
         ("verb", "observer = 1\nverb", "there is no option 'observer'"),
         ("TOKEN = ", "COUNT = true\nTOKEN = ", "job.toml:15: env: COUNT = true: an environment variable is text"),
         ("verb", 'substitute = "X"\nverb', "substitute lists the environment variables"),
@@ -424,14 +424,14 @@ def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("quiet = 1", "quiet = 1: it is true or false"),
-        ("quiet = [1]", r"quiet = \[1\]: it is true or false"),
-        ("as_json = 1", "as_json = 1: it is true or false"),
-        ("detach = 1", "detach = 1: it is true or false"),
-        ('flink_port = "x"', 'flink_port = "x": it is a whole number'),
-        ("flink_port = 0", "flink_port = 0: it is 1 at least"),
-        ("env_file = 3", "env_file = 3: it is text or a list of texts"),
-        ("flink_option = 3", "flink_option = 3: it is text or a list of texts"),
+        ("quiet = 1", "quiet = 1: give true or false"),
+        ("quiet = [1]", r"quiet = \[1\]: give true or false"),
+        ("as_json = 1", "as_json = 1: give true or false"),
+        ("detach = 1", "detach = 1: give true or false"),
+        ('flink_port = "x"', 'flink_port = "x": give a whole number'),
+        ("flink_port = 0", "flink_port = 0: there must be at least 1"),
+        ("env_file = 3", "env_file = 3: give text or a list of texts"),
+        ("flink_option = 3", "flink_option = 3: give text or a list of texts"),
         ("user_params = { lr = [nan] }", r"user_params: lr = \[nan\]: JSON, .* has no nan"),
     ],
 )
@@ -454,3 +454,25 @@ def test_where_arguments_of_the_script_and_a_no_come_from(tmp_path: Path) -> Non
 
     assert origins("--no-chief", behind=[])[-2:] == ["chief: --no-chief", "script_args: the job file"]
     assert origins("--chief", behind=["b"])[-2:] == ["chief: --chief", "script_args: --"]
+
+
+@pytest.mark.parametrize("verb", ["run", "train", "stream", "predict"])
+def test_a_job_without_its_table_is_told_as_one_without_its_script(
+    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, f'{jobfile.HEADS[verb]} = "x.py"\n')
+    assert main.main([verb, str(path)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == f'akrunner: ConfigError: {path}: the file names no source: source = "..." (or --input)'
+
+
+def test_a_training_without_a_place_for_its_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 'script = "x.py"\nsource = "t.csv"\n')
+    assert main.main(["train", str(path)]) == 2
+    assert f'{path}: the file names no model_out: model_out = "..." (or --model-out)' in capsys.readouterr().err
+
+
+def test_the_job_file_that_is_meant_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path)
+    assert main.main(["run", str(path.with_name("jbo.toml"))]) == 2
+    assert "; did you mean 'job.toml'?" in capsys.readouterr().err

@@ -288,7 +288,12 @@ def test_a_model_that_is_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("score.py", "is a script, .*akrunner run"), ("m.keras", "is Keras' own file.*export"), ("m.H5", "is Keras' own file")],
+    [
+        ("score.py", "is a script, .*akrunner run"),
+        ("m.keras", "is Keras' own file.*export"),
+        ("m.H5", "is Keras' own file"),
+        ("t.csv", "is a table by its name"),
+    ],
 )
 def test_what_is_plainly_no_model_is_told_so(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).write_text("x")
@@ -300,7 +305,12 @@ def test_a_model_is_saved_as_no_archive_but_a_zip(tmp_path: Path) -> None:
     for name in ("x.tar", "X.TAR.GZ", "x.h5"):
         with pytest.raises(ModelError, match="would be a directory of that name, and no .*ends in .zip"):
             check_target(str(tmp_path / name), False)
-    for name in ("x", "x.zip", "v1.2"):
+    with pytest.raises(ModelError, match=rf"ends in .zip: {tmp_path}/x.zip$"):
+        check_target(str(tmp_path / "x.tar.gz"), False)
+    for name in ("x.zpi", "x.zi", "x.zipp", "x.ZIP"):
+        with pytest.raises(ModelError, match=rf"{name} would be a directory of that name; did you mean '.*/x.zip'\?"):
+            check_target(str(tmp_path / name), False)
+    for name in ("x", "x.zip", "v1.2", "x.tip"):
         check_target(str(tmp_path / name), False)
 
 

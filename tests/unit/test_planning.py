@@ -120,3 +120,15 @@ def test_where_values_come_from_is_said_beside_a_job_file(tmp_path: Path) -> Non
     )  # fmt: skip
     assert str(plan).endswith("given:        " + "; ".join(plan.given))
     assert akrunner.plan(script(tmp_path, NOTHING), {"a": [1]}).given == ()
+
+
+def test_rows_of_a_trial_keep_their_narrow_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    written = pa.table({"id": [1, 2], "name": ["", None], "v": [[0.5] * 64] * 2, "w": [[0.5] * 64] * 2, "digit": [7, 8]})
+    monkeypatch.setattr("akrunner.planning.tried", lambda *_: Trial(5, 2, 0.1, written, "", ()))
+    lines = str(akrunner.plan(script(tmp_path, WRITES), {"a": [1]}, try_rows=5)).splitlines()
+    first, second = lines[-2:]
+    assert first.split()[0] == "1" and first.endswith("  7") and second.split()[:2] == ["2", "NULL"] and len(second) <= 80
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = str(akrunner.plan(script(tmp_path, WRITES), {"a": [1]}, try_rows=5)).splitlines()
+    assert lines[-1].strip() == "... 1 more column (digit); --json has them all"

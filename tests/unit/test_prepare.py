@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.local import LocalEngine
-from akrunner.prepare import Arguments, prepare, schema_of
+from akrunner.prepare import Arguments, check_requirements, prepare, schema_of
 from akrunner.spec import ClusterSpec
 
 
@@ -68,3 +69,43 @@ def test_a_type_that_an_output_cannot_have_is_told_with_its_parameter() -> None:
     assert "select=" not in str(told.value)
     with pytest.raises(akrunner.SchemaError, match="select="):
         schema_of(decimal, "input_schema")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model.zip", "is an archive, not a script: .*akrunner predict"),
+        ("t.parquet", r"is a table by its name \(parquet\): the script comes first"),
+        ("odd.py", "has NUL bytes in it"),
+    ],
+)
+def test_a_file_that_is_plainly_no_script_is_told(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / name).write_bytes(b"PK\0\0")
+    with pytest.raises(akrunner.ScriptError, match=f"script: {tmp_path}/{name} {words}"):
+        prepare("batch", Arguments(str(tmp_path / name), {"a": [1]}, engine=LocalEngine()))
+
+
+def test_a_model_in_the_scripts_place_is_told(tmp_path: Path) -> None:
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(akrunner.ScriptError, match="is a SavedModel, not a script"):
+        prepare("batch", Arguments(str(tmp_path), {"a": [1]}, engine=LocalEngine()))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("numpy", "numpy"),
+        ("/a/job/numpy==1.26.*", "numpy==1.26.*"),
+        ("scikit-learn[all]>=1,<2", "scikit-learn[all]>=1,<2"),
+        ("numpy pandas", "numpy pandas"),
+        ("nowhere.txt", ""),
+        ("requirements.in", ""),
+        ("???", ""),
+    ],
+)
+def test_a_package_in_place_of_a_list_of_them(given: str, meant: str) -> None:
+    with pytest.raises(akrunner.UserFilesError) as caught:
+        check_requirements(given, sys.executable)
+    told = str(caught.value)
+    assert told.startswith(f"requirements: there is no {given}")
+    assert (f"it takes a requirements.txt; write `{meant}` into one" in told) == bool(meant)

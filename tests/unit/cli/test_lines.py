@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,47 @@ def test_the_command_of_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert command == ["/usr/bin/python3", str(kept / "bundle.zip"), "replay", str(kept / "tasks" / "chief-0")]
     assert main(["replay", str(kept), "--print-command"]) == 0
     assert f"'{kept / 'bundle.zip'}'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_stdout_by_any_of_its_names(name: str) -> None:
+    assert lines.is_stdout(name) and lines.form_of(name, None, False, None) == "jsonl"
+    with pytest.raises(akrunner.ConfigError, match=f"--json: with --output {name} the rows go to stdout themselves"):
+        lines.form_of(name, "csv", True, None)
+    with pytest.raises(akrunner.ConfigError, match=f"--output {name}: a detached job"):
+        lines.check_not_stdout(name)
+
+
+@pytest.fixture
+def goes_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | int], None]:
+    """Has stdout lead somewhere. The test's own stays."""
+    looked = os.fstat
+
+    def set_to(place: str | int) -> None:
+        found = os.stat(place)
+        monkeypatch.setattr(lines.os, "fstat", lambda fd: found if fd == 1 else looked(fd))
+
+    return set_to
+
+
+def test_stdout_by_another_descriptor_of_it(goes_to: Callable[[str | int], None], tmp_path: Path) -> None:
+    read, write = os.pipe()
+    try:
+        goes_to(write)
+        assert lines.is_stdout(f"/dev/fd/{write}") and not lines.is_stdout(str(tmp_path / "out.csv"))
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_a_file_that_stdout_goes_to_is_not_replaced(goes_to: Callable[[str | int], None], tmp_path: Path) -> None:
+    file = tmp_path / "out.csv"
+    file.touch()
+    goes_to(str(file))
+    with pytest.raises(akrunner.ConfigError, match="is where stdout goes, too"):
+        lines.is_stdout(str(file))
+
+
+def test_what_is_thrown_away_mixes_with_nothing(goes_to: Callable[[str | int], None]) -> None:
+    goes_to(os.devnull)
+    assert not lines.is_stdout(os.devnull) and lines.is_stdout("/dev/stdout")

@@ -55,3 +55,16 @@ def test_where_a_directory_is_that_was_kept(
     said = capsys.readouterr()
     assert said.err.count("work dir: /kept   (akrunner replay /kept)\n") == told and said.out == ""
     assert said.err.count("\n") == told + (not quiet)
+
+
+def test_narrow_columns_stand_beside_wide_ones_and_a_null_is_no_empty_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    wide = [[0.5] * 64] * 2
+    table = pa.table({"id": [1, 2], "label": ["", None], "image": wide, "probs": wide, "digit": [7, 8]})
+    Screen(as_json=False, quiet=False, log=False).preview(table, "")
+    title, first, second = capsys.readouterr().out.splitlines()
+    assert title.split() == ["id", "label", "image", "probs", "digit"]
+    assert first.startswith("1          [0.5") and first.endswith("  7")
+    assert second.startswith("2   NULL   [0.5") and second.endswith("  8")

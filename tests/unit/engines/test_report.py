@@ -51,3 +51,15 @@ def test_a_stalled_job_says_where_the_log_is_of_whoever_had_not_moved() -> None:
         f"full log: {error.failure.log_path}"
     )
     assert error.failure.log_path.startswith("/kept/tasks/worker") and error.work_dir == "/kept"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (TaskState.RUNNING, "was in main() and was stopped"),
+        (TaskState.FINISHED, "was done"),
+        (TaskState.ENDED, "had ended"),
+    ],
+)
+def test_what_had_come_to_its_end_was_not_stopped(state: TaskState, words: str) -> None:
+    assert report._left_at(state) == words

@@ -80,3 +80,22 @@ def test_what_a_thread_raises_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         heard(lambda: 1 / 0)
     assert heard(lambda: 3) == 3
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("SELEC x FROM input", 'near "SELEC"\n\nLINE 1: SELEC x FROM input\n        ^^^^^\ndid you mean SELECT?\n(the table'),
+        ("WHIT a AS (SELECT 1) SELECT * FROM a", "did you mean WITH?"),
+        ("x, x FROM input", "LINE 1: x, x FROM input\n        ^\na query begins with SELECT; expressions alone"),
+        ("DELETE FROM input", "select: 'DELETE FROM input' is not a query that returns rows"),
+        ("x,, x", 'near ","\n\nLINE 1: x,, x\n          ^\n(the table'),
+        ("(x", "syntax error at its end\n\nLINE 1: (x\n          ^\n(the table"),
+        ("x, nosuch", '"nosuch" not found'),
+    ],
+)
+def test_an_error_is_about_what_the_user_has_written(select: str, words: str) -> None:
+    """Expressions are made a query, and nobody has to know how."""
+    with pytest.raises(SourceError) as caught:
+        selected(select)
+    assert words in str(caught.value) and "FROM input FROM" not in str(caught.value)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from akrunner.launch.interpreters import installing
+from akrunner.errors import PythonEnvError
+from akrunner.launch.interpreters import installing, resolve
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,8 @@ def test_the_command_is_that_of_whoever_made_the_environment(
         (home / name).write_text(text)
     path = str(home / "bin" / "python")
     assert installing(path, package) == command.format(path=path)
+
+
+def test_a_name_that_is_almost_an_environments() -> None:
+    with pytest.raises(PythonEnvError, match=r"called 'tf1.51' on PATH; did you mean 'tf1.15'\? Give .*akrunner env list"):
+        resolve("tf1.51")
