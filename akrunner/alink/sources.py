@@ -16,7 +16,7 @@ from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
-from akrunner.io import paths
+from akrunner.io import packed, paths
 from akrunner.io.dialects import Dialect, csv_batches
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
@@ -192,8 +192,13 @@ class ParquetSourceBatchOp(SourceOp):
         path = self._get("filePath")
         if dry or "://" in path or current().flink is not None:
             return super()._compute(inputs, dry)
+        # of what `akrunner pack` has written, the files that count
+        of_pack = packed.find(path)
+        if of_pack is not None and of_pack.files.format != "parquet":
+            return super()._compute(inputs, dry)
+        files = of_pack.files if of_pack is not None else paths.expand(path, "parquet")
         # DuckDB reads what a query needs of it, and no more
-        return current().connection.read_parquet(paths.expand(path, "parquet").paths)
+        return current().connection.read_parquet(files.paths)
 
 
 class TFRecordSourceBatchOp(SourceOp):

@@ -3,14 +3,16 @@
 ::
 
     OUT/train  ->  OUT/dataset.json: splits.train.files, format, columns  ->  Files, Schema
+
+Where that file is not as it was written, nobody knows which files count: it is an error, and the directory is not listed in its place.
 """
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ import fsspec
 from akrunner.checks import check_url
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats
+from akrunner.io import formats, seals
 from akrunner.io.paths import Files, is_local, protocols
 from akrunner.schema import Field, Schema, nearest
 
@@ -32,6 +34,9 @@ MADE_BY = "akrunner pack"
 #: of what the description says; a later one is not read
 VERSION = 1
 _MOST_BYTES = 256 << 20
+#: what lies in `.pack`
+_KEPT = re.compile(r"lock|dataset\.json|[0-9]{4,}")
+_AGAIN = "run `akrunner pack` again, as it was run, and it writes the file again"
 
 PathLike = str | os.PathLike[str]
 
@@ -77,13 +82,13 @@ def _find(name: str) -> Packed | None:
         if not is_local(fs) and "http" in protocols(fs):
             return None
         path = os.path.abspath(path) if is_local(fs) else path.rstrip("/")
-        parent, split = posixpath.split(path)
-        for folder, wanted in ((path, None), (parent, split)):
-            about = _read(fs, folder, name)
-            if about is not None:
-                return _split(fs, folder, about, wanted, name)
-        if is_local(fs) and not os.path.exists(path) and glob.glob(os.path.join(glob.escape(parent), STATE, "*", "plan.json")):
-            raise SourceError(f"source: {parent} is not packed to its end; run `akrunner pack` again, and it goes on")
+        # a link leads to a split, or has the place of one whose files were moved
+        for place in dict.fromkeys((path, os.path.realpath(path)) if is_local(fs) else (path,)):
+            parent, split = posixpath.split(place)
+            for folder, wanted in ((place, None), (parent, split)):
+                about = _read(fs, folder, name)
+                if about is not None:
+                    return _split(fs, folder, about, wanted, name)
     return None
 
 
@@ -92,23 +97,80 @@ def _is_file_name(name: str) -> bool:
 
 
 def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
-    """The description of a directory that `pack` has written, None of any other."""
+    """The description of a directory that `pack` has written, None of any other.
+
+    Raises: SourceError: it is not as it was written, or is gone from beside what else `pack` keeps there.
+    """
     path = posixpath.join(folder, DESCRIPTION)
     if not fs.isfile(path):
+        if _keeps(fs, folder):
+            raise SourceError(f"source: {redacted(path)} {_no_description(fs, folder)}")
         return None
     with fs.open(path, "rb") as stream:
         text = stream.read(_MOST_BYTES)
     try:
         about = json.loads(text)
     except (ValueError, RecursionError):
-        return None  # somebody else's
+        if _is_anothers(text) and not _keeps(fs, folder):
+            return None
+        raise SourceError(f"source: {redacted(path)} is damaged; {_bring_back(fs, folder)}") from None
     if not isinstance(about, dict) or about.get("made_by") != MADE_BY:
+        if _keeps(fs, folder):
+            raise SourceError(f"source: {redacted(path)} is damaged; {_bring_back(fs, folder)}")
         return None
     if about.get("version") != VERSION:
         raise SourceError(
             f"source: {redacted(name)} was packed by a later akrunner (version {about.get('version')!r} of {DESCRIPTION}); update this one"
         )
+    if seals.unsealed(text.decode(errors="replace")) is None:
+        why = "its checksum is not that of what it says" if seals.CHECKSUM in about else "its checksum is gone"
+        raise SourceError(
+            f"source: {redacted(path)} was edited ({why}), so that rows may be missing; {_bring_back(fs, folder)}"
+        )
     return about
+
+
+def _keeps(fs: Any, folder: str) -> bool:
+    """Whether `pack` keeps something there by which it goes on."""
+    state = posixpath.join(folder, STATE)
+    if not is_local(fs):
+        return bool(fs.isfile(posixpath.join(state, DESCRIPTION)))
+    try:
+        return any(_KEPT.fullmatch(name) for name in os.listdir(state))
+    except PermissionError:
+        # only who has packed may look into it
+        return True
+    except OSError:
+        return False
+
+
+def _no_description(fs: Any, folder: str) -> str:
+    """What is to be said where the description is not there, and `pack` was."""
+    if is_local(fs) and os.access(posixpath.join(folder, STATE), os.R_OK | os.X_OK) and not _has_copy(fs, folder):
+        return f"is not there: {folder} is not packed to its end, or somebody removed the file; run `akrunner pack` again, and it goes on, or says what else is gone"
+    return f"is gone, so that nobody knows which files count; {_AGAIN}"
+
+
+def _has_copy(fs: Any, folder: str) -> bool:
+    return bool(fs.isfile(posixpath.join(folder, STATE, DESCRIPTION)))
+
+
+def _bring_back(fs: Any, folder: str) -> str:
+    """How a description that is not as it was written is had again."""
+    if _has_copy(fs, folder):
+        return f"{STATE}/{DESCRIPTION} has the copy: {_AGAIN}"
+    return "bring it back as it was written, or pack the data again"
+
+
+def _is_anothers(text: bytes) -> bool:
+    """Whether what is no JSON as a whole may be of somebody else: a file of JSON lines, of rows."""
+    if json.dumps(MADE_BY).encode() in text:
+        return False
+    try:
+        json.loads(text.lstrip().partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name: str) -> Packed | None:
@@ -131,6 +193,7 @@ def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name
             raise ValueError("its format is not known")
         form = formats.named(about["format"])
         fields = tuple(_field(one) for one in about["columns"]) if form.examples else ()
+        _check_sums(splits)
         if any(posixpath.isabs(one) or ".." in one.split("/") for one, _ in listed):
             raise ValueError("it names files elsewhere")
     except (KeyError, TypeError, ValueError, AttributeError) as e:
@@ -145,6 +208,14 @@ def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name
     paths = [posixpath.join(folder, one) for one, _ in listed]
     files = Files(fs, paths, form.name, None, (posixpath.join(folder, wanted),))
     return Packed(files, Schema(fields) if form.examples else None)
+
+
+def _check_sums(splits: dict[str, Any]) -> None:
+    """Raises: ValueError: the rows of a split are not those of its files together; KeyError, TypeError: it does not say."""
+    for split, told in splits.items():
+        rows = sum(int(one["rows"]) for one in told["files"])
+        if rows != int(told["rows"]):
+            raise ValueError(f"{split} has {int(told['rows']):,} rows, and its files have {rows:,} together")
 
 
 def _field(column: dict[str, Any]) -> Field:

@@ -94,8 +94,9 @@ def _open(
     if isinstance(source, TableSource):
         return source
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
-        found = packed.find(source) if form is None else None
-        if found is not None:
+        # also where the format is said, as files that are not listed do not count
+        found = packed.find(source)
+        if found is not None and (form is None or formats.named(form).name == found.files.format):
             return _from_files(found.files, read_examples, schema or found.schema, columns)
         return _from_files(paths.expand(source, form), read_examples, schema, columns)
     if form is not None:

@@ -13,7 +13,7 @@ from akrunner.errors import SchemaError
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
-from akrunner.packing.sealed import CHECKSUM
+from akrunner.io.seals import CHECKSUM
 from akrunner.schema import feature_kind, is_list
 from akrunner.wire.features import KINDS
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Sequence
@@ -17,23 +16,17 @@ from typing import Any
 import numpy as np
 
 from akrunner.codec import crc32c
+from akrunner.io import seals
 from akrunner.leftovers.private import private_file
 
 _CHUNK = 4 << 20
-#: stands behind the last value
-CHECKSUM = "checksum"
-_SEAL = f',\n "{CHECKSUM}": "'
-_BEHIND = '"\n}\n'
-#: digits of a checksum
-_DIGITS = 8
 
 
 def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -> None:
     """A file that only its owner may read, whole or not at all. Args: value: not empty; public: others may read it, too."""
-    text = json.dumps(value, indent=1, ensure_ascii=False).removesuffix("\n}")
     partial = os.path.join(folder, f".{name}.partial")
     with open(partial, "w", encoding="utf-8") if public else private_file(partial, encoding="utf-8") as stream:
-        stream.write(f"{text}{_SEAL}{_sum(text)}{_BEHIND}")
+        stream.write(seals.sealed(value))
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(partial, os.path.join(folder, name))
@@ -43,18 +36,9 @@ def read(path: str) -> dict[str, Any] | None:
     """What was written, without its checksum; None: there is no such file, or it is not as it was written."""
     try:
         with open(path, encoding="utf-8", newline="") as stream:
-            whole = stream.read()
-        text = whole[: -len(_SEAL) - _DIGITS - len(_BEHIND)]
-        if whole != f"{text}{_SEAL}{_sum(text)}{_BEHIND}":
-            return None
-        found = json.loads(text + "\n}")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
+            return seals.unsealed(stream.read())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
-
-
-def _sum(text: str) -> str:
-    return f"{zlib.crc32(text.encode()):08x}"
 
 
 class Sum:

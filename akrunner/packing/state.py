@@ -91,8 +91,13 @@ class State:
         if about is None and found is None and not self._counted_once():
             return None
         path = os.path.join(self.path, DESCRIPTION)
+        if about is None and found is not None and not there and found.get("made_by") == MADE_BY:
+            raise SinkError(
+                f"output: {path} was edited (its checksum is not that of what it says), and what pack keeps in {self._state}, which has the copy, is gone: "
+                "bring that back, or pack into another directory"
+            )
         if about is None and found is not None and (not there or found.get("made_by", MADE_BY) != MADE_BY):
-            raise SinkError(f"output: {path} is not pack's; name another directory")
+            raise SinkError(f"output: {path} is {'' if found else 'damaged, or '}not pack's; name another directory")
         if about is None:
             raise SinkError(
                 f"output: {path} {'is gone' if found is None else 'is damaged'}, and {STATE} has nothing to write it from; bring it back, or name another directory"
@@ -132,6 +137,10 @@ class State:
             # whoever was killed while publishing had written the copy, and not this one
             ahead = kept is None or (kept.get("parts") != found.get("parts") and found.get("version") == VERSION)
             told = _TOLD <= found.keys() and whole
+            if kept == found and not whole:
+                # the words are the same, and not how they stand there: readers go by the checksum
+                self._harmed = "was edited"
+                return found, kept
             if kept == found or (ahead and (found.get("version") != VERSION or told)):
                 return found, found
         if kept is not None:

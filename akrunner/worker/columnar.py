@@ -193,7 +193,8 @@ class Columns(object):
             return parts.of(columns if image is None else image.batch(columns))
 
         if ragged or label is not None or image is not None:
-            dataset = dataset.map(finished)
+            does = () if image is None else image.of_decoding() + image.of_finishing()
+            dataset = reading.noted(dataset.map(finished), *does)
         return how.in_turn(dataset) if in_turn else how.finished(dataset)
 
     def _by_row(

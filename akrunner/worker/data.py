@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 from akrunner.wire.features import KINDS
 from akrunner.worker import asking, placing
 from akrunner.worker.parts import WEIGHT, Parts
-from akrunner.worker.reading import Order, Reading, check_counts, check_room, check_seed
+from akrunner.worker.reading import Order, Reading, check_counts, check_room, check_seed, noted
 from akrunner.worker.waits import timing
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Examples(object):
             columns = tf.io.parse_example(batch, spec)
             return parts.of(columns if image is None else image.batch(columns))
 
-        return how.in_turn(self._stream.batches(batch_size, drop_remainder).map(parse))
+        does = () if image is None else image.of_decoding() + image.of_finishing()
+        return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(parse), *does))
 
     def _records(self, spec: Dict[str, Any], uneven: str, made: bool) -> Any:
         """Serialized Examples, as many as `uneven` says. Args: made: they get a column of weights."""

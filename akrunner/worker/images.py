@@ -66,6 +66,15 @@ class Images(object):
         """Bytes of a decoded image; None: nobody knows before it is decoded."""
         return self.size[0] * self.size[1] * self.channels if self.size else None
 
+    def of_decoding(self) -> Tuple[str, ...]:
+        """What `decoded` does, for the input doctor."""
+        return ("images", "decodes", "resizes") if self.size else ("images", "decodes")
+
+    def of_finishing(self) -> Tuple[str, ...]:
+        """What `finished` does, for the input doctor: to mirror images takes no longer than to make batches of them."""
+        does = ["images"] + (["floats"] if self.dtype == "float32" else [])
+        return tuple(does + (["augments"] if any(change != "flip" for change in self.augment) else []))
+
     # -- inside tf.data
 
     def decoded(self, columns: Dict[str, Any]) -> Dict[str, Any]:

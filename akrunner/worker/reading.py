@@ -29,6 +29,8 @@ _AHEAD = 2
 _BLOCK = 32
 #: of the memory that is free, what a cache may take
 _SHARE = 0.8
+#: attribute of a dataset that we have made: facts about its function, beside those that its operations tell
+DOES = "_akrunner_does"
 #: as `tf.data.AUTOTUNE`
 AUTOTUNE = -1
 
@@ -158,6 +160,15 @@ _NOT_OF_STREAMS = {
 }
 
 
+def noted(dataset: Any, *does: str) -> Any:
+    """The dataset, with what its function does for the input doctor (`waits.pipeline`), as the names of its operations do not tell all of it."""
+    for one in (dataset, getattr(dataset, "_dataset", None)):
+        # TensorFlow 1 wraps each dataset in another; set as an attribute, TensorFlow would track it
+        if does and hasattr(one, "__dict__"):
+            vars(one)[DOES] = does
+    return dataset
+
+
 def unbatched(tf: Any, dataset: Any) -> Any:
     """What each element holds, one by one."""
     return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
@@ -201,10 +212,10 @@ class Order(object):
     def of_images(self, rows: Any, decode: Callable[..., Any], finish: Callable[..., Any], image: images.Images) -> Any:
         """Args: decode: a row -> its columns, the image's pixels among them; finish: a batch's columns -> what the script is given."""
         if self.how.cache:
-            rows = self._mixed(self.cached(self.how.mapped(rows, decode)))
-            rows = self._seeded(rows, image, lambda row: row)
+            rows = self._mixed(self.cached(noted(self.how.mapped(rows, decode), *image.of_decoding())))
+            rows = noted(self._seeded(rows, image, lambda row: row), *image.of_finishing())
         else:
-            rows = self._seeded(self._mixed(rows), image, decode)
+            rows = noted(self._seeded(self._mixed(rows), image, decode), *image.of_decoding(), *image.of_finishing())
         batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
         return self.how.finished(batches.map(finish))
 

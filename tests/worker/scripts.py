@@ -357,6 +357,16 @@ def main(task_config):
     for kept in (False, True):
         epochs = all_of(read(n, columns=["image"], image=changing, cache=kept, repeat=2))
         assert (epochs[0]["image"] != epochs[1]["image"]).all()
+    # the doctor is told what its operations do not say
+    from akrunner.worker.waits import pipeline
+
+    for size, augment in (((4, 4), True), (None, "flip")):
+        asked = {"size": size, "augment": augment}
+        for kept, wanted in ((True, [(False, True), (True, False)]), (False, [(True, True)])):
+            some = [one for one in pipeline.chain(read(4, columns=["image"], image=asked, cache=kept, repeat=2)) if one.get("images")]
+            assert [(bool(one.get("decodes")), bool(one.get("floats"))) for one in some] == wanted, some
+            assert any(one.get("resizes") for one in some) == (size is not None), some
+            assert any(one.get("augments") for one in some) == (augment is True), some
     every = {"size": (16, 16), "augment": ["flip", "shift", "brightness", "contrast"]}
     first, again = (all_of(read(n, columns=["image"], image=every, seed=5))[0]["image"] for _ in range(2))
     assert (first == again).all() and first.min() >= 0 and first.max() <= 1

@@ -45,12 +45,21 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     if any(one.rule == "lock" for one in found):
         # what is slow for want of its turn has no other reason that follows from what it is made of
         found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
-    found = _of_one_cache(found)
+    found = _of_one_cache([*found, *_certain_without(record, found)])
     # two nodes of one dataset may be told alike
     told: dict[str, Advice] = {}
     for one in sorted(found, key=lambda one: (-one.saves, -one.share)):
         told.setdefault(one.words, one)
     return [_as_named(one, record) for one in told.values()]
+
+
+def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Advice]:
+    """What the clocks that are always on tell for sure, and a look has not met: a few steps, maybe on a busy machine, refute nothing of it."""
+    if not record["nodes"] or record["by"] != "dataset":
+        return []
+    known = {one.rule for one in found}
+    certain = [one for one in of_nodes({**record, "nodes": []}) if not one.likely]
+    return [one for one in certain if one.saves > 0 and one.rule not in known]
 
 
 def _of_one_cache(found: list[Advice]) -> list[Advice]:

@@ -140,6 +140,13 @@ def cache_of(record: Mapping[str, Any]) -> int | None:
     return None
 
 
+def repeat_below(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The repeat that a node draws its rows from, None: there is none. A cache behind such a node is never read: no row comes a second time."""
+    nodes = chain_of(record)
+    place = next((place for place, one in enumerate(nodes) if one == node.facts), len(nodes))
+    return next((one for one in nodes[place + 1 :] if _repeats(one) and one.get("count", -1) != 1), None)
+
+
 def _repeats(node: Mapping[str, Any]) -> bool:
     return plain(node["node"]) in ("Repeat", "ShuffleAndRepeat")
 

@@ -75,7 +75,7 @@ def first_pass(record: Mapping[str, Any]) -> float:
     if filled is not None:
         return min(1.0, float(filled["filled"]) / max(float(filled["waited"]), 1e-9))
     whole_wait = sum(wait for _, _, wait, _ in record["windows"])
-    left, waited = record["batches"] / blame.times(record), 0.0
+    left, waited = _batches_of_a_pass(record), 0.0
     for _, batches, wait, _ in record["windows"]:
         part = min(1.0, left / batches) if batches else 1.0
         waited += wait * part
@@ -83,6 +83,14 @@ def first_pass(record: Mapping[str, Any]) -> float:
         if left <= 0:
             break
     return waited / whole_wait if whole_wait > 0 else 0.0
+
+
+def _batches_of_a_pass(record: Mapping[str, Any]) -> float:
+    """How many of the batches one pass has. Of `task_config`'s images it is known: a script may end before it has gone through its rows as often as it asked for."""
+    given, rows = record.get("given"), record.get("rows")
+    if given and rows and any(one.get("ours") and one.get("images") for one in blame.chain_of(record)):
+        return float(record["batches"] * min(1.0, given / rows))
+    return float(record["batches"] / blame.times(record))
 
 
 def line_of_python(record: Mapping[str, Any]) -> str:

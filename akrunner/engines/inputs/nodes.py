@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from akrunner.engines.inputs.measures import (
     TUNED,
     WORTH_SAYING,
     Advice,
+    first_pass,
     for_it,
     is_ahead,
     line_of_python,
@@ -38,6 +39,12 @@ _FOR_ROWS = 0.2
 _SHORT_PASS = 0.5
 #: of what reading files otherwise promises to win
 _BESIDE_A_CACHE = 0.4
+#: what is less to do for images that are kept, and for all of them
+_FEWER = "fewer of the changes in `augment` (a list of them; 'flip' alone costs little), or none"
+_BYTES = "dtype 'uint8' in image=, a quarter of the bytes"
+_LESS = "images of fewer pixels, or more cores for the task"
+#: of the waiting, what the first of several passes has to be for the work behind a cache to be what is waited for
+_FIRST_PASS = 0.5
 #: bytes a second, for which a disk is waited at least
 _DISK = 1e6
 #: rows of a batch that is large; sources that are many to read at a time
@@ -98,7 +105,7 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
             won *= _BESIDE_A_CACHE
         kept = (
             ""
-            if not again or decodes or blame.cache_of(record) is not None
+            if not again or decodes or blame.cache_of(record) is not None or blame.repeat_below(node, record) is not None
             else "; or `.cache()` behind it, if it fits into memory"
         )
         return Advice(
@@ -152,7 +159,22 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
             f"{node.where} puts rows together",
             "give it fewer and larger pieces: rows that come in batches already, and `rebatch` or none",
         )
+    if node.kind in ("TensorSlice", "Tensor", "Range"):
+        return _of_memory(node, share, record)
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | None:
+    """Arrays in memory, of which TensorFlow takes one piece after another: there is nothing to see there, only fewer of them to take."""
+    rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 0)
+    if node.kind != "TensorSlice" or rows < 1:
+        return None
+    return Advice(
+        "arrays", share, 0.0, f"{node.where} takes arrays in memory apart, row by row",
+        "fewer and larger batches, or a dataset of whole ones: Dataset.range(0, n, rows).map(lambda i: x[i:i + rows]) of tensors"
+        if rows > 1
+        else "fewer and larger batches, like `.batch(32)`",
+    )  # fmt: skip
 
 
 def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
@@ -280,13 +302,9 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
             "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
             f"{kept}repeat=N in place of a loop over passes, so that one iterator goes through all of them",
         )  # fmt: skip
-    if any(one.get("ours") and one.get("decodes") for one in blame.chain_of(record)):
-        # beside that, taking the rows apart is nothing
-        kept = "" if _caches(record) else "cache=True, where they fit into memory, for several passes; "
-        return Advice(
-            "decode_ours", share, 0.0, f"{where} decodes and resizes images (image=) more slowly than the script takes them",
-            f"{kept}a smaller size in image=; images that are packed in that size (akrunner pack --resize) have less to decode",
-        )  # fmt: skip
+    if images := [one for one in blame.chain_of(record) if one.get("ours") and (one.get("images") or one.get("decodes"))]:
+        # beside these, taking the rows apart is nothing
+        return _of_images(where, images, share, record)
     faster = "data_format='columns' (--data-format columns) is several times faster; "
     if not any(one.get("parses") for one in blame.chain_of(record)):
         # they come as columns already
@@ -295,6 +313,41 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
         "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
         + ("; larger batches" if max((one.get("rows", 0) for one in blame.chain_of(record)), default=0) < _LARGE else ""),
     )  # fmt: skip
+
+
+def _of_images(where: str, images: Sequence[Mapping[str, Any]], share: float, record: Mapping[str, Any]) -> Advice:
+    """What `image=` asks for: decoding, which a cache spares in later passes, and what is done with the pixels in each. Args: images: nodes that do it."""
+    resizes, augments, floats = (any(one.get(what) for one in images) for what in ("resizes", "augments", "floats"))
+    # of the work directory of an earlier akrunner nobody knows
+    untold = not any(one.get("images") for one in images)
+    smaller = "a smaller size in image=; those that are larger than that have less to decode if they are packed in it (akrunner pack --resize)"
+    serves, first = blame.cache_of(record), first_pass(record)
+    kept = serves is not None and not any(one.get("decodes") for one in blame.chain_of(record)[:serves])
+    if kept and first < _FIRST_PASS:
+        # whatever a look has met, what is done in later passes is waited for
+        share = for_it(record) * (1 - first)
+        if augments:
+            return Advice(
+                "augment_ours", share, 0.0, f"{where} augments images (image=) anew in every pass, which its cache does not spare, more slowly than the script takes them",
+                f"{_FEWER}{f'; or {_BYTES}' if floats else ''}",
+            )  # fmt: skip
+        return Advice(
+            "cached_ours", share, 0.0, f"{where} makes batches of the images in its cache more slowly than the script takes them",
+            "; ".join([*[_BYTES] * floats, *["a smaller size in image="] * resizes]) or _LESS,
+        )  # fmt: skip
+    does = ["decodes", *["resizes"] * (resizes or untold)]
+    changes = [smaller] if resizes or untold else []
+    if kept:
+        what = f"{where} {' and '.join(does)} images (image=) in the first pass, more slowly than the script takes them"
+        return Advice("decode_ours", share, 0.0, what, "; ".join(changes) or _LESS)
+    if not _caches(record):
+        changes.insert(0, "cache=True, where they fit into memory, for several passes")
+    if augments:
+        changes.append(_FEWER)
+        does.append("augments")
+    done = f"{', '.join(does[:-1])} and {does[-1]}" if len(does) > 1 else does[0]
+    what = f"{where} {done} images (image=) more slowly than the script takes them"
+    return Advice("decode_ours", share, 0.0, what, "; ".join(changes) or _LESS)
 
 
 def _from_memory(record: Mapping[str, Any]) -> bool:

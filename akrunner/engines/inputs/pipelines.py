@@ -17,6 +17,8 @@ _LATE, _LATE_SHARE = 1.0, 0.1
 _ITERATORS, _EACH = 8, 0.5
 #: rows of a batch that are few, batches that are many, and the most seconds to draw one of them
 _FEW_ROWS, _MANY_BATCHES, _DRAWN = 4, 1000, 0.0006
+#: as many times as long it takes where nothing of the machine is idle
+_SHARED = 4
 #: with TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 
@@ -69,11 +71,12 @@ def of_small(record: Mapping[str, Any]) -> list[Advice]:
         or not 0 < rows <= _FEW_ROWS
         or batches < _MANY_BATCHES
         or waiting < WORTH_SAYING
-        or each > _DRAWN
+        or each > _DRAWN * (_SHARED if unseen.shared(record) and all(blame.hands_on(one["node"]) for one in chain) else 1)
     ):
         return []
     works = any(blame.calls_python(one) or one.get("decodes") or one.get("reads") for one in chain)
-    seen = max((node["own"] / max(1, node["calls"]) for node in record["nodes"]), default=0.0)
+    # what only hands rows on does nothing that takes longer of many of them, however long a busy machine let a look wait for it
+    seen = max((node["own"] / max(1, node["calls"]) for node in record["nodes"] if not _hands_on(node["path"])), default=0.0)
     if works or rows * seen > each / 2:
         return []
     return [
@@ -82,6 +85,10 @@ def of_small(record: Mapping[str, Any]) -> list[Advice]:
             "fewer and larger batches, like `.batch(32)`",
         )
     ]  # fmt: skip
+
+
+def _hands_on(path: str) -> bool:
+    return blame.hands_on(path.rpartition("::")[2])
 
 
 def of_iterators(record: Mapping[str, Any]) -> list[Advice]:
@@ -137,10 +144,23 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
         change = "cache=True in it, if the rows fit into memory"
     else:
         what = f"{slow.where} does the same again in every pass over the rows"
+        below = blame.repeat_below(slow, record)
+        if below is not None:
+            return [_behind_a_repeat(what, share, times, below, "" if looked else unseen.look(record))]
         instead = f", instead of the one{_at(caches[0][1])}" if caches else ""
         repeat = "" if record.get("keeps", True) else f"; then `.repeat(n)`, and {_ONE_LOOP}"
         change = f"`.cache()` behind it{instead}, before shuffle and repeat, if what it makes is not random and fits into memory{repeat}"
     return [Advice("cache", share, share * (1 - 1 / times) * PROMISED, what, change, "" if looked else unseen.look(record))]
+
+
+def _behind_a_repeat(what: str, share: float, times: int, repeat: Mapping[str, Any], likely: str) -> Advice:
+    """Of what draws from a repeat: a cache that only stands behind it would keep all passes, and be read in none."""
+    away = "leave repeat= out of task_config.dataset()" if repeat.get("ours") else f"move `repeat`{_at(repeat)} behind it"
+    change = f"{away}, and `.cache()` between them, if what it makes is not random and fits into memory"
+    if repeat.get("ours"):
+        change = f"{away}, and `.cache().repeat(n)` behind the map, if what it makes is not random and fits into memory"
+    saves = 0.0 if repeat.get("depth", 0) else share * (1 - 1 / times) * PROMISED
+    return Advice("cache", share, saves, what, change, likely)
 
 
 def _worth_keeping(slow: list[Blamed], record: Mapping[str, Any]) -> Blamed | None:

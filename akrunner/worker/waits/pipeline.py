@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, MutableMapping, Optional, Tuple
 
+from akrunner.worker.reading import DOES
 from akrunner.worker.waits import shown
 
 if TYPE_CHECKING:
@@ -264,6 +265,8 @@ def described(dataset: Any) -> Dict[str, Any]:
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     if function is not None:
         told.update(_function(function))
+    # what we have made ourselves says more: that images are augmented, and whether they are resized
+    told.update(dict.fromkeys(vars(dataset).get(DOES, ()), True))
     if told.get("python") and told["node"] in ("Map", "ParallelMap"):
         # no map of ours calls Python: the script has given it, by map=
         told.pop("ours", None)

@@ -188,6 +188,34 @@ def test_what_pack_keeps_and_is_gone_as_a_whole_is_told_so(tmp_path: Path) -> No
         akrunner.pack(source, out)
 
 
+def test_a_description_that_was_edited_is_packs_all_the_same(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    shutil.rmtree(out / ".pack")
+    path = out / "dataset.json"
+    path.write_text(path.read_text().replace('"a"', '"kitty"', 1))
+    with pytest.raises(
+        akrunner.SinkError, match=r"dataset\.json was edited \(its checksum .* bring that back, or pack into another directory"
+    ):
+        akrunner.pack(source, out)
+    path.write_text("{")
+    with pytest.raises(akrunner.SinkError, match=r"dataset\.json is damaged, or not pack's; name another"):
+        akrunner.pack(source, out)
+    path.write_text('{"made_by": "me"}')
+    with pytest.raises(akrunner.SinkError, match=r"dataset\.json is not pack's; name another"):
+        akrunner.pack(source, out)
+
+
+def test_a_description_in_another_layout_is_written_again_as_readers_want_it(tmp_path: Path) -> None:
+    source, out = _texts(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    path = out / "dataset.json"
+    whole = path.read_bytes()
+    path.write_text(json.dumps(json.loads(whole)))
+    (warning,) = akrunner.pack(source, out).warnings
+    assert warning.endswith("dataset.json was edited, and was written again") and path.read_bytes() == whole
+
+
 def test_a_description_that_was_edited_is_not_believed_alone(tmp_path: Path) -> None:
     source, out = _texts(tmp_path / "in"), tmp_path / "out"
     akrunner.pack(source, out)

@@ -185,3 +185,16 @@ def test_a_cache_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         reading.check_room(1 << 31, "the rows")
     monkeypatch.setattr(reading, "_free", lambda: None)
     reading.check_room(1 << 62, "the rows")
+
+
+@pytest.mark.parametrize(
+    "asked, decoding, finishing",
+    [
+        ({"size": (4, 4), "augment": True}, ["decodes", "images", "resizes"], ["augments", "floats", "images"]),
+        ({"augment": "flip", "dtype": "uint8"}, ["decodes", "images"], ["images"]),
+        ({"augment": ["flip", "contrast"], "dtype": "uint8"}, ["decodes", "images"], ["augments", "images"]),
+    ],
+)
+def test_the_doctor_is_told_what_image_asks_for(asked: dict[str, Any], decoding: list[str], finishing: list[str]) -> None:
+    made = Images(asked, SCHEMA)
+    assert (sorted(made.of_decoding()), sorted(made.of_finishing())) == (decoding, finishing)

@@ -73,6 +73,44 @@ def test_batches_of_a_row_are_told_to_be_too_small() -> None:
     )
 
 
+def test_a_look_on_a_busy_machine_does_not_hide_that_batches_are_too_small() -> None:
+    chain = [node("Batch", 32, rows=1), node("TensorSlice", 30)]
+    told = record({}, chain, wait=7.0, between=3.0, batches=20_000, asked=0, idle=1.0)
+    assert [one.rule for one in advised(told)] == ["small"]
+    looked = {"Root::BatchV2": (0.003, 20), "Root::BatchV2::TensorSlice": (0.02, 20)}
+    for more in ({}, {"wait": 30.0, "between": 20.0, "idle": 0.02}):
+        (found,) = advised({**record(looked, chain, wait=7.0, between=3.0, batches=20_000), **more})
+        assert found.rule == "small"
+    # batches that take so long where cores are idle hold something large
+    assert "small" not in [one.rule for one in advised({**told, "wait": 30.0})]
+
+
+@pytest.mark.parametrize("rows, change", [(1, "like `.batch(32)`"), (64, "a dataset of whole ones")])
+def test_arrays_in_memory_have_nothing_to_see(rows: int, change: str) -> None:
+    chain = [node("Prefetch", 33), node("Batch", 32, rows=rows), node("TensorSlice", 30)]
+    nodes = {
+        "Root::Prefetch": (0.1, 20),
+        "Root::Prefetch::BatchV2": (0.1, 20),
+        "Root::Prefetch::BatchV2::TensorSlice": (1.5, 20 * rows),
+    }
+    (found, *_) = advised(record(nodes, chain))
+    assert found.rule == "arrays" and change in found.change
+    for kind in ("Tensor", "Range"):
+        other = {path.replace("TensorSlice", kind): took for path, took in nodes.items()}
+        said = str(wording.verdict({"inputs": {"a": record(other, [*chain[:2], node(kind, 30)])}}))
+        assert "see what it does there" not in said
+
+
+def test_what_was_certain_without_a_look_stays_with_one() -> None:
+    chain = [node("Prefetch", 33), node("Batch", 32, rows=8), node("Map", 31, python=True), node("TFRecord", 30)]
+    python = {"python": {"calls": 800, "wall": 6.0, "steps": 6.0, "computed": 6.0}}
+    timed = first(record({}, chain, asked=0, **python))
+    assert (timed.rule, timed.likely) == ("python", "")
+    # the look has met the reading of one file
+    looked = {"Root::Prefetch": (0.1, 20), "Root::Prefetch::BatchV2::Map::TFRecord": (1.5, 20)}
+    assert first(record(looked, chain, **python)).rule == "python"
+
+
 def test_a_map_that_runs_one_call_at_a_time() -> None:
     found = first(record(MAPPED, CHAIN))
     assert found.rule == "map" and 0.7 < found.share <= 0.8 and 0.2 < found.saves < found.share
@@ -1246,14 +1284,32 @@ def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
     chain = [
         node("Prefetch", 29),
         node("Batch", 29, rows=64),
+        node("Repeat", 29, count=4),
         node("Map", 29, reads=True, splits=True),
-        node("Repeat", 28, count=4),
     ]
     told = record({}, chain, asked=0, tunes=True)
     (said,) = wording.verdict({"inputs": {"a": told}})
     assert "`Map` at train.py:29 opens a file for every element: pack them" in said and "or `.cache()` behind it" in said
-    once = record({}, [*chain[:3], node("TensorSlice", 28)], asked=0, tunes=True)
+    once = record({}, [*chain[:2], chain[3], node("TensorSlice", 28)], asked=0, tunes=True)
     assert "cache" not in wording.verdict({"inputs": {"a": once}})[0]
+    # behind it a cache would keep every row of four passes, and be read in none
+    below = record({}, [*chain[:2], chain[3], chain[2], node("TensorSlice", 28)], asked=0, tunes=True)
+    (said,) = wording.verdict({"inputs": {"a": below}})
+    assert "opens a file for every element: pack them" in said and "cache" not in said
+
+
+@pytest.mark.parametrize(
+    "repeat, change, wins",
+    [
+        ({}, "move `repeat` at train.py:30 behind it, and `.cache()` between them, if", True),
+        ({"ours": True}, "leave repeat= out of task_config.dataset(), and `.cache().repeat(n)` behind the map, if", True),
+        ({"depth": 1}, "move `repeat` at train.py:30 behind it", False),
+    ],
+)
+def test_no_cache_alone_is_promised_to_who_draws_from_a_repeat(repeat: dict[str, Any], change: str, wins: bool) -> None:
+    chain = [*CHAIN[:2], node("Map", 31, decodes=True), node("Repeat", 30, count=6, **repeat), node("TFRecord", 30)]
+    found = next(one for one in advised(record(MAPPED, chain)) if one.rule == "cache")
+    assert found.change.startswith(change) and (found.saves > 0) == wins
 
 
 def test_every_wait_ends_in_a_cause_or_in_what_tells_it() -> None:
@@ -1495,6 +1551,55 @@ def test_of_images_of_ours_the_decoding_is_named_and_not_the_parsing() -> None:
     assert (
         "decodes and resizes images (image=) more slowly" in said and "smaller size in image=" in said and "columns" not in said
     )
+
+
+#: `task_config.dataset(image=)` without a cache, and with one
+IMAGES = [
+    node("Prefetch", 7, ours=True), node("Map", 7, ours=True), node("Batch", 7, ours=True, rows=64),
+    node("ParallelMap", 7, ours=True, images=True, floats=True, decodes=True, parses=True), node("Repeat", 7, ours=True, count=20), node("TFRecord", 7, ours=True),
+]  # fmt: skip
+CACHED = [
+    *IMAGES[:3], node("ParallelMap", 7, ours=True, images=True, floats=True), IMAGES[4], node("Cache", 7, ours=True),
+    IMAGES[3], IMAGES[5],
+]  # fmt: skip
+#: a look at later passes, and one at the first
+LATER = {
+    "Root::Prefetch": (0.1, 20),
+    "Root::Prefetch::Map::BatchV2": (0.1, 20),
+    "Root::Prefetch::Map::BatchV2::ParallelMapV2": (1.8, 1280),
+}
+FILLING = {**LATER, "Root::Prefetch::Map::BatchV2::ParallelMapV2::Repeat::MemoryCacheImpl::ParallelMapV2": (4.0, 1280)}
+
+
+def of_images(chain: list[dict[str, Any]], nodes: dict[str, Any], first: float = 0.05, **facts: Any) -> str:
+    """What is said of them. Args: first: of the waiting, that in the first pass, of 2 batches; facts: True: of the nodes that do so."""
+    does = [{**one, **facts} if one.get("images") else one for one in chain]
+    told = record(nodes, does, rows=6400, given=128, asked=20 if nodes else 0, tunes=True)
+    told["windows"] = [[0.0, 2, 8.0 * first, 0.1], [1.0, 98, 8.0 * (1 - first), 1.9]]
+    return "\n".join(wording.verdict({"inputs": {"a": told}}))
+
+
+@pytest.mark.parametrize("nodes", [{}, LATER, FILLING])
+def test_of_kept_images_the_first_pass_is_told_from_the_others(nodes: dict[str, Any]) -> None:
+    augmented = of_images(CACHED, nodes, resizes=True, augments=True)
+    assert "augments images (image=) anew in every pass, which its cache does not spare" in augmented
+    assert "--resize" not in augmented and "decodes" not in augmented and "first pass" not in augmented
+    plain = of_images(CACHED, nodes, resizes=True)
+    assert "makes batches of the images in its cache" in plain and "a smaller size" in plain and "--resize" not in plain
+    assert "uint8" in augmented + plain and "uint8" not in of_images(CACHED, nodes, resizes=True, augments=True, floats=False)
+    assert "augment" not in plain and "size" not in of_images(CACHED, nodes).replace("resizes", "")
+    filling = of_images(CACHED, nodes, first=0.9, resizes=True, augments=True)
+    assert "most of it in the first pass, which fills the cache" in filling and "augment" not in filling
+    if nodes is not LATER:
+        assert "decodes and resizes images (image=) in the first pass" in filling and "--resize" in filling
+
+
+def test_of_images_that_nobody_keeps_what_is_asked_for_is_named() -> None:
+    both = of_images(IMAGES, LATER, resizes=True, augments=True)
+    assert "decodes, resizes and augments images (image=)" in both and "cache=True" in both and "--resize" in both
+    assert "those that are larger than that have less to decode" in both and "`augment`" in both
+    only = of_images(IMAGES, LATER)
+    assert "decodes images (image=) more slowly" in only and "size" not in only and "augment" not in only
 
 
 #: a map that computes in Python, and nothing that makes batches ahead: it took a third of what is waited for, by its clock, and more for its turns
