@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
 
 #: characters in which a column can be read, and columns that are named of those that are not shown
 _LEGIBLE, _NAMED = 12, 3
@@ -20,7 +21,7 @@ _CUT = "…"
 def lines(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> tuple[list[str], int]:
     """(lines, the first of them the titles; how many of the columns they show, at least one). Args: width: of each line, None: as wide as it has to be."""
     columns = [[_plain(cell) for cell in column] for column in zip(titles, *rows)]
-    natural = [max(map(_places, column)) for column in columns]
+    natural = [max(map(cell_len, column)) for column in columns]
     widths = _shared(natural, width) if width is not None else natural
     shown = [[_fitted(cell, wide) for cell in column] for column, wide in zip(columns, widths)]
     return [_GAP.join(row).rstrip() for row in zip(*shown)], len(widths)
@@ -64,21 +65,4 @@ def _plain(cell: str) -> str:
 
 def _fitted(cell: str, width: int) -> str:
     """A cell of that width, cut where it is longer."""
-    taken = _places(cell)
-    if taken > width:
-        kept, taken = [], 1
-        for one in cell:
-            taken += _places(one)
-            if taken > width:
-                taken -= _places(one)
-                break
-            kept.append(one)
-        cell = "".join(kept) + _CUT
-    return cell + " " * (width - taken)
-
-
-def _places(text: str) -> int:
-    """How many places of a terminal a text takes: Chinese letters take two, and marks above a letter none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(one) else 1 + (unicodedata.east_asian_width(one) in "WF") for one in text)
+    return set_cell_size(cell, width) if cell_len(cell) <= width else set_cell_size(cell, width - 1) + _CUT

@@ -35,4 +35,4 @@ def test_without_a_width_nothing_is_cut() -> None:
 
 def test_letters_that_take_two_places_and_what_a_terminal_would_do() -> None:
     told, _ = grid.lines(["a", "b"], [["数据数据数据数据", "x\ny\x1b"]], 18)
-    assert told == ["a             b", "数据数据数…   x y"]
+    assert told == ["a             b", "数据数据数 …  x y"]
