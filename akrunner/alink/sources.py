@@ -184,9 +184,10 @@ class ParquetSourceBatchOp(SourceOp):
     """A Parquet file, or several."""
 
     TAKES = (FILE_PATH,)
+    _FORMAT = "parquet"
 
     def _open(self) -> TableSource:
-        return open_source(self._get("filePath"), read_examples=codec.read_examples, input_format="parquet")
+        return open_source(self._get("filePath"), read_examples=codec.read_examples, input_format=self._FORMAT)
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         path = self._get("filePath")
@@ -194,9 +195,9 @@ class ParquetSourceBatchOp(SourceOp):
             return super()._compute(inputs, dry)
         # of what `akrunner pack` has written, the files that count
         of_pack = packed.find(path)
-        if of_pack is not None and of_pack.files.format != "parquet":
+        if of_pack is not None and of_pack.files.format != self._FORMAT:
             return super()._compute(inputs, dry)
-        files = of_pack.files if of_pack is not None else paths.expand(path, "parquet")
+        files = of_pack.files if of_pack is not None else paths.expand(path, self._FORMAT)
         # DuckDB reads what a query needs of it, and no more
         return current().connection.read_parquet(files.paths)
 

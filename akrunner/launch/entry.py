@@ -186,7 +186,8 @@ def _is_program(script: _Script, main: _Main, where: str) -> bool:
             f"main reads a command line (it is decorated so), and nobody calls it: end the script with "
             f'`if __name__ == "__main__": main()`{where}'
         )
-    if required > 1 or most == 0:
+    # a decorator may give the rest
+    if (required > 1 or most == 0) and not main.decorator_list:
         given = f"main must take one argument, task_config, and takes {'none' if most == 0 else required}"
         raise ScriptError(f"{given}: write {_HOW}{where}")
     return script.block and not _takes_config(script, main)

@@ -93,7 +93,8 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str]:
     if inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
         raise ScriptError(f"script: {plain.__name__}() is a generator, or async; a function is needed that is called once")
     try:
-        inspect.signature(plain).bind(None)
+        # a decorator may give the rest
+        inspect.signature(function, follow_wrapped=False).bind(None)
     except TypeError:
         raise ScriptError(
             f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come by user_params="
@@ -233,9 +234,10 @@ def _add(thing: Any, value: Any, found: Found, user: str) -> None:
             "name, hand it over (user_params=), or give a script's path"
         )
     for name in _used(piece, user):
-        if name in known:
+        of_notebook = name in _OF_NOTEBOOKS and (_is_ipythons(name, known[name]) if name in known else hasattr(builtins, name))
+        if name in known and not of_notebook:
             _need(name, known[name], thing, found, user)
-        elif name in _OF_NOTEBOOKS and hasattr(builtins, name) and not _is_tried(name, piece.text):
+        elif of_notebook and not _is_tried(name, piece.text):
             raise ScriptError(
                 f"script: {piece.name}() uses {name}, which only a notebook has, as %magics and !commands do; leave it out, or give a script's path"
             )
@@ -409,7 +411,9 @@ def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
         if plain.__name__ != name:
             instead = f"write {name} by def" if plain.__name__ == "<lambda>" else f"define {name} by its own name"
             if "<locals>" in plain.__qualname__:
-                instead = f"have the decorator that made {name} use functools.wraps"
+                instead = (
+                    f"make it within {user}(), if a call made {name}, or have the decorator that made it use functools.wraps"
+                )
             raise ScriptError(
                 f"script: {user}() uses {plain.__name__} by the name {name}, and {plain.__name__} is no name of it now; {instead}, or give a script's path"
                 if plain.__name__ != "<lambda>"
@@ -438,7 +442,8 @@ def _is_held(value: Any) -> bool:
 
 def _is_ipythons(name: str, value: Any) -> bool:
     """Whether it is what IPython has put in place of a builtin, as it does of `open`."""
-    return hasattr(builtins, name) and str(getattr(value, "__module__", "")).partition(".")[0] == "IPython"
+    of = str(getattr(value, "__module__", None) or "").partition(".")[0]
+    return (hasattr(builtins, name) or name in _OF_NOTEBOOKS) and of == "IPython"
 
 
 def _is_tried(name: str, text: str) -> bool:

@@ -60,12 +60,12 @@ def replaced(
     if any("__init_subclass__" in vars(base) for base in kind.__mro__[1:-1]):
         return
     methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-    bound = [name for one in node.body for name in _bound(one)]
+    names = [name for one in node.body for name in bound(one)]
     for one in methods:
         value = vars(kind).get(mangled(one.name, kind), NOTHING)
         # setattr(kind, name, traced(getattr(kind, name)))
         by_itself = any_hung and getattr(value, "__module__", None) == module.__name__
-        own = bound.count(one.name) == 1 and f".{one.name}" not in hung and not by_itself
+        own = names.count(one.name) == 1 and f".{one.name}" not in hung and not by_itself
         if own and value is not NOTHING and not _is_method(value, one, f"{kind.__qualname__}.{one.name}", module, text):
             yield one.name, value
     if any_hung or any(hasattr(type(value), "__set_name__") for value in vars(kind).values() if not _is_known(value)):
@@ -73,7 +73,7 @@ def replaced(
     # what others' classes do with those derived from them nobody knows
     if any(base.__module__ not in ("builtins", "abc") and not _is_beside(base) for base in kind.__mro__):
         return
-    said = {name for one in ast.walk(node) for name in _bound(one)}
+    said = {name for one in ast.walk(node) for name in bound(one)}
     for name, value in vars(kind).items():
         ours = "__" not in name and not name.startswith("_abc_") and not inspect.isgetsetdescriptor(value)
         if ours and name not in said and f".{name}" not in hung and not inspect.ismemberdescriptor(value):
@@ -91,7 +91,7 @@ def _is_beside(base: type) -> bool:
     return file.endswith(".py") and "-packages" not in file and root not in sys.stdlib_module_names
 
 
-def _bound(node: ast.AST) -> list[str]:
+def bound(node: ast.AST) -> list[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -27,7 +27,7 @@ _MOST = 10_000
 class Around:
     """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
     the function sets itself; words: all that may be a name in it; carry, by_program: as of
-    `check_imports`."""
+    `check_imports`; gone: (module, name) of what goes along."""
 
     run: dict[str, types.ModuleType]
     of: str
@@ -37,6 +37,7 @@ class Around:
     by_program: Set
     texts: dict[str, Text] = field(init=False)
     functions: dict[str, list[Function]] = field(init=False)
+    gone: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.texts = {name: text_of(one) for name, one in self.run.items()}
@@ -47,14 +48,24 @@ class Around:
 
     def carries_unknown(self, module: types.ModuleType, name: str, own: bool) -> bool:
         """Whether a name goes with the function although nobody knows what its file makes of it: the program sets it. Args: own: as of `Carry`."""
-        value = vars(module)[name]
-        if not self.by_program.has(module.__name__, name, value) or {name, f".{name}"} & self.sets:
+        if not self.set_by_program(module, name) or {name, f".{name}"} & self.sets:
             return False
         if self.guards(name) or self.reader(name, module.__name__):
             return False
-        if self.changing(name) and is_of_here(value, module):
+        return self.goes(module.__name__, name, vars(module)[name], own)
+
+    def set_by_program(self, module: types.ModuleType, name: str) -> bool:
+        """Whether the program itself sets a module's name, or changes what is behind it, or calls a function of the modules that does."""
+        if self.by_program.has(module.__name__, name, vars(module)[name]):
+            return True
+        return any(one in self.by_program.called for at in self.changing(name) for one in self.names[at])
+
+    def goes(self, module: str, name: str, value: Any, own: bool) -> bool:
+        """As `Carry`."""
+        if not self.carry(module, name, value, own):
             return False
-        return self.carry(module.__name__, name, value, own)
+        self.gone.add((module, name))
+        return True
 
     def altered(self, module: str) -> set[str]:
         """What the other modules change when they are imported, and what the function sets."""

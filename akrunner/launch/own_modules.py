@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import collections
+import contextlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -32,7 +34,31 @@ def is_own(module: types.ModuleType) -> bool:
 
 def imported_by(text: str) -> list[types.ModuleType]:
     """The modules that a definition's text imports, of those that this process has."""
-    return [module for one in imports_in(parsed(text)) if not one.level for module in _brought(one.module, one.name)]
+    found: list[types.ModuleType] = []
+    pending, seen = [text], set[str]()
+    while pending:
+        for one in imports_in(parsed(pending.pop())):
+            root = one.module.partition(".")[0]
+            if one.level or not root:
+                continue
+            found += _brought(one.module, one.name)
+            if root not in sys.modules and root not in seen:
+                # one that only the task imports may bring others that are here
+                seen.add(root)
+                pending += _text_of_unloaded(root)
+    return found
+
+
+def _text_of_unloaded(name: str) -> list[str]:
+    """The text of a module of the user's own that nobody has imported yet, if there is one."""
+    if name in sys.stdlib_module_names:
+        return []
+    with contextlib.suppress(Exception):
+        spec = importlib.machinery.PathFinder.find_spec(name)
+        if spec is not None and spec.origin is not None and spec.origin.endswith(".py") and "-packages" not in spec.origin:
+            with open(spec.origin, encoding="utf-8") as stream:
+                return [stream.read()]
+    return []
 
 
 def source_of(one: Import, module: types.ModuleType) -> str:

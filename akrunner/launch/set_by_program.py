@@ -25,11 +25,13 @@ _LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
 
 @dataclass
 class Set:
-    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: all that it sets of anything."""
+    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: all that it sets of anything; called: the
+    names of all it calls."""
 
     names: set[tuple[str, str]] = field(default_factory=set)
     held: set[int] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
 
     def has(self, module: str, name: str, value: Any) -> bool:
         """Whether a module's name is among them. Args: value: of that name."""
@@ -44,6 +46,9 @@ def set_by(texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], 
         for node in _outside(parsed(text), without):
             for target in _changed_by(node):
                 _note(target, known, own, found)
+            if isinstance(node, ast.Call):
+                found.called.add(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""))
+                found.names |= {(module, name) for module, name in _patched(node) if own(module)}
     return found
 
 
@@ -70,6 +75,15 @@ def _changed_by(node: ast.AST) -> Iterator[ast.expr]:
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield ast.Attribute(whose, name.value)
         yield from (ast.Subscript(one.value, ast.Constant(None)) for one in node.keywords if one.arg == "namespace")
+
+
+def _patched(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """What `mock.patch("settings.DEBUG", True)` sets, by its text."""
+    said = call.args[0] if call.args else None
+    if isinstance(said, ast.Constant) and isinstance(said.value, str) and len(call.args) + len(call.keywords) > 1:
+        module, _, name = said.value.rpartition(".")
+        if module and name.isidentifier():
+            yield module, name
 
 
 def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], found: Set) -> None:

@@ -108,12 +108,19 @@ def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, str]:
     found: dict[int, str] = {}
     for module in modules:
         file = text_of(module)
+        # MISSING = object(), which is known by nothing else
+        for name in [one for one, value in vars(module).items() if type(value) is object]:
+            found[id(vars(module)[name])] = _meant(module, name)
         for name, bindings, (then, *more) in _values(module, file, _starred(module, file)):
             now = vars(module).get(name)
             known = isinstance(bindings[0], ast.expr) and not more and is_whole(then)
             if known and not is_plain(then) and type(now) is type(then) and is_same(now, then, module):
-                _note(now, f"__import__({module.__name__!r}, fromlist=[{name!r}]).{name}", found, 0)
+                _note(now, _meant(module, name), found, 0)
     return found
+
+
+def _meant(module: types.ModuleType, name: str) -> str:
+    return f"__import__({module.__name__!r}, fromlist=[{name!r}]).{name}"
 
 
 def _note(value: Any, meant: str, found: dict[int, str], depth: int) -> None:
@@ -189,6 +196,7 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
             # that something was done was done in this process
             done = (own or (isinstance(then, FILLED) and is_empty(then))) and around.guards(name)
             here = not done and bool(around.changing(name)) and is_of_here(now, module)
+            here = here and not around.set_by_program(module, name)
             defined = isinstance(bindings[-1], (ast.FunctionDef, ast.ClassDef))
             if defined and _COMPUTING & file.words and getattr(now, "__module__", None) == module.__name__:
                 # globals()[name] = traced(globals()[name])
@@ -198,7 +206,7 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
             if (
                 done
                 or here
-                or (goes and around.carry(module.__name__, name, now, own))
+                or (goes and around.goes(module.__name__, name, now, own))
                 or _is_its_own(name, now, then, file, around)
             ):
                 continue
@@ -229,8 +237,9 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: Arou
     for name, now in list(vars(module).items()):
         hung = set().union(file.hung, *(text.hung for text in around.texts.values()))
         ours = name in file.words or name in starred or f".{name}" in around.altered_by_import("") | hung
-        if is_plain(now) and name in wanted and not ours and not name.startswith("__"):
-            if around.carry(module.__name__, name, now, False):
+        known = is_plain(now) or (module.__name__, name) in around.by_program.names
+        if known and name in wanted and not ours and not name.startswith("__"):
+            if around.goes(module.__name__, name, now, False):
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but not there"
     return ""
@@ -253,6 +262,8 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
         if not any(isinstance(one, ast.Name) and one.id == "__module__" for one in ast.walk(node)):
             return f"{whole} is {_shown(now)} here, but defined by class"
     for name, value in module_code.replaced(now, node, module, file, around.hung | file.hung, around.hangs_any(file)):
+        if f"{node.name}.{name}" in carried:
+            continue
         there = any(isinstance(one, ast.FunctionDef) and one.name == name for one in node.body)
         return f"{whole}.{name} is {_shown(value)} here, but {'defined by def' if there else 'not there'}"
     if not node.decorator_list and not node.keywords and type(now) is type:
@@ -289,8 +300,15 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
         whole = f"{node.name}.{name}"
         if around.guards(name) or around.reader(name, module.__name__):
             continue
-        if around.carry(module.__name__, whole, own, False):
+        if around.goes(module.__name__, whole, own, False):
             found.add(whole)
+    bound = {target for one in node.body for target in module_code.bound(one)}
+    for name, value in list(vars(now).items()) if around.set_by_program(module, node.name) or found else ():
+        # what its definition does not have
+        if name in bound or name.startswith("_") or isinstance(value, (types.FunctionType, type)) or hasattr(value, "__get__"):
+            continue
+        if around.goes(module.__name__, f"{node.name}.{name}", value, False):
+            found.add(f"{node.name}.{name}")
     return found
 
 
@@ -342,8 +360,12 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
         if whole is None or taken == "*" or {name, f".{name}", f".{taken}"} & elsewhere:
             continue
         then = vars(whole).get(taken, sys.modules.get(f"{source}.{taken}", NOTHING)) if taken else whole
+        if (source, taken) in around.gone and is_plain(now):
+            # it was imported from there before it was set, or since
+            around.goes(module.__name__, name, now, False)
+            continue
         if then is not NOTHING and not _is_taken(now, then, whole, taken):
-            if is_plain(now) and is_plain(then) and around.carry(module.__name__, name, now, False):
+            if is_plain(now) and is_plain(then) and around.goes(module.__name__, name, now, False):
                 continue
             said = (
                 f"{source}.{taken} is {_shown(then)} in {whole.__file__}"
@@ -351,6 +373,11 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
                 else _shown(then)
             )
             return f"{module.__name__}.{name} is {_shown(now)} here, but {said}"
+    # from settings import *
+    for source in {own_modules.source_of(one, module) for one in file.imports if one.name == "*"}:
+        for name in [taken for whose, taken in around.gone if whose == source]:
+            if is_plain(vars(module).get(name, NOTHING)) and name not in file.bindings:
+                around.goes(module.__name__, name, vars(module)[name], False)
     return ""
 
 

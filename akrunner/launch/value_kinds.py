@@ -16,6 +16,7 @@ import logging
 import math
 import operator
 import pathlib
+import random
 import re
 import sys
 import types
@@ -108,9 +109,27 @@ def expression(values: Writing, name: str, value: Any) -> str:
 
 def is_one(value: Any) -> bool:
     """Whether it matters that it is the same object everywhere."""
-    return _is_record(value) or isinstance(
-        value,
-        (list, dict, set, bytearray, collections.deque, np.ndarray, functools.partial, types.SimpleNamespace, typing.TypeVar),
+    # of an object() nothing else is known
+    return (
+        type(value) is object
+        or _is_record(value)
+        or isinstance(
+            value,
+            (
+                list,
+                dict,
+                set,
+                bytearray,
+                collections.deque,
+                np.ndarray,
+                random.Random,
+                np.random.RandomState,
+                np.random.Generator,
+                functools.partial,
+                types.SimpleNamespace,
+                typing.TypeVar,
+            ),
+        )
     )
 
 
@@ -301,6 +320,31 @@ def _array(values: Writing, name: str, value: np.ndarray[Any, Any]) -> str:
     return values.array(name, value)
 
 
+def _random(values: Writing, name: str, value: random.Random) -> str:
+    return f"(lambda made: [made.setstate({value.getstate()!r}), made][1])(__import__('random').Random())"
+
+
+def _random_state(values: Writing, name: str, value: np.random.RandomState) -> str:
+    return f"(lambda made: [made.set_state({_state(value.get_state())}), made][1])(__import__('numpy').random.RandomState())"
+
+
+def _generator(values: Writing, name: str, value: np.random.Generator) -> str:
+    kind = type(value.bit_generator).__name__
+    if getattr(np.random, kind, None) is not type(value.bit_generator):
+        raise Unwritten(name, value)
+    made = f"__import__('numpy').random.Generator(__import__('numpy').random.{kind}())"
+    return f"(lambda made: [setattr(made.bit_generator, 'state', {_state(value.bit_generator.state)}), made][1])({made})"
+
+
+def _state(value: Any) -> str:
+    """Of a generator: numbers, texts and arrays of its own."""
+    if isinstance(value, np.ndarray):
+        return f"__import__('numpy').array({value.tolist()!r}, {value.dtype.str!r})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_state(one)}" for key, one in value.items()) + "}"
+    return f"({', '.join(map(_state, value))},)" if isinstance(value, tuple) else repr(value)
+
+
 def _scalar(name: str, value: np.generic) -> str:
     if isinstance(value, (np.str_, np.bytes_)):
         return f"__import__('numpy').{type(value).__name__}({value.item()!r})"
@@ -425,4 +469,8 @@ _WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Writing, str, Any], str]], ...]
     ),
     ((slice,), _slice),
     ((np.ndarray,), _array),
+    ((random.Random,), _random),
+    ((np.random.RandomState,), _random_state),
+    ((np.random.Generator,), _generator),
+    ((object,), lambda values, name, value: "object()"),
 )

@@ -213,6 +213,15 @@ def get(kept=KEPT): return list(kept)
         ("import argparse\ndef parser():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=1)\n    return p\nARGS = parser().parse_args([])", "m.parser().parse_args(['--lr', '2'], namespace=m.ARGS)\ndef main(c): return m.ARGS"),
         ("C = {}\nC['lr'] = 1\nC.update(n=3)", "m.C['lr'] = 5\ndef main(c): return m.C"),
         ("import os\nclass C: lr = float(os.environ.get('NOBODY_SETS_IT') or 1)", "from carried_module import C\nC.lr = 5\ndef main(c): return C.lr"),
+        ("CFG = dict(lr=len('a'))\ndef set_lr(v): CFG['lr'] = v", "m.set_lr(5)\ndef main(c): return m.CFG"),
+        ("class A:\n    def __init__(self, p): self.p = p\na = A(1)\ndef setup(p):\n    global a\n    a = A(p)", "m.setup(9)\ndef main(c): return m.a.p"),
+        ("from pathlib import Path\nROOT = Path(__file__).parent\nC = {'data': str(ROOT / 'd'), 'lr': 1}\ndef configure(**k): C.update(k)", "m.configure(lr=3)\ndef main(c): return m.C"),
+        ("class B:\n    on = False\n    @classmethod\n    def use(cls): cls.on = True\nclass N(B): pass", "m.N.use()\ndef main(c): return m.N.on, m.B.on"),
+        ("class N: lr = 1", "m.N.new = 4; m.N.lr = 2\ndef main(c): return m.N.new, m.N.lr"),
+        ("X = 1", "m.EXTRA = {'a': 2}\ndef main(c): return m.EXTRA"),
+        ("class A:\n    def __init__(self, p): self.p = p\na = A(1)", "from unittest import mock\nmock.patch('carried_module.a', m.A(7)).start()\ndef main(c): return m.a.p"),
+        ("import numpy as np, random\nR, S, T = np.random.default_rng(0), random.Random(1), np.random.RandomState(2)", "import numpy as np, random\nm.R = np.random.default_rng(5)\nm.S.seed(7); m.T = np.random.RandomState(9)\ndef main(c):\n    m.R, m.S, m.T = copies\n    return m.R.random(), m.S.random(), m.T.rand()\nimport copy\ncopies = copy.deepcopy((m.R, m.S, m.T))"),
+        ("MISSING = object()\nclass O:\n    def __init__(self): self.x = MISSING", "NONE = object()\nmine = m.O()\nA = [NONE]\ndef main(c): return mine.x is m.MISSING, A[0] is NONE, NONE is m.MISSING"),
         ("import os\nX = os.getpid() * 0", "setattr(m, 'X', 5)\ndef main(c): return m.X"),
         ("from dataclasses import dataclass, field\n@dataclass\nclass O: lr: float = 1\n@dataclass\nclass C:\n    opt: O = field(default_factory=O)\n    n: int = 1\nD = C()", "from dataclasses import replace\nm.D.opt.lr = 7\ncfg = replace(m.D, n=2)\ndef main(c): return cfg, m.D, cfg.opt is m.D.opt"),
     ],
@@ -242,6 +251,19 @@ def test_what_only_functions_import_stays_as_its_file_has_it(both: Both) -> None
     program = "def use():\n    import carried_module\n    carried_module.K = 3\nuse()\ndef main(c):\n    import carried_module\n    return carried_module.K"
     with pytest.raises(ScriptError, match="carried_module.K is 3 here, but 1"):
         both("K = 1", program, first="")
+
+
+def test_what_another_module_has_from_it_goes_along_too(both: Both, tmp_path: Path) -> None:
+    (tmp_path / "carried_reader.py").write_text("from carried_module import K\ndef fit(): return K")
+    (tmp_path / "carried_starred.py").write_text("from carried_module import *\ndef fit(): return K")
+    (tmp_path / "carried_late.py").write_text("import carried_module\ndef fit(): return carried_module.K")
+    program = "import carried_reader as before\nm.K = 3\nimport carried_starred as after\ndef main(c):\n    import carried_late\n    return before.fit(), after.fit(), carried_late.fit(), m.K"
+    try:
+        here, there = both("K = 1", program)
+    finally:
+        for name in ("carried_reader", "carried_starred", "carried_late"):
+            sys.modules.pop(name, None)
+    assert here == there == "(1, 3, 3, 3)"
 
 
 def test_who_has_looked_at_what_was_set_is_told(both: Both, tmp_path: Path) -> None:
