@@ -237,7 +237,8 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: Arou
     for name, now in list(vars(module).items()):
         hung = set().union(file.hung, *(text.hung for text in around.texts.values()))
         ours = name in file.words or name in starred or f".{name}" in around.altered_by_import("") | hung
-        known = is_plain(now) or (module.__name__, name) in around.by_program.names
+        by_program = (module.__name__, name) in around.by_program.names
+        known, ours = is_plain(now) or by_program, ours and not (by_program and name not in file.bindings)
         if known and name in wanted and not ours and not name.startswith("__"):
             if around.goes(module.__name__, name, now, False):
                 continue

@@ -218,7 +218,7 @@ def get(kept=KEPT): return list(kept)
         ("from pathlib import Path\nROOT = Path(__file__).parent\nC = {'data': str(ROOT / 'd'), 'lr': 1}\ndef configure(**k): C.update(k)", "m.configure(lr=3)\ndef main(c): return m.C"),
         ("class B:\n    on = False\n    @classmethod\n    def use(cls): cls.on = True\nclass N(B): pass", "m.N.use()\ndef main(c): return m.N.on, m.B.on"),
         ("class N: lr = 1", "m.N.new = 4; m.N.lr = 2\ndef main(c): return m.N.new, m.N.lr"),
-        ("X = 1", "m.EXTRA = {'a': 2}\ndef main(c): return m.EXTRA"),
+        ("X = 1\ndef get(): return EXTRA", "m.EXTRA = {'a': 2}\ndef main(c): return m.EXTRA, m.get()"),
         ("class A:\n    def __init__(self, p): self.p = p\na = A(1)", "from unittest import mock\nmock.patch('carried_module.a', m.A(7)).start()\ndef main(c): return m.a.p"),
         ("import numpy as np, random\nR, S, T = np.random.default_rng(0), random.Random(1), np.random.RandomState(2)", "import numpy as np, random\nm.R = np.random.default_rng(5)\nm.S.seed(7); m.T = np.random.RandomState(9)\ndef main(c):\n    m.R, m.S, m.T = copies\n    return m.R.random(), m.S.random(), m.T.rand()\nimport copy\ncopies = copy.deepcopy((m.R, m.S, m.T))"),
         ("MISSING = object()\nclass O:\n    def __init__(self): self.x = MISSING", "NONE = object()\nmine = m.O()\nA = [NONE]\ndef main(c): return mine.x is m.MISSING, A[0] is NONE, NONE is m.MISSING"),
