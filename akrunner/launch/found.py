@@ -33,11 +33,23 @@ class Piece:
 
 @dataclass
 class Found:
-    """What was found so far. Attributes: function: that is to be the script's; refer, by_call: as `Values` has them, of this; lines: imports; pieces: in the order in which they may stand; names: those
-    that are known, and what they are; values: that stand behind names; sets: attributes that the functions set, as ".name"; words: all that
-    may be a name in them; carried: (module, name) -> what the module holds that its file does not make, whether its functions set it; keeping: modules that hold
-    something of the kind which cannot go; underway: what of them is being looked at; coming: modules that the import that is
-    looked at brings."""
+    """What was found so far.
+
+    Attributes:
+        function: that is to be the script's.
+        refer, by_call: as `Values` has them, of this.
+        lines: imports.
+        pieces: in the order in which they may stand.
+        names: those that are known, and what they are.
+        values: that stand behind names, and that modules have to hold.
+        sets: attributes that the functions set, as ".name".
+        words: all that may be a name in the functions.
+        carried: (module, name) -> what the module holds that its file does not make, and whether its functions set it.
+        keeping: modules whose functions have set something that cannot go.
+        underway: what of `carried` is being looked at.
+        coming: modules that the import that is looked at brings.
+        begun, held: definitions whose values are being written, and those that such a value needs.
+    """
 
     function: types.FunctionType
     refer: Callable[[str, Any, Found], tuple[str, str]]
@@ -131,7 +143,7 @@ class Found:
         set_outside.check_imports(text, of, user, frozenset(self.sets), frozenset(self.words), self.carry, self.by_program)
 
     @functools.cached_property
-    def by_program(self) -> set_by_program.Set:
+    def by_program(self) -> set_by_program.ByProgram:
         """What the program sets of its modules."""
 
         def own(name: str) -> types.ModuleType | None:

@@ -50,6 +50,10 @@ class _Carried:
     user: str
 
 
+class _TooLong(Exception):
+    """What a value holds is more than goes with a function. It is raised before all of it is written."""
+
+
 class Values:
     """The values of one script: what is one object here is one object there, whatever holds it.
 
@@ -75,6 +79,7 @@ class Values:
         self._times: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._open: set[int] = set()
+        self._left = _LONGEST
         self._needs: set[str] = set()
         self._needed_by: dict[str, frozenset[str]] = {}
         self._lines: list[Line] = []
@@ -164,6 +169,7 @@ class Values:
     def _checked(self, name: str, value: Any, user: str) -> str:
         # a class in one value may bring another one along, which holds something of the first
         around, self._open = self._open, set()
+        before, self._left = self._left, _LONGEST
         try:
             text = self._made(name, value, outermost=True)
         except Unwritten as e:
@@ -171,15 +177,14 @@ class Values:
             raise ScriptError(
                 f"script: {user}() uses {where}, {kind_of(what)}{more[0] if more else ''}, which cannot be handed to other processes; {INSTEAD}"
             ) from None
+        except _TooLong:
+            raise ScriptError(_too_long(name, user, "longer")) from None
         except RecursionError:
             raise ScriptError(f"script: {user}() uses {name}, which has itself in it, or is too deep; {INSTEAD}") from None
         finally:
-            self._open = around
+            self._open, self._left = around, before
         if len(text) > _LONGEST:
-            raise ScriptError(
-                f"script: {user}() uses {name}, which is {len(text):,} characters long as Python writes it, more than the {_LONGEST:,} that go with a "
-                "function; load it within the function from a file of its own (user_files=), or give it as a table"
-            )
+            raise ScriptError(_too_long(name, user, f"{len(text):,} characters long as Python writes it, more"))
         return text
 
     def _write(self, name: str, text: str, value: Any) -> None:
@@ -189,7 +194,12 @@ class Values:
         self._lines.append(Line(f"{name} = {text}", needs))
 
     def _made(self, name: str, value: Any, outermost: bool = False) -> str:
-        """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError."""
+        """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError, _TooLong."""
+        # of what is long nothing is written that is thrown away then
+        long = type(value) in (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+        self._left -= len(value) if long else value.nbytes if type(value) is np.ndarray else 1
+        if self._left < 0:
+            raise _TooLong
         if not self._matters(value):
             return expression(self, name, value)
         at = id(value)
@@ -260,6 +270,13 @@ class Values:
         shaped = f"reshape({value.shape!r}, order={order!r}).copy({order!r})"
         made = f"__import__('numpy').frombuffer({text}, {value.dtype.str!r}).{shaped}"
         return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
+
+
+def _too_long(name: str, user: str, how: str) -> str:
+    return (
+        f"script: {user}() uses {name}, which is {how} than the {_LONGEST:,} characters that go with a function; load it within the function from a file of its "
+        "own (user_files=), or give it as a table"
+    )
 
 
 def _of_module(module: str, name: str) -> str:

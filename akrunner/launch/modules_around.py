@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.launch.module_text import Function, Text, text_of
-from akrunner.launch.set_by_program import Set
+from akrunner.launch.set_by_program import ByProgram
 
 #: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
 Carry = Callable[[str, str, Any, bool], bool]
@@ -25,16 +25,25 @@ _MOST = 10_000
 
 @dataclass
 class Around:
-    """What the modules of the user's own do to each other. Attributes: run: those that are imported in the tasks, without the function's own; of: that; sets: what
-    the function sets itself; words: all that may be a name in it; carry, by_program: as of
-    `check_imports`; gone: (module, name) of what goes along."""
+    """What the modules of the user's own do to each other.
+
+    Attributes:
+        run: those that are imported in the tasks, without the function's own.
+        of: that.
+        sets: what the function sets itself.
+        words: all that may be a name in it.
+        carry, by_program: as of `set_outside.check_imports`.
+        texts: what their files say.
+        functions: theirs, by the names they are called by.
+        gone: (module, name) of what goes along.
+    """
 
     run: dict[str, types.ModuleType]
     of: str
     sets: set[str]
     words: frozenset[str]
     carry: Carry
-    by_program: Set
+    by_program: ByProgram
     texts: dict[str, Text] = field(init=False)
     functions: dict[str, list[Function]] = field(init=False)
     gone: set[tuple[str, str]] = field(default_factory=set)

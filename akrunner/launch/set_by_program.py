@@ -24,7 +24,7 @@ _LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
 
 
 @dataclass
-class Set:
+class ByProgram:
     """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: all that it sets of anything; called: the
     names of all it calls."""
 
@@ -38,10 +38,12 @@ class Set:
         return (module, name) in self.names or id(value) in self.held
 
 
-def set_by(texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], without: str) -> Set:
+def set_by(
+    texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], without: str
+) -> ByProgram:
     """What the texts of a program set. Args: known: its names; own: the module of a name, if it is one of the user's own; without: the function whose text does
     not count, as a task runs it, too."""
-    found = Set()
+    found = ByProgram()
     for text in texts:
         for node in _outside(parsed(text), without):
             for target in _changed_by(node):
@@ -54,10 +56,12 @@ def set_by(texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], 
 
 def _outside(tree: ast.AST, without: str) -> Iterator[ast.AST]:
     """All nodes but those of a function."""
-    yield tree
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.FunctionDef) and node.name == without):
-            yield from _outside(node, without)
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        inner = ast.iter_child_nodes(node)
+        pending += [one for one in inner if not (isinstance(one, ast.FunctionDef) and one.name == without)]
 
 
 def _changed_by(node: ast.AST) -> Iterator[ast.expr]:
@@ -86,7 +90,7 @@ def _patched(call: ast.Call) -> Iterator[tuple[str, str]]:
             yield module, name
 
 
-def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], found: Set) -> None:
+def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], found: ByProgram) -> None:
     """Note what `a.b["c"] = ...` changes: b of the module a, or the object a."""
     # the names on the way, "" for an item
     way: list[str] = []

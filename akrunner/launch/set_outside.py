@@ -34,7 +34,7 @@ from akrunner.launch.as_written import NOTHING
 from akrunner.launch.module_text import Import, Text, paired, text_of
 from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
 from akrunner.launch.modules_around import Around, Carry, is_of_here
-from akrunner.launch.set_by_program import Set
+from akrunner.launch.set_by_program import ByProgram
 
 #: in a file that has one of these, names may be bound that it does not have
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
@@ -51,7 +51,7 @@ def check_imports(
     sets: frozenset[str] = frozenset(),
     words: frozenset[str] = frozenset(),
     carry: Carry = lambda module, name, value, own: False,
-    by_program: Set | None = None,
+    by_program: ByProgram | None = None,
 ) -> None:
     """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
     errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these;
@@ -74,7 +74,9 @@ def check_imports(
         )
     # other modules of the program are not run in the tasks, nor is that of the function itself
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
-    around = Around({name: one for name, one in run.items() if name != of}, of, set(sets), words, carry, by_program or Set())
+    around = Around(
+        {name: one for name, one in run.items() if name != of}, of, set(sets), words, carry, by_program or ByProgram()
+    )
     for module in modules.values():
         for name, whose in _put_by_others(module, around):
             raise ScriptError(

@@ -26,6 +26,7 @@ import pytest
 
 from akrunner.errors import ScriptError
 from akrunner.launch import functions
+from akrunner.launch.literals import Values
 
 T = TypeVar("T")
 Point = collections.namedtuple("Point", "x y", defaults=[7])
@@ -289,3 +290,11 @@ def test_instances_of_ones_own_classes_go() -> None:
 def test_instances_that_are_more_than_what_they_hold_are_refused(function: Any, named: str) -> None:
     with pytest.raises(ScriptError, match=named):
         functions.source_of(function)
+
+
+@pytest.mark.parametrize("value", [np.zeros(10**9, np.uint8), [0] * 10**8, {"a": b"x" * 10**8}], ids=["array", "list", "bytes"])
+def test_what_is_too_long_is_not_written_first(value: Any) -> None:
+    """It would take minutes, and as much memory again."""
+    values = Values(lambda name, value: ("", ""), lambda value: False)
+    with pytest.raises(ScriptError, match="uses X, which is longer than the 4,000,000 characters that go with a function"):
+        values.add("X", value, "main")
