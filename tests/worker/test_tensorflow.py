@@ -147,6 +147,10 @@ def test_the_error_of_a_map_that_raises_names_the_scripts_lines_and_none_of_the_
     assert advice({"error": "ScriptFailedError", "failure": vars(failure)}, "").startswith(f"mend {at}: ")
 
 
+#: seconds that the script of `WAITS` sleeps
+SLEPT = 240 * 0.004
+
+
 def check_waits_without_a_look(path: str, python_env: str | None) -> None:
     """Nobody has asked: TensorFlow's profiler is not started, and what is known all the same is said."""
     result = akrunner.run(path, {"a": [1]}, user_params={"asked": False}, output_schema="total bigint", python_env=python_env)
@@ -154,7 +158,10 @@ def check_waits_without_a_look(path: str, python_env: str | None) -> None:
     assert (told["looked"], told["nodes"], told["known"]) == (0, [], told["by"] == "dataset")
     first = advised(told)[0]
     assert first.rule == "python_waits" and f"{Path(path).name}:{line_of('py_func', path)}" in first.what
-    assert result.stats.bound == ("input" if told["by"] == "dataset" else "unknown") and not first.likely
+    # on a busy machine the steps themselves may take longer than what they wait for
+    waits = told["by"] == "dataset" and wait_share(told) > 0.5
+    assert result.stats.bound == ("input" if waits else "unknown") and not first.likely
+    assert told["by"] != "dataset" or told["wait"] > 0.9 * SLEPT
 
 
 def line_of(text: str, path: str) -> int:
