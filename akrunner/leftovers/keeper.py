@@ -151,6 +151,8 @@ class _Keeper:
                 lost.kill()
                 self._guard = None
                 self.replaced += 1
+                if self._journal is not None:
+                    self._journal.write(json.dumps(["-", "group", lost.pid]).encode() + b"\n")
             self._start()
             return self.replaced
 
@@ -181,8 +183,6 @@ class _Keeper:
             guard.say(json.dumps(line).encode() + b"\n")
         if self._awake:
             guard.say(self._patience())
-        # a guard that was not told everything when this process dies leaves the journal, and so the rest, to the next start
-        guard.say(b'["all"]\n')
 
     def _let_go_if_idle(self) -> None:
         if self._held or self._blocks:

@@ -3,9 +3,11 @@
 ::
 
     host --- pipe --->  guard (`guard` below, run as `python -c`)     a JSON line each: ["+", "path", PATH], ["-", "path", PATH],
-      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["all"]: it was told
-                                                                   everything, and removes the journal last; ["!"]: leave;
+      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["!"]: leave;
                                                                    ["awake", SECONDS]: a host stopped for so long is killed
+
+The host writes each line into its journal (`akrunner.leftovers.journal`) before it tells the guard. So a guard whose host has died goes by the
+journal, removes it last, and goes by what it was told only where there is no journal.
 
 Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
 """
@@ -187,7 +189,7 @@ def guard(host: int, journal: str) -> None:
     """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
 
     A pipe may be held open by a child the host has forked, so the host itself is watched, too. Polite signals are blocked by the host.
-    Args: host: its pid; journal: file to remove when all is done, "" for none.
+    Args: host: its pid; journal: the file it writes, "" for none.
     """
     wake_when_parent_dies()
     os.set_blocking(0, False)
@@ -196,7 +198,7 @@ def guard(host: int, journal: str) -> None:
         watched.append(os.pidfd_open(host))
     except (AttributeError, OSError):
         pass
-    held, rest, told_all = Held(), b"", False
+    held, rest = Held(), b""
     awake, seen = 0.0, time.monotonic()
     while True:
         there = os.getppid() == host
@@ -217,16 +219,33 @@ def guard(host: int, journal: str) -> None:
         for line in map(json.loads, lines):
             if line[0] == "!":
                 return
-            if line[0] == "all":
-                told_all = True
-            elif line[0] == "awake":
+            if line[0] == "awake":
                 awake = line[1]
             else:
                 held.take(line)
         if not data:
             break
-    if held.clear() and told_all and journal:
+    written = _written(journal)
+    if (held if written is None else written).clear() and written is not None:
         remove(journal)
+
+
+def _written(journal: str) -> Any:
+    """What a journal says is held (a `Held`), but for this process itself; None of one that is not there or cannot be read.
+
+    A last line without its end was being written when the host died: nothing had been made by then that it speaks of.
+    """
+    held = Held()
+    try:
+        with open(journal, "rb") as f:
+            lines = f.read().split(b"\n")
+        # the first line says whose it is
+        for line in lines[1:-1]:
+            held.take(json.loads(line))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    held.groups.pop(os.getpid(), None)
+    return held
 
 
 if __name__ == "__main__":

@@ -189,8 +189,12 @@ def test_the_next_start_removes_what_host_and_guard_left(state: Path, tmp_path: 
     assert not os.listdir(tmp_path) and not os.listdir(state)
 
 
-def test_a_guard_that_was_not_told_everything_leaves_the_journal(state: Path, tmp_path: Path) -> None:
+def test_a_guard_that_was_told_nothing_goes_by_the_journal(state: Path, tmp_path: Path) -> None:
     last = """
+group = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+leftovers.watch(group.pid)
+print(group.pid, flush=True)
+
 def dies_first(self, line):
     os.kill(os.getpid(), 9)
 
@@ -201,12 +205,50 @@ leftovers.keeper._Guard.say = dies_first
 leftovers.guards()
 """
     process, _ = held("", last, tmp_path / "held")
+    assert process.stdout is not None
+    group = int(process.stdout.readline())
     assert process.wait(60) == -signal.SIGKILL
     stop(process)
+    assert soon(lambda: not os.listdir(state))
+    assert not os.listdir(tmp_path) and soon(lambda: not runs(group))
     # its guards: nobody else's have this pid
     assert soon(lambda: not [p for p in psutil.process_iter() if {"-S", str(process.pid)} <= set(_words_of(p))])
-    journal.clear_dead()
-    assert not os.listdir(tmp_path) and not os.listdir(state)
+
+
+def test_what_the_journal_forgot_last_stays_whatever_the_guard_was_told(state: Path, tmp_path: Path) -> None:
+    last = f"""
+def dies_first(self, line):
+    os.kill(os.getpid(), 9)
+
+leftovers.keeper._Guard.say = dies_first
+leftovers.forget({str(tmp_path / "kept")!r})
+"""
+    process, guard = held("", last, tmp_path / "held", tmp_path / "kept")
+    assert process.wait(60) == -signal.SIGKILL
+    stop(process)
+    assert soon(lambda: not runs(guard))
+    assert os.listdir(tmp_path) == ["kept"] and not os.listdir(state)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ([], [])),
+        ('{"pid": 7}\n', ([], [])),
+        ('{"pid": 7}\n["+", "path", "/a"]\n["+", "path", "/b"]\n["-", "path", "/a"]\n', (["/b"], [])),
+        ('{"pid": 7}\n["+", "path", "/a"]\n["+", "path", "/bcd', (["/a"], [])),
+        ('{"pid": 7}\n["+", "group", 8, "9"]\n["+", "group", GUARD, "9"]\n', ([], [8])),
+        ('{"pid": 7}\n["+", "path", "/a"]\nnot of ours\n', None),
+        ('{"pid": 7}\n["+", "other", "/a"]\n', None),
+        ('{"pid": 7}\n7\n', None),
+    ],
+)
+def test_what_a_guard_reads_in_a_journal(tmp_path: Path, text: str, expected: tuple[list[str], list[int]] | None) -> None:
+    written = tmp_path / "journal"
+    written.write_text(text.replace("GUARD", str(os.getpid())))
+    found = ending._written(str(written))
+    assert (None if found is None else (list(found.paths), list(found.groups))) == expected
+    assert ending._written(str(tmp_path / "none")) is None and ending._written("") is None
 
 
 def _words_of(process: psutil.Process) -> list[str]:
