@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import redacted
 from akrunner.urls import unclear
+from akrunner.wire.near import nearest
 
 #: no machine, and no cluster, has so many places for tasks; a number beyond it is a slip, and must not be counted up to
 MOST_TASKS = 100_000
@@ -119,14 +120,8 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give one of") -> None:
     """Raises: ConfigError: it is none of those."""
     if not isinstance(value, str) or value not in known:
-        near = _near(value, known) if isinstance(value, str) else ""
+        near = nearest(value.strip() if isinstance(value, str) else value, known)
         raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}{near}")
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    """`"; did you mean 'x'?"` for a word that is almost one of these, else an empty string."""
-    close = difflib.get_close_matches(word.strip().lower(), known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check_text(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:
@@ -406,13 +401,13 @@ ALIKE = 0.75
 
 
 def nearest_file(path: str) -> str:
-    """`"; did you mean 'x'?"` for what is beside a file that is not there and is called almost as it, else an empty string. Says of one that may be there,
-    but not for this user, that nobody knows."""
+    """What to say behind "there is no FILE": `"; did you mean 'x'?"` where one beside it is called almost so; that this user may not look into the
+    directory, where that is why it is not seen; else an empty string."""
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
     try:
         os.stat(os.path.join(folder, name))
     except PermissionError:
-        return " that this user may see: one of the directories it would be in lets nobody else look into it"
+        return ", as far as this user may look: a directory above it is closed to others"
     except (OSError, ValueError):
         pass
     try:

@@ -6,7 +6,6 @@ What depends on a type is in `akrunner.column_types`. A `Schema` is also what th
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from akrunner.column_types import MANY, TABLE, UNITS, WORDS, ColumnType, Family, family_of, type_of
 from akrunner.errors import SchemaError
 from akrunner.wire.features import BYTES
+from akrunner.wire.near import nearest
 
 #: numpy's short names: i8 is int64
 _NUMPY_LETTERS = re.compile(r"[iu][1248]|f[48]")
@@ -363,14 +363,6 @@ def is_text(data_type: pa.DataType) -> bool:
 def repeated(names: list[str]) -> str | None:
     """The first name that is there twice."""
     return next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-
-
-def nearest(name: str, known: list[str], least: float = 0.6) -> str:
-    """`"; did you mean 'x'?"` for the closest known name, else an empty string. Args: least: that is the same of both, of 1."""
-    # of short names another case is another name to difflib
-    same = [one for one in known if one.lower() == name.lower()]
-    close = same or difflib.get_close_matches(name, known, n=1, cutoff=least)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _number_of(letters: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from akrunner.errors import ModelError
 from akrunner.foreign import ours
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 Bytes = bytes | memoryview
 

@@ -23,9 +23,10 @@ from akrunner.alink.tables import arrow_schema, arrow_table, from_arrow, in_one,
 from akrunner.alink.tensors import tensors_of
 from akrunner.errors import ConfigError, DataError
 from akrunner.foreign import ours
-from akrunner.schema import is_list, is_text, nearest
+from akrunner.schema import is_list, is_text
 from akrunner.serving.verbs import predict
 from akrunner.signature import signature_of
+from akrunner.wire.near import nearest
 
 TENSOR_COL = Param("tensorCol", "text", "The column of tensors (or of Alink's text of them).", required=True)
 LABEL_COL = Param("labelCol", "text", "The column of labels, or of numbers.", required=True, aliases=("labelColName",))

@@ -21,7 +21,8 @@ from akrunner.alink.tables import DUCKDBS, FLINKS, arrow_schema, arrow_table, fr
 from akrunner.alink.tensors import ELEMENTS, Tensors, reduced, reshaped, tensors_of, vectors_as_text
 from akrunner.errors import ConfigError, DataError
 from akrunner.foreign import ours
-from akrunner.schema import is_list, nearest
+from akrunner.schema import is_list
+from akrunner.wire.near import nearest
 
 Shapes = dict[str, tuple[int, ...]]
 

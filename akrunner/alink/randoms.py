@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from akrunner.errors import ConfigError
 from akrunner.io.table import TableSource
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 Draw = Callable[[np.random.Generator, int], Any]
 

@@ -106,11 +106,9 @@ def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[st
 
 def _is_stdout(words: Mapping[str, Any]) -> bool:
     """Whether a command's rows go to stdout. Raises: ConfigError: as `lines.is_stdout`."""
-    if words.get("output") is None:
-        return False
     from akrunner.cli import lines
 
-    return lines.is_stdout(words["output"])
+    return lines.is_stdout(words.get("output"))
 
 
 def _by_variables(ctx: typer.Context, words: str, name: str) -> str:

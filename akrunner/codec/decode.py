@@ -14,8 +14,9 @@ from akrunner.codec.lists import listed, misfit
 from akrunner.codec.parse import Parsed, parse
 from akrunner.column_types import TIMES, Family, family_of, limits
 from akrunner.errors import DataError
-from akrunner.schema import Field, Schema, is_text, nearest, shortened
+from akrunner.schema import Field, Schema, is_text, shortened
 from akrunner.wire.features import BY_NUMBER, KINDS
+from akrunner.wire.near import nearest
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from akrunner.engines.mistakes import Columns, mistake
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 #: of TensorFlow, about a feature that a row does not have, and of `dataset()` where rows are columns
 _MISSING = re.compile(r"Feature: (.+?) \(data type: (\w+)\) is required but could not be found")

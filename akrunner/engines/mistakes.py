@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from re import Match
 
-from akrunner.schema import Field, nearest
+from akrunner.schema import Field
 from akrunner.wire.features import BYTES, KINDS
+from akrunner.wire.near import nearest
 
 Columns = Mapping[str, Field]
 

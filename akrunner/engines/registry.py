@@ -18,8 +18,8 @@ from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.installed import Installed
-from akrunner.schema import nearest
 from akrunner.spec import Capabilities
+from akrunner.wire.near import nearest
 
 
 def _local() -> Engine:

@@ -24,7 +24,8 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, seals
 from akrunner.io.paths import Files, is_local, protocols
-from akrunner.schema import Field, Schema, nearest
+from akrunner.schema import Field, Schema
+from akrunner.wire.near import nearest
 
 #: beside the splits: what is here
 DESCRIPTION = "dataset.json"

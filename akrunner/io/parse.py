@@ -17,7 +17,8 @@ from akrunner.errors import SourceError
 from akrunner.io import exact, zones
 from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
 from akrunner.io.text import Piece, Pieces
-from akrunner.schema import nearest, repeated, to_floats
+from akrunner.schema import repeated, to_floats
+from akrunner.wire.near import nearest
 
 #: values nested deeper end Arrow's parser with SIGSEGV, some hundred thousand levels deep
 _DEEPEST = 5000

@@ -17,7 +17,7 @@ from akrunner.checks import ALIKE, check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 PathLike = str | os.PathLike[str]
 

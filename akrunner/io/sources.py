@@ -19,7 +19,8 @@ from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
-from akrunner.schema import Schema, nearest, plain
+from akrunner.schema import Schema, plain
+from akrunner.wire.near import nearest
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]

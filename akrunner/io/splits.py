@@ -15,8 +15,9 @@ from akrunner.checks import check_count, check_text, shown
 from akrunner.errors import ConfigError
 from akrunner.io import hashes
 from akrunner.io.table import TableSource
-from akrunner.schema import nearest, repeated
+from akrunner.schema import repeated
 from akrunner.spec import SplitSpec
+from akrunner.wire.near import nearest
 
 #: what splits are called that nobody named
 NAMES: dict[int, tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}

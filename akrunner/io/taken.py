@@ -16,7 +16,8 @@ from akrunner.checks import check_names, shown
 from akrunner.column_types import Family, family_of
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
-from akrunner.schema import is_list, is_text, nearest, to_array
+from akrunner.schema import is_list, is_text, to_array
+from akrunner.wire.near import nearest
 
 #: what a default of a column is, in words, and whether a value is one
 _KINDS: dict[Family, tuple[str, Callable[[Any], bool]]] = {

@@ -15,8 +15,8 @@ from akrunner.launch.entry import check_program, check_script, context_entry
 from akrunner.launch.fetch import fetch, is_url
 from akrunner.launch.limits import shown
 from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
-from akrunner.schema import nearest
 from akrunner.spec import ScriptSpec
+from akrunner.wire.near import nearest
 
 #: bytes of a script
 _LONGEST_SCRIPT = 16 << 20

@@ -93,7 +93,7 @@ class Found:
         return True
 
     def add_carried(self) -> None:
-        """Have what modules hold go along. What their functions have set (`_loaded`) may say what was done in this process: only if all of it can."""
+        """Have what modules hold go along."""
         added: set[tuple[str, str]] = set()
         # what these hold may bring other modules
         while new := sorted(self.carried.keys() - added):

@@ -19,7 +19,7 @@ from akrunner.checks import nearest_file
 from akrunner.errors import PythonEnvError
 from akrunner.launch import cache, environments
 from akrunner.launch.asking import ask
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 _PROBE = """
 import importlib.util, json, sys, sysconfig

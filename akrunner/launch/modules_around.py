@@ -76,13 +76,9 @@ class Around:
         self.gone.add((module, name))
         return True
 
-    def altered(self, module: str) -> set[str]:
-        """What the other modules change when they are imported, and what the function sets."""
-        return self.sets | self.altered_by_import(module)
-
-    def altered_by_import(self, module: str) -> set[str]:
-        """What the other modules change when they are imported."""
-        return set().union(*(text.altered for name, text in self.texts.items() if name != module))
+    def altered_by_import(self, but: str = "") -> set[str]:
+        """What the modules change when they are imported, or those but one."""
+        return set().union(*(text.altered for name, text in self.texts.items() if name != but))
 
     @functools.cached_property
     def hung(self) -> set[str]:

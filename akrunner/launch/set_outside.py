@@ -238,7 +238,7 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: Arou
         return ""
     for name, now in list(vars(module).items()):
         hung = set().union(file.hung, *(text.hung for text in around.texts.values()))
-        ours = name in file.words or name in starred or f".{name}" in around.altered_by_import("") | hung
+        ours = name in file.words or name in starred or f".{name}" in around.altered_by_import() | hung
         by_program = (module.__name__, name) in around.by_program.names
         known, ours = is_plain(now) or by_program, ours and not (by_program and name not in file.bindings)
         if known and name in wanted and not ours and not name.startswith("__"):
@@ -282,7 +282,7 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
     if not isinstance(node, ast.ClassDef) or type(now) not in (type, abc.ABCMeta) or issubclass(now, tuple):
         return set()
     found: set[str] = set()
-    by_import = around.altered_by_import("") | file.altered
+    by_import = around.altered_by_import() | file.altered
     said = [
         one
         for statement in node.body
@@ -351,7 +351,7 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
         # what they set is not known by its names
         return ""
     starred = _starred(module, file)
-    elsewhere = around.altered("")
+    elsewhere = around.sets | around.altered_by_import()
     for name, (binding, *more) in file.bindings.items():
         now = vars(module).get(name, NOTHING)
         if more or not isinstance(binding, Import) or now is NOTHING or name in file.often | file.declared | starred:

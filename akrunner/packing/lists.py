@@ -21,7 +21,8 @@ from akrunner.packing.folders import ending_of
 from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
-from akrunner.schema import is_list, is_text, nearest, replaced
+from akrunner.schema import is_list, is_text, replaced
+from akrunner.wire.near import nearest
 
 #: names of columns that hold paths, if their values look so
 USUAL = (

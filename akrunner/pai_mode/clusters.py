@@ -10,7 +10,7 @@ from typing import Any
 from akrunner.checks import MOST_TASKS
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.parameters import number
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 #: of each role: how many, hundredths of a core, of a card, megabytes

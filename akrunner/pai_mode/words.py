@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 #: options of the command itself that take a value; what is not `name` or `project` means something to PAI's service only
 _OPTIONS = ("name", "project", "lineage", "jobname", "priority", "settings")

@@ -31,13 +31,14 @@ from akrunner.io.pairing import as_input
 from akrunner.io.values import as_type
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
-from akrunner.schema import Field, Schema, nearest
+from akrunner.schema import Field, Schema
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import Settings, interpreter_of, job_for, open_model
 from akrunner.serving.plan import ARROW
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import TaskSpec
+from akrunner.wire.near import nearest
 
 _TICK = 0.1
 #: columns that `repr` shows

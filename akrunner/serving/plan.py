@@ -21,9 +21,10 @@ from akrunner.checks import check_names
 from akrunner.column_types import DTYPES
 from akrunner.errors import ConfigError, ModelError
 from akrunner.io.pairing import Fed, Pairing
-from akrunner.schema import Field, Schema, nearest
+from akrunner.schema import Field, Schema
 from akrunner.signature import Signature, TensorSpec
 from akrunner.wire.features import BYTES, FLOAT, KINDS
+from akrunner.wire.near import nearest
 
 #: a dtype of a signature -> the type of a column
 ARROW: dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}

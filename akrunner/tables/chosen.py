@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from akrunner.errors import SourceError
-from akrunner.schema import nearest
 from akrunner.tables.credentials import odps_credentials
 from akrunner.tables.local import LocalTables
 from akrunner.tables.store import TableStore
+from akrunner.wire.near import nearest
 
 #: the directory tables are in
 ROOT_VARIABLE = "AKRUNNER_TABLES"

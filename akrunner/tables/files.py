@@ -19,7 +19,7 @@ from akrunner.foreign import ours, underway
 from akrunner.io import formats, paths
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.schema import Field, Schema, nearest
+from akrunner.schema import Field, Schema
 from akrunner.tables import ddl, types
 from akrunner.tables.local_output import fits
 from akrunner.tables.making import new_table
@@ -27,6 +27,7 @@ from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
 from akrunner.tables.store import TableInfo, TableStore
 from akrunner.tables.tunnel import as_file, bare_csv, fill, rows_of
+from akrunner.wire.near import nearest
 
 _HEADER_BYTES = 1 << 16
 _SHOWN = 60

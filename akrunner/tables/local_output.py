@@ -26,11 +26,12 @@ from akrunner.foreign import ours
 from akrunner.io.formats import parquet
 from akrunner.io.rename import sync
 from akrunner.io.writers import Gate, Writer
-from akrunner.schema import nearest, to_floats
+from akrunner.schema import to_floats
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
 from akrunner.tables.store import CHANGED, TableInfo
+from akrunner.wire.near import nearest
 
 if TYPE_CHECKING:
     from akrunner.tables.local import LocalTables

@@ -25,11 +25,11 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS
 from akrunner.io.unfinished import partial_of
-from akrunner.schema import nearest
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import removed
 from akrunner.tables.store import Reading, TableInfo, key_scalar
+from akrunner.wire.near import nearest
 
 #: files that are held open; of more, links are made
 _OPEN = 64

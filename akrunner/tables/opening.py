@@ -13,13 +13,14 @@ from akrunner.io import sinks, sources, systems
 from akrunner.io.sinks import FileSink, PartsSink
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
-from akrunner.schema import Schema, nearest
+from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from akrunner.tables import ddl, types
 from akrunner.tables.chosen import store_for
 from akrunner.tables.local_output import fits
 from akrunner.tables.names import TableName, is_table
 from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
+from akrunner.wire.near import nearest
 
 
 def open_source(

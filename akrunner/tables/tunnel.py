@@ -17,11 +17,11 @@ from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
-from akrunner.schema import nearest
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries, duckdb_type, literal
 from akrunner.tables.sqltext import text_of, tokens
 from akrunner.tables.store import Reading, TableInfo, TableOutput, TableStore
+from akrunner.wire.near import nearest
 
 #: option -> its longer name; those that are here are done, or change nothing
 _OPTIONS = {

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-from typing import Any, Callable, Iterable, Sequence, TypeVar, cast
+from typing import Any, Callable, Sequence, TypeVar, cast
+
+from akrunner.wire.near import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: what reads a task's rows
 _READ_BY = ("dataset", "batches", "per_worker_dataset", "steps_per_epoch")
-
-
-def nearest(name: Any, names: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"`, "" if none of the names is like it."""
-    if not isinstance(name, str):
-        return ""
-    known = list(names)
-    # of short names another case is another name to difflib
-    close = [one for one in known if one.lower() == name.lower()] or difflib.get_close_matches(name, known, 1)
-    return "; did you mean %r?" % close[0] if close else ""
 
 
 def told(method: F) -> F:

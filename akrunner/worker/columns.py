@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 import numpy as np
 
 from akrunner.wire import columns as layout
+from akrunner.wire.near import nearest
 from akrunner.worker import objects
-from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

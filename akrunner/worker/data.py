@@ -8,7 +8,8 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
-from akrunner.worker import asking, placing
+from akrunner.wire.near import nearest
+from akrunner.worker import placing
 from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Order, Reading, check_counts, check_room, check_seed, noted
 from akrunner.worker.waits import timing
@@ -229,7 +230,7 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         wrong = "there is no column %r" % (unknown[0],) if unknown else "empty"
-        hint = asking.nearest(unknown[0], known) if unknown else ""
+        hint = nearest(unknown[0], known) if unknown else ""
         raise ValueError("columns=%r: %s; columns: %s%s" % (names, wrong, ", ".join(known), hint))
     return [column for column in schema if column["name"] in names]
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from akrunner.worker.asking import nearest
+from akrunner.wire.near import nearest
 
 _DATE, _MOMENT, _TIME, _SPAN = "date", "timestamp", "time", "duration"
 #: what a value of a column is, in words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequence
 
+from akrunner.wire.near import nearest
 from akrunner.worker import mapping
-from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     from akrunner.worker.reading import Reading

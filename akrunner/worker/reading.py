@@ -17,8 +17,8 @@ import operator
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
+from akrunner.wire.near import nearest
 from akrunner.worker import images, mapping
-from akrunner.worker.asking import nearest
 
 if TYPE_CHECKING:
     pass

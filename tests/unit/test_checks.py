@@ -138,7 +138,7 @@ def test_a_file_that_this_user_may_not_see(tmp_path: Path, monkeypatch: pytest.M
         return real(path, **more)
 
     monkeypatch.setattr(os, "stat", stat)
-    assert "that this user may see" in nearest_file(str(tmp_path / "hidden" / "x.csv"))
+    assert "as far as this user may look" in nearest_file(str(tmp_path / "hidden" / "x.csv"))
 
 
 def test_a_closed_stdin_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:

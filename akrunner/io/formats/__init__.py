@@ -22,7 +22,7 @@ from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
 from akrunner.io.formats.base import Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 #: a new format of akrunner's own: its module, and its row here
 BUILT_IN: tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)

@@ -15,8 +15,8 @@ from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, 
 from akrunner.foreign import ours, redacted
 from akrunner.io.sinks import behind_tables
 from akrunner.io.table import BATCH_ROWS, TableSource
-from akrunner.schema import nearest
 from akrunner.spec import TaskSpec
+from akrunner.wire.near import nearest
 
 #: rows, or bytes, of a job's output that are sent to a database at once
 _SENT_ROWS, _SENT_BYTES = 1 << 16, 16 << 20

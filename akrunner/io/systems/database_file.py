@@ -10,7 +10,7 @@ from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io.rename import move_new
 from akrunner.io.systems.base import Url
 from akrunner.io.unfinished import came_meanwhile, partial_of
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 #: files that SQLite and DuckDB keep beside theirs while they write
 _BESIDE = ("", "-journal", "-wal", "-shm", ".wal")

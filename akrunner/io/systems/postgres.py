@@ -28,7 +28,7 @@ from akrunner.io.systems import pg_types
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, slices
 from akrunner.io.table import TableSource
-from akrunner.schema import nearest
+from akrunner.wire.near import nearest
 
 #: of ours; libpq takes the others
 _OURS = ("table", "password_file", "decimals", "connections")
