@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from akrunner.packing.result import Packed
     from akrunner.packing.verbs import pack
     from akrunner.pai_mode.verbs import pai
-    from akrunner.planning import Plan
+    from akrunner.planning.plan import Plan
     from akrunner.schema import Schema
     from akrunner.serving.local import LocalPredictor
     from akrunner.serving.planned import PredictPlan
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Plan": "akrunner.planning",
+    "Plan": "akrunner.planning.plan",
     "plan": "akrunner.verbs",
     "run": "akrunner.verbs",
     "stream": "akrunner.verbs",

@@ -30,7 +30,8 @@ from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.planning import Plan, plan_job
+from akrunner.planning.making import plan_job
+from akrunner.planning.plan import Plan
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob

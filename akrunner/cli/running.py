@@ -16,7 +16,7 @@ from akrunner.cli import engines, given, jobfiles, lines, show, streaming, table
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.foreign import redacted
-from akrunner.planning import neat
+from akrunner.planning.text import neat
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.

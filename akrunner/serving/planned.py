@@ -16,22 +16,9 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.io.sinks import format_shown
-from akrunner.planning import (
-    PlannedTask,
-    counted,
-    interpreter_shown,
-    keras_of,
-    known_nulls,
-    known_rows,
-    line_of,
-    line_of_given,
-    lines_of_tasks,
-    neat,
-    planned_tasks,
-    side_by_side,
-    too_many,
-    value_shown,
-)
+from akrunner.planning.known import keras_of, known_nulls, known_rows
+from akrunner.planning.tasks import PlannedTask, lines_of_tasks, planned_tasks, too_many
+from akrunner.planning.text import counted, interpreter_shown, line_of, line_of_given, neat, side_by_side, value_shown
 from akrunner.prepare import interpreter_for
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked

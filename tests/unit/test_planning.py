@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.planning import known_rows
+from akrunner.planning.known import known_rows
 from akrunner.trial import Trial
 
 FRAME = pd.DataFrame({"a": [1, 2, 3]})
@@ -66,7 +66,7 @@ def test_a_script_that_writes_nothing_is_told_of(tmp_path: Path) -> None:
 def test_what_the_script_left_out_over_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def tried(written: pa.Table, *exported: str) -> None:
         rows = written.num_rows if written is not None else 0
-        monkeypatch.setattr("akrunner.planning.tried", lambda *_: Trial(5, rows, 0.1, written, "", exported))
+        monkeypatch.setattr("akrunner.planning.making.tried", lambda *_: Trial(5, rows, 0.1, written, "", exported))
 
     out = str(tmp_path / "mine.csv")
     tried(None)
@@ -125,7 +125,7 @@ def test_where_values_come_from_is_said_beside_a_job_file(tmp_path: Path) -> Non
 def test_rows_of_a_trial_keep_their_narrow_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     written = pa.table({"id": [1, 2], "name": ["", None], "v": [[0.5] * 64] * 2, "w": [[0.5] * 64] * 2, "digit": [7, 8]})
-    monkeypatch.setattr("akrunner.planning.tried", lambda *_: Trial(5, 2, 0.1, written, "", ()))
+    monkeypatch.setattr("akrunner.planning.making.tried", lambda *_: Trial(5, 2, 0.1, written, "", ()))
     lines = str(akrunner.plan(script(tmp_path, WRITES), {"a": [1]}, try_rows=5)).splitlines()
     first, second = lines[-2:]
     assert first.split()[0] == "1" and first.endswith("  7") and second.split()[:2] == ["2", "NULL"] and len(second) <= 80

@@ -1,0 +1,175 @@
+"""Arguments -> a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.api import IN_MEMORY, lines_source, table_of
+from akrunner.checks import check_choice, check_count, check_flag, check_path, shown
+from akrunner.engines.registry import engine_of
+from akrunner.errors import ConfigError, ModelError
+from akrunner.foreign import ours, redacted
+from akrunner.io.paths import PathLike
+from akrunner.io.sinks import format_shown
+from akrunner.io.table import TableSource
+from akrunner.launch import files
+from akrunner.launch.interpreters import Interpreter
+from akrunner.model import check_target
+from akrunner.options import of_verb
+from akrunner.planning.known import keras_of, known_nulls, known_rows
+from akrunner.planning.likely import warnings_of
+from akrunner.planning.plan import FIRST_BATCH, UNREAD, Plan, PlannedColumn
+from akrunner.planning.tasks import planned_tasks
+from akrunner.planning.text import HIDDEN, neat, value_shown
+from akrunner.prepare import Arguments, checked
+from akrunner.schema import Field, Schema
+from akrunner.spec import JobSpec, SplitSpec
+from akrunner.trial import Trial, tried
+from akrunner.wire.features import FLOAT, KINDS
+
+MODES = {"run": "batch", "train": "train", "stream": "stream"}
+#: of a secret; a shorter one is part of any word, and is not looked for in what a script prints
+_SHORTEST = 4
+
+
+def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bool, try_rows: int | None = None) -> Plan:
+    """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""
+    check_choice("verb", verb, tuple(MODES))
+    if try_rows is not None:
+        check_count("try_rows", try_rows, 1)
+        if follow or (isinstance(given.source, str) and given.source == "-"):
+            raise ConfigError(
+                "try_rows (--dry-run=N): rows that arrive would be taken from the stream; name a file that is there"
+            )
+    if isinstance(given.source, Iterator) and not isinstance(given.source, pa.RecordBatchReader):
+        raise ConfigError(
+            "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
+        )
+    _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
+    engine = engine_of(given.engine)
+    source, form, columns = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
+    if model_out is not None:
+        with ours(ModelError, f"model_out: cannot open {model_out}"):
+            check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
+    taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": columns}
+    prepared, requirements = checked(MODES[verb], Arguments(**taken))
+    job, table = prepared.job, prepared.table
+    engine.check(job)
+    interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
+    tasks = planned_tasks(job)
+    # of a query's result nobody knows how many rows it has
+    source, standing = (given.source, table.read_from) if given.select is None else (None, None)
+    nulls = known_nulls(source, standing)
+    columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
+    rows = known_rows(source, standing)
+    writes = given.output is not None or (
+        not job.script.program and files.writes_output(files.read_script(job.script)) is not None
+    )
+    columns = (
+        _words(job.output_schema) if job.output_schema is not None else FIRST_BATCH if job.output_inferred and writes else ""
+    )
+    output = neat(str(given.output)) if given.output is not None else IN_MEMORY if columns else "none"
+    if verb == "train":
+        output = f"model: {neat(str(model_out)) if model_out is not None else 'result.model'}" + (
+            f"; rows: {output}" if columns else ""
+        )
+    trial = _trial(job, table, requirements, try_rows) if try_rows is not None else None
+    return Plan(
+        verb=verb,
+        engine=engine.name,
+        script=neat(job.script.name),
+        entry="the program itself" if job.script.program else job.script.context_entry or "main(task_config)",
+        files=tuple((place, target) for place, target in job.script.files),
+        python=interpreter.path,
+        python_version=".".join(map(str, interpreter.python)),
+        tensorflow=interpreter.tensorflow,
+        keras=keras_of(interpreter, job),
+        requirements=requirements,
+        source=neat(redacted(table.name)),
+        rows=rows,
+        columns=columns_,
+        data_format=job.data_format,
+        split=_split(job.split),
+        tasks=tasks,
+        output=output,
+        output_schema=columns,
+        user_params={name: value_shown(name, value) for name, value in job.user_params.items()},
+        env={name: value_shown(name, value) for name, value in job.env.items()},
+        script_args=_words_of(job.script_args),
+        limits={
+            "start_timeout": job.supervision.start_timeout,
+            "stall_timeout": job.supervision.stall_timeout,
+            "timeout": job.supervision.timeout,
+            "max_restarts": job.supervision.max_restarts,
+        },
+        warnings=tuple(warnings_of(job, given.output, columns_, tasks, rows, requirements, trial)),
+        trial=trial,
+        output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
+    )
+
+
+def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
+    """The script over a few rows; what the plan hides, the script may have printed."""
+    trial = tried(job, table, requirements, rows)
+    given = {**job.user_params, **job.env}
+    pairs = [
+        (value if isinstance(value, str) else json.dumps(value), value_shown(name, value)) for name, value in given.items()
+    ]
+    pairs += zip(job.script_args, _words_of(job.script_args))
+    hidden = [value for value, plain in pairs if plain == HIDDEN and len(value) >= _SHORTEST]
+    return dataclasses.replace(trial, printed=redacted(trial.printed, sorted(hidden, key=len, reverse=True)))
+
+
+def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
+    """Raises: ConfigError: the verb itself does not take an option that was given."""
+    own = {one.name for one in of_verb(verb)}
+    for one in of_verb("plan"):
+        value = values.get(one.name)
+        # of another type it may not be comparable at all
+        left_out = value is None or (type(value) is type(one.default) and value == one.default)
+        if one.name not in own and not left_out:
+            raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
+
+
+def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping[str, Any]) -> PlannedColumn:
+    kind = field.dtype if form == "columns" else KINDS[field.kind].dtype
+    shape = field.shape
+    count = "any number of values" if shape is None else "one value" if shape == () else f"{' x '.join(map(str, shape))} values"
+    if field.name in defaults:
+        null = f"{shown(defaults[field.name])}, of defaults="
+    elif not field.nullable:
+        null = "there is none"
+    elif field.shape is None:
+        null = "an empty list"
+    else:
+        null = UNREAD if field.kind != FLOAT else "NaN" if shape == () else "NaN in each place"
+    return PlannedColumn(field.name, str(field.type), f"{kind}, {count}", nulls.get(field.name), null)
+
+
+def _split(spec: SplitSpec | None) -> str:
+    if spec is None:
+        return ""
+    shares = ", ".join(f"{name} {fraction:.4g}" for name, fraction in zip(spec.names, spec.fractions))
+    what = "each row's number" if spec.by is None else f"the value of {spec.by!r}"
+    return f"{shares}; by a hash of {what}" + (f", seed {spec.seed}" if spec.seed else "")
+
+
+def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
+    """The script's own words, without secrets: what stands behind `--password` is one, too."""
+    before = ["", *script_args]
+    return tuple(
+        HIDDEN
+        if option.startswith("-") and not word.startswith("-") and value_shown(option.lstrip("-"), word) == HIDDEN
+        else redacted(word)
+        for option, word in zip(before, script_args)
+    )
+
+
+def _words(schema: Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)

@@ -1,0 +1,69 @@
+"""Every process a job will have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from akrunner.cluster.resources import assign
+from akrunner.cluster.tf_config import tf_config
+from akrunner.launch import devices
+from akrunner.planning.text import line_of
+from akrunner.spec import JobSpec, TaskSpec
+from akrunner.wire.context import TFConfig
+
+#: columns, files and tasks that are shown, of more the first
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """A process.
+
+    Attributes: name: "worker:0"; gets_rows; cores: that are its own, none: it may use all; env: variables that are set for it; tf_config: what TF_CONFIG will
+        say, with port 0 for ports that are chosen at the start; None: it is told of no cluster.
+    """
+
+    name: str
+    gets_rows: bool
+    cores: tuple[int, ...]
+    env: Mapping[str, str]
+    tf_config: TFConfig | None
+
+
+def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
+    """Every process of a job."""
+    cluster = job.cluster
+    gpus = devices.gpus() if job.resources.gpus_per_worker is not None else []
+    parts = assign(cluster, job.resources, gpus, devices.cpus(), {**os.environ, **job.task_env})
+    host = job.advertised_host or job.bind_host
+    addresses: dict[TaskSpec, str] = {task: f"{host}:0" for task in cluster.tasks}
+    return tuple(
+        PlannedTask(
+            task.name,
+            task in cluster.fed,
+            parts[task].cpus,
+            {**parts[task].env, **({} if cluster.alone else {"TF_CONFIG": "..."})},
+            None if cluster.alone else tf_config(cluster, addresses, task),
+        )
+        for task in cluster.tasks
+    )
+
+
+def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
+    """What a plan says of the processes."""
+    lines = line_of("tasks", f"{len(tasks)}")
+    for task in tasks[:_SHOWN]:
+        told = ["gets rows" if task.gets_rows else "gets no rows"]
+        told.append(f"cores {', '.join(map(str, task.cores))}" if task.cores else "all cores")
+        told += [f"{name}={value}" for name, value in task.env.items() if name != "TF_CONFIG"]
+        lines.append(f"{'':14}{task.name:12}{'; '.join(told)}")
+    if len(tasks) > _SHOWN:
+        lines.append(f"{'':14}and {len(tasks) - _SHOWN:,} more")
+    return lines
+
+
+def too_many(rows: int, fed: int) -> str:
+    """That there are fewer rows than workers who get some."""
+    return f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
