@@ -14,7 +14,7 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from akrunner.errors import ScriptError
@@ -165,6 +165,18 @@ def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
     for name, value in found.items():
         if callable(value) or hasattr(type(value), "__get__"):
             raise _set_behind(thing, name)
+    return found
+
+
+def set_in_members(kind: Any) -> dict[str, dict[str, Any]]:
+    """Member of an enum -> its attributes: they may have been set behind the definition, which does not say them. Only numbers, texts, and lists and dicts of these:
+    the definition makes the rest again."""
+    found: dict[str, dict[str, Any]] = {}
+    members: Mapping[str, Any] = kind.__members__ if isinstance(kind, enum.EnumMeta) else {}
+    for name, member in members.items():
+        held = {key: one for key, one in vars(member).items() if not (key[0] == key[-1] == "_") and _is_plain(one, 0)}
+        if held:
+            found[name] = held
     return found
 
 

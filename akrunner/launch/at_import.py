@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import collections
 import dataclasses
@@ -77,10 +78,12 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
         )
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         _check_bases(thing, whole, known)
+        _check_registered(thing)
     run = [one for node in _run_at_once(whole) for one in _ran(node, known, set())]
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         hooks = [vars(base)["__init_subclass__"] for base in thing.__mro__[1:-1] if "__init_subclass__" in vars(base)]
         run += [one for hook in hooks for one in _called(getattr(hook, "__func__", hook), 0, set(), thing)]
+        run += [one for hook, first in _of_metaclass(thing) for one in _called(hook, 0, set(), first)]
     beside = [one for one in run if one.module in ("", thing.__module__)]
     apart = [dataclasses.replace(one, apart=True) for one in run if one not in beside]
     changed = sorted({name for one in [*beside, *apart] for name in _changed(one)})
@@ -100,6 +103,32 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None
                 raise ScriptError(
                     f"script: {kind.__name__} was made from another {ast.unparse(node)} than there is now; define {kind.__name__} again, or {INSTEAD}"
                 )
+
+
+def _check_registered(kind: type) -> None:
+    """Raises: ScriptError: another class counts as one of this kind since its definition."""
+    dump: Any = getattr(abc, "_get_dump", None)
+    registry = dump(kind)[0] if dump is not None and isinstance(kind, abc.ABCMeta) else ()
+    for other in filter(None, (one() for one in registry)):
+        try:
+            decorators = ast.parse(textwrap.dedent(inspect.getsource(other))).body[0]
+        except (OSError, TypeError, SyntaxError):
+            decorators = ast.Pass()
+        # as a decorator it is run again with the definition
+        if not any(getattr(one, "attr", "") == "register" for one in getattr(decorators, "decorator_list", ())):
+            raise ScriptError(
+                f"script: {kind.__name__}.register({other.__name__}) was called behind the definition of {kind.__name__}, and is not called in the tasks; derive "
+                f"{other.__name__} from {kind.__name__}, or {INSTEAD}"
+            )
+
+
+def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:
+    """(function, its first argument) of what a metaclass runs when it makes a class."""
+    for base in inspect.getmro(type(kind))[:-2]:
+        for name, first in (("__prepare__", type(kind)), ("__new__", type(kind)), ("__init__", kind)):
+            hook = vars(base).get(name)
+            if hook is not None and base not in (abc.ABCMeta, enum.EnumMeta):
+                yield getattr(hook, "__func__", hook), first
 
 
 def _alike(one: type, other: type) -> bool:

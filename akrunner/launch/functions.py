@@ -267,6 +267,10 @@ def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], fou
         name = f"{_LIVE}{thing.__name__}_{attribute}"
         found.values.add(name, held, user, f"{thing.__name__}.{attribute}")
         behind.append(f"{thing.__name__}.{attribute} = {name}")
+    for member, held in as_written.set_in_members(thing).items():
+        name = f"{_LIVE}{thing.__name__}_{member}"
+        found.values.add(name, held, user, f"{thing.__name__}.{member}")
+        behind.append(f"{thing.__name__}[{member!r}].__dict__.update({name})")
     found.begun.remove(thing)
     piece.text = "\n".join([live.in_place(piece.text, words), *(["; ".join(behind)] if behind else [])])
 

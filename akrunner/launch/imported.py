@@ -6,8 +6,10 @@ import ast
 import json
 import os
 import sys
+from collections.abc import Callable
 
-from akrunner.launch import bundle
+from akrunner.errors import ScriptError
+from akrunner.launch import bundle, own_modules
 from akrunner.launch.asking import ask
 from akrunner.spec import JobSpec
 
@@ -27,6 +29,25 @@ print(json.dumps([name for name in sys.argv[1:] if not there(name)]))
 """
 
 
+def check_own(job: JobSpec, source: bytes) -> None:
+    """Raises: ScriptError: a function that was given in place of a script uses a module of the user's own that the tasks do not have. Args: source: the script
+    that was made of it."""
+    brought = {part.partition(".")[0] for _, target in job.script.files for part in target.split("/")}
+
+    def is_own(name: str) -> bool:
+        module = sys.modules.get(name)
+        return name not in brought and module is not None and own_modules.is_own(module)
+
+    for name, _ in missing(job, source, is_own):
+        place = str(getattr(sys.modules[name], "__file__", None) or name)
+        place = os.path.dirname(place) if os.path.basename(place) == "__init__.py" else place
+        near = os.path.relpath(place)
+        shown = place if near.startswith(os.pardir) else near
+        raise ScriptError(
+            f"script: the function uses {name}, a module of yours that the tasks do not have: user_files=[{shown!r}] sends it along"
+        )
+
+
 def imports_of(source: bytes) -> dict[str, int]:
     """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`."""
     found: dict[str, int] = {}
@@ -42,8 +63,9 @@ def imports_of(source: bytes) -> dict[str, int]:
     return found
 
 
-def missing(job: JobSpec, source: bytes) -> list[tuple[str, int]]:
-    """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's."""
+def missing(job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lambda name: True) -> list[tuple[str, int]]:
+    """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's; asked_for: whether
+    a module is looked for."""
     brought = {target.split("/")[0].partition(".")[0] for _, target in job.script.files}
     wanted = {
         name: line
@@ -52,6 +74,7 @@ def missing(job: JobSpec, source: bytes) -> list[tuple[str, int]]:
         and name not in sys.builtin_module_names
         and name not in brought
         and name not in bundle.names()
+        and asked_for(name)
     }
     # what is in an archive lies where the script is, or where its name says
     if not wanted or not job.python or job.overlay or job.script.archives:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from akrunner.errors import ScriptError
-from akrunner.launch.value_kinds import Unwritten, expression, is_one, key_of, kind_of
+from akrunner.launch.value_kinds import MOVED, Unwritten, expression, is_one, key_of, kind_of
 
 #: characters of a value that is written down
 _LONGEST = 4_000_000
@@ -245,6 +245,8 @@ class Values:
 
     def pairs(self, name: str, value: Any) -> str:
         """A dict as a literal."""
+        if any(key not in value for key in value):
+            raise Unwritten(name, value, MOVED)
         inside = (
             f"{self._made(f'a key of {name}', key)}: {self._made(f'{name}[{key_of(key)}]', one)}" for key, one in value.items()
         )

@@ -33,6 +33,8 @@ from akrunner.launch.users import is_users
 #: bits of an integer that is not written in decimals
 _LONG_INT = 10_000
 _OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
+#: said of a dict or a set that does not find what it holds
+MOVED = " that holds what has another hash by now than when it was put in"
 #: where a logger's records go that a task has, too
 _STREAMS = ("stdout", "stderr")
 
@@ -82,7 +84,7 @@ def expression(values: Writing, name: str, value: Any) -> str:
         chosen = f"[{value.name!r}]" if value.name in kind.__members__ else f"({values.part(name, value.value)})"
         return values.reference(name, kind) + chosen
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return f"{values.reference(name, kind)}({values.inside(name, value)})"
+        return _named_tuple(values, name, value)
     if isinstance(value, logging.Logger):
         return _logger(name, value)
     if isinstance(value, pathlib.PurePath):
@@ -102,6 +104,8 @@ def expression(values: Writing, name: str, value: Any) -> str:
         return _class_by_call(values, name, value)
     if isinstance(value, np.ufunc):
         return _ufunc(name, value)
+    if isinstance(value, np.random.BitGenerator):
+        return _bit_generator(name, value)
     if isinstance(value, (type, types.FunctionType, types.ModuleType)) and not isinstance(value, types.GenericAlias):
         return values.reference(name, value)
     return values.reference(name, value) if _is_named(value) else _of_typing(values, name, value)
@@ -125,6 +129,7 @@ def is_one(value: Any) -> bool:
                 random.Random,
                 np.random.RandomState,
                 np.random.Generator,
+                np.random.BitGenerator,
                 functools.partial,
                 types.SimpleNamespace,
                 typing.TypeVar,
@@ -174,6 +179,14 @@ def _record(values: Writing, name: str, value: Any) -> str:
     if isinstance(value, list):
         does.append(f"list.extend(made, [{values.inside(name, list.copy(value))}])")
     return f"(lambda made, held: [made, {', '.join(does)}][0])({made}, [{inside}])"
+
+
+def _named_tuple(values: Writing, name: str, value: Any) -> str:
+    """As pickle makes it again: a __new__ of its class does not run."""
+    kind, inside = values.reference(name, type(value)), values.inside(name, value)
+    made = f"tuple.__new__({kind}, ({inside}{',' if len(value) == 1 else ''}))"
+    held = getattr(value, "__dict__", {})
+    return f"(lambda made: [made.__dict__.update({values.pairs(name, held)}), made][1])({made})" if held else made
 
 
 def _is_named(value: Any) -> bool:
@@ -240,6 +253,8 @@ def _sequence(values: Writing, name: str, value: Any) -> str:
 
 
 def _set(values: Writing, name: str, value: Any) -> str:
+    if any(one not in value for one in value):
+        raise Unwritten(name, value, MOVED)
     return f"{type(value).__name__}([{', '.join(values.part(f'a member of {name}', one) for one in value)}])"
 
 
@@ -300,7 +315,9 @@ def _partial(values: Writing, name: str, value: Any) -> str:
         given.append(f"*({values.inside(f'{name}.args', value.args)},)")
     if value.keywords:
         given.append(f"**{values.pairs(f'{name}.keywords', value.keywords)}")
-    return f"__import__('functools').partial({', '.join(given)})"
+    made = f"__import__('functools').partial({', '.join(given)})"
+    held = vars(value)
+    return f"(lambda made: [made.__dict__.update({values.pairs(name, held)}), made][1])({made})" if held else made
 
 
 def _new_type(values: Writing, name: str, value: Any) -> str:
@@ -329,11 +346,20 @@ def _random_state(values: Writing, name: str, value: np.random.RandomState) -> s
 
 
 def _generator(values: Writing, name: str, value: np.random.Generator) -> str:
-    kind = type(value.bit_generator).__name__
-    if getattr(np.random, kind, None) is not type(value.bit_generator):
+    return f"__import__('numpy').random.Generator({values.part(f'{name}.bit_generator', value.bit_generator)})"
+
+
+def _bit_generator(name: str, value: Any) -> str:
+    """With its state, and with the seeds that generators it makes (`spawn`) would have."""
+    kind, seeds = type(value).__name__, getattr(value, "seed_seq", None)
+    if getattr(np.random, kind, None) is not type(value):
         raise Unwritten(name, value)
-    made = f"__import__('numpy').random.Generator(__import__('numpy').random.{kind}())"
-    return f"(lambda made: [setattr(made.bit_generator, 'state', {_state(value.bit_generator.state)}), made][1])({made})"
+    seed = ""
+    if type(seeds) is np.random.SeedSequence:
+        given = [f"{own}={_state(getattr(seeds, own))}" for own in ("entropy", "spawn_key", "pool_size", "n_children_spawned")]
+        seed = f"__import__('numpy').random.SeedSequence({', '.join(given)})"
+    made = f"__import__('numpy').random.{kind}({seed})"
+    return f"(lambda made: [setattr(made, 'state', {_state(value.state)}), made][1])({made})"
 
 
 def _state(value: Any) -> str:
@@ -342,7 +368,9 @@ def _state(value: Any) -> str:
         return f"__import__('numpy').array({value.tolist()!r}, {value.dtype.str!r})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_state(one)}" for key, one in value.items()) + "}"
-    return f"({', '.join(map(_state, value))},)" if isinstance(value, tuple) else repr(value)
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_state, value))}{',' if value else ''})"
+    return repr(int(value)) if isinstance(value, np.integer) else repr(value)
 
 
 def _scalar(name: str, value: np.generic) -> str:

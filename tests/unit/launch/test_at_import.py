@@ -6,6 +6,7 @@ import importlib
 import linecache
 import logging
 import pathlib
+import re
 import sys
 import textwrap
 import types
@@ -601,3 +602,112 @@ def test_instances_as_decorators(module: Module) -> None:
     ):
         with pytest.raises(ScriptError, match=words):
             functions.source_of(function)
+
+
+SAME = {
+    "what a generator makes": """
+        import numpy as np
+        G = np.random.default_rng(1)
+        G.spawn(2)
+        def main(config): return G.bit_generator.state["state"], G.bit_generator.seed_seq.spawn(1)[0].state
+        """,
+    "one bit generator of two": """
+        import numpy as np
+        bits = np.random.PCG64([3, 4])
+        A, B = np.random.Generator(bits), np.random.Generator(bits)
+        def main(config): return A.bit_generator is B.bit_generator, bits is A.bit_generator, bits.state["state"]
+        """,
+    "a named tuple with a __new__": """
+        import collections
+        class P(collections.namedtuple("P", "x y")):
+            def __new__(cls, x, y): return super().__new__(cls, x * 100, y)
+        class One(collections.namedtuple("One", "x")): pass
+        p, one = P(1, 2), One([3])
+        p.note = "here"
+        def main(config): return tuple(p), p.note, type(p).__name__, tuple(one)
+        """,
+    "what members of an enum have": """
+        import enum
+        class S(enum.Enum):
+            X, Y = "x", "y"
+            def __init__(self, value): self.weight, self.lock = 1.0, __import__("threading").Lock()
+        S.X.weight, S.Y.more = 5.0, {"a": [1]}
+        def main(config): return S.X.weight, S.Y.weight, S.Y.more, hasattr(S.X, "lock")
+        """,
+    "what a partial has": """
+        import functools
+        P = functools.partial(int, base=2)
+        P.note = [1]
+        def main(config): return P("101"), P.note
+        """,
+    "a registered class that is decorated": """
+        import abc
+        class Base(abc.ABC): pass
+        @Base.register
+        class D: pass
+        def main(config): return issubclass(D, Base)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_is_behind_a_value_is_the_same(name: str, module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = module(SAME[name])
+    # first in the task: a program's own call changes what it has
+    assert there(made.main, monkeypatch).main(None) == made.main(None)
+
+
+REFUSED = {
+    "a registry of a metaclass": (
+        """
+        class M(type):
+            reg = {}
+            def __init__(c, n, b, d): M.reg[n] = len(M.reg)
+        class A(metaclass=M): pass
+        def main(config): return M.reg, A
+        """,
+        "the definition of A changes M",
+    ),
+    "a list of a metaclass": (
+        """
+        class M(type):
+            reg = []
+            def __new__(m, n, b, d):
+                m.reg.append(n)
+                return super().__new__(m, n, b, d)
+        class A(metaclass=M): pass
+        def main(config): return M.reg, A
+        """,
+        "the definition of A changes M",
+    ),
+    "a class that was registered": (
+        """
+        import abc
+        class Base(abc.ABC): pass
+        class D: pass
+        Base.register(D)
+        def main(config): return issubclass(D, Base)
+        """,
+        "Base.register(D) was called behind the definition of Base",
+    ),
+    "a key that was changed": (
+        """
+        class K:
+            def __init__(self, n): self.n = n
+            def __hash__(self): return hash(self.n)
+            def __eq__(self, other): return self.n == other.n
+        k = K(1)
+        d, s = {k: 5}, {k}
+        k.n = 2
+        def main(config): return k in d
+        """,
+        "has another hash by now",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_definition_would_do_again_is_refused(name: str, module: Module) -> None:
+    text, said = REFUSED[name]
+    with pytest.raises(ScriptError, match=re.escape(said)):
+        functions.source_of(module(text).main)
