@@ -24,7 +24,9 @@ from akrunner.io.sinks import FirstBatchSink, LineWriter, MemorySink
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
-from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
+from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike
+from akrunner.prepare.job import Prepared, check_output, prepare
+from akrunner.prepare.schemas import schema_of
 from akrunner.stream_job import StreamJob
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import OutputSink, RowsSink, file_sink, sink_to

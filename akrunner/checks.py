@@ -411,10 +411,19 @@ def nearest_file(path: str) -> str:
     except (OSError, ValueError):
         pass
     try:
-        close = difflib.get_close_matches(name, os.listdir(folder), n=1, cutoff=ALIKE)
+        # a link that leads nowhere has the name itself
+        close = difflib.get_close_matches(name, {*os.listdir(folder)} - {name}, n=1, cutoff=ALIKE)
     except (OSError, ValueError):
         return ""
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths lead to one file that is there."""
+    try:
+        return os.path.samefile(os.path.expanduser(one), os.path.expanduser(other))
+    except (OSError, ValueError):
+        return False
 
 
 def holds_no_files(path: str) -> bool:

@@ -18,7 +18,7 @@ from akrunner.engines.base import Observer
 from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.options.told import told
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.programs import predicted, scripted, streamed
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments

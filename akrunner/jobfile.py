@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from akrunner.checks import check_path, nearest_file, shown
+from akrunner.checks import check_path, is_same_file, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
@@ -68,6 +68,8 @@ _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
 #: bytes of a file
 _LONGEST = 1 << 20
+#: tables and lists within each other
+_DEEPEST = 100
 #: characters of a wrong value
 _SHOWN = 100
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -124,6 +126,9 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
         text = data.decode("utf-8-sig")
         found = _parsed(text, name)
     lines = _lines(text)
+    deep = next((key for key, value in found.items() if _is_deep(value)), None)
+    if deep is not None:
+        raise ConfigError(f"{name}:{lines.get(deep, 1)}: {deep} is nested more than {_DEEPEST} deep")
     said = found.pop(VERB, "")
     if said not in ("", *HEADS) or said == "plan":
         raise ConfigError(
@@ -153,6 +158,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
             places = {one: f"{name}:{lines.get(f'{key}.{one}', lines.get(key, 1))}" for one in value}
             value = _texts(places, value) if key == "env" else _params(places, value)
         values[key] = _whole(options[key], value, os.path.dirname(name))
+    _check_kept(values, lines, name)
     head = HEADS[meant]
     if head not in values:
         raise ConfigError(f'{name}: the file names no {head}: {head} = "..."')
@@ -171,6 +177,27 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         line = place.partition(",")[0] if at else ""
         why = _OF_TOML.get(told, told[:1].lower() + told[1:])
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
+
+
+def _check_kept(values: Mapping[str, Any], lines: Mapping[str, int], name: str) -> None:
+    """Raises: ConfigError: what a job writes would be put in place of its own file."""
+    for key in ("output", "model_out", "report"):
+        written = values.get(key)
+        if isinstance(written, str) and is_same_file(written, name):
+            raise ConfigError(f"{name}:{lines.get(key, 1)}: {key} is this file itself, which would be replaced; name another")
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether tables and lists are in each other more than so often."""
+    inside = [value]
+    for _ in range(_DEEPEST):
+        inside = [
+            one
+            for held in inside
+            for one in (held.values() if isinstance(held, dict) else held if isinstance(held, list) else ())
+            if isinstance(one, (dict, list))
+        ]
+    return bool(inside)
 
 
 def head_of(verb: str) -> str:

@@ -11,7 +11,8 @@ from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError
-from akrunner.prepare import Arguments, prepare
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.job import prepare
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 

@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
 

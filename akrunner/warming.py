@@ -15,7 +15,8 @@ from akrunner.launch import devices, environments, limits
 from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
 from akrunner.options.told import told
-from akrunner.prepare import PathLike, interpreter_for
+from akrunner.prepare.arguments import PathLike
+from akrunner.prepare.python import interpreter_for
 from akrunner.sequences import SequenceNotStr
 from akrunner.spares import client, registry, talk
 from akrunner.spares.daemon import AlreadyKept, Daemon, Listening

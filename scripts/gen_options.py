@@ -32,7 +32,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
 
@@ -50,7 +50,7 @@ from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare import PathLike, SchemaLike
+from akrunner.prepare.arguments import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
@@ -81,7 +81,7 @@ from akrunner.engines.base import Observer
 from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.options.told import told
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.programs import predicted, scripted, streamed
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -119,7 +119,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
-from akrunner.prepare import PathLike
+from akrunner.prepare.arguments import PathLike
 from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]
@@ -127,7 +127,7 @@ __all__ = ["pai"]
 }
 #: files that are written in part -> what, in their order: the fields of a class, its `__init__`, a function
 _PARTS: Mapping[str, Sequence[str]] = {
-    "akrunner/prepare.py": ["Arguments"],
+    "akrunner/prepare/arguments.py": ["Arguments"],
     "akrunner/serving/arguments.py": ["PredictArguments"],
     "akrunner/serving/local.py": ["LocalPredictor"],
     "akrunner/packing/settings.py": ["PackArguments"],

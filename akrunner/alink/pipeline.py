@@ -43,7 +43,7 @@ from akrunner.alink.stages import (
 )
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import in_words
-from akrunner.prepare import schema_of
+from akrunner.prepare.schemas import schema_of
 
 _DESCRIPTION = "pipeline.json"
 

@@ -6,7 +6,7 @@ import sys
 
 from akrunner.checks import check_text
 from akrunner.errors import PythonEnvError
-from akrunner.prepare import environment_of, instead_of
+from akrunner.prepare.python import environment_of, instead_of
 
 #: how Alink's plugins that are Pythons begin, whatever system they end with -> the environment that stands for them
 _PYTHONS: dict[str, str] = {"tf115_python_env": "tf1.15", "tf231_python_env": "tf2.3"}

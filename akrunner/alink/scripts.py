@@ -30,7 +30,7 @@ from akrunner.column_types import type_of, wider
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
-from akrunner.prepare import instead_of
+from akrunner.prepare.python import instead_of
 from akrunner.schema import Field, Schema
 
 #: what Alink's operators of TensorFlow 2 run on

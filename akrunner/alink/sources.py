@@ -21,7 +21,7 @@ from akrunner.io.dialects import Dialect, csv_batches
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
 from akrunner.io.table import TableSource
-from akrunner.prepare import schema_of
+from akrunner.prepare.schemas import schema_of
 from akrunner.spec import CHIEF, TaskSpec
 from akrunner.tables.opening import open_source
 

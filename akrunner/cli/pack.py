@@ -149,7 +149,8 @@ def _say(done: Packed, quiet: bool) -> None:
         f"packed {counted(done.rows, done.kind[:-1])} in {done.seconds:.1f} s: {splits} {rows} in {counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
     )
     if done.labels:
-        typer.echo(f"classes: {_some(done.labels)} (labels.json)")
+        instead = f"; label and label_name stand in place of the column {done.label}" if done.label not in ("", "label") else ""
+        typer.echo(f"classes: {_some(done.labels)} (labels.json){instead}")
     typer.echo(f"output: {done.path}   (--input {done.path}/{_to_train_on(done.splits)})")
     sys.stdout.flush()
 

@@ -15,7 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
-from akrunner.prepare import schema_of
+from akrunner.prepare.schemas import schema_of
 from akrunner.tables import clauses, ddl, files, grid, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
 from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table, project_of

@@ -25,7 +25,9 @@ from akrunner.foreign import ours
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
 from akrunner.options import carried, meaningless, misfit, of_verb
-from akrunner.prepare import Arguments, prepare, schema_of
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.job import prepare
+from akrunner.prepare.schemas import schema_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.spec import JobSpec

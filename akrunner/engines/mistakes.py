@@ -265,7 +265,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
             r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete (?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)|Failed to decode WebP"
         ),
         _always(
-            "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole --bad-rows skip` names such files "
+            "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack ... --check whole --bad-rows skip` (with --overwrite over what is packed already) names such files "
             "and leaves them out"
         ),
     ),

@@ -541,4 +541,5 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
     return Packed(
         state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),
         bad.some, bad.rows, bad.earlier, bad.unfetched, bad.unfetched_rows, told,
+        label=(about.get("settings", {}).get("label") or "") if about["labels"] else "",
     )  # fmt: skip

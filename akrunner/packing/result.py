@@ -26,6 +26,7 @@ class Packed:
         warnings: what else is to be known.
         seconds: it took.
         dry_run: whether it has only looked and planned.
+        label: the column of the input that has the classes, in place of which stand the columns label and label_name; "": there is none, as of folders.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Packed:
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     dry_run: bool = False
+    label: str = ""
 
 
 def printable(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akrunner.prepare import PathLike
+from akrunner.prepare.arguments import PathLike
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
-from akrunner.prepare import Arguments, PathLike, prepare
+from akrunner.prepare.arguments import Arguments, PathLike
+from akrunner.prepare.job import prepare
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import STALL_ACTIONS, TablesSpec
 from akrunner.tables import foreseen, statements

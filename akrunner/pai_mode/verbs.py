@@ -10,7 +10,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
-from akrunner.prepare import PathLike
+from akrunner.prepare.arguments import PathLike
 from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]

@@ -18,6 +18,8 @@ from akrunner.spec import JobSpec
 
 #: files whose rows are counted, by what stands at their ends
 _COUNTED = 1000
+#: cells of a frame of pandas that are looked at for nulls
+_LOOKED_AT = 10_000_000
 
 
 def known_rows(source: Any, files: Files | None) -> int | None:
@@ -47,6 +49,11 @@ def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
     """Column -> how many nulls it has, of those of which it is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
+    of = type(source).__module__.partition(".")[0]
+    if of == "polars" and type(source).__name__ == "DataFrame":
+        return dict(zip(source.columns, (int(one) for one in source.null_count().row(0))))
+    if of == "pandas" and type(source).__name__ == "DataFrame" and source.size <= _LOOKED_AT:
+        return {str(name): int(count) for name, count in source.isna().sum().items()}
     found: Counter[str] = Counter()
     unknown = set()
     for form, path in standing(files):

@@ -27,7 +27,8 @@ from akrunner.planning.likely import warnings_of
 from akrunner.planning.plan import FIRST_BATCH, UNREAD, Plan, PlannedColumn
 from akrunner.planning.tasks import planned_tasks
 from akrunner.planning.text import HIDDEN, neat, value_shown
-from akrunner.prepare import Arguments, checked
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.job import checked
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec
 from akrunner.trial import Trial, tried

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from akrunner.model import Model
-from akrunner.prepare import PathLike, SchemaLike
+from akrunner.prepare.arguments import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 
 ModelLike: TypeAlias = Model | PathLike | pa.Table

@@ -32,17 +32,10 @@ from akrunner.io.table import TableSource
 from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
-from akrunner.prepare import (
-    check_directories,
-    check_output,
-    check_requirements,
-    check_select,
-    directory,
-    interpreter_for,
-    named_files,
-    read_twice,
-    schema_of,
-)
+from akrunner.prepare.job import check_output, check_select, named_files, read_twice
+from akrunner.prepare.places import check_directories, directory
+from akrunner.prepare.python import check_requirements, interpreter_for
+from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.plan import Plan

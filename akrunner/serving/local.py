@@ -30,7 +30,7 @@ from akrunner.io.frames import from_pandas, to_pandas
 from akrunner.io.pairing import as_input
 from akrunner.io.values import as_type
 from akrunner.options.told import told
-from akrunner.prepare import PathLike, SchemaLike
+from akrunner.prepare.arguments import PathLike, SchemaLike
 from akrunner.schema import Field, Schema
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments

@@ -19,7 +19,7 @@ from akrunner.io.sinks import format_shown
 from akrunner.planning.known import keras_of, known_nulls, known_rows
 from akrunner.planning.tasks import PlannedTask, lines_of_tasks, planned_tasks, too_many
 from akrunner.planning.text import counted, interpreter_shown, line_of, line_of_given, neat, side_by_side, value_shown
-from akrunner.prepare import interpreter_for
+from akrunner.prepare.python import interpreter_for
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.serving.plan import Plan

@@ -9,7 +9,7 @@ from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare import PathLike, SchemaLike
+from akrunner.prepare.arguments import PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream

@@ -141,6 +141,11 @@ def test_a_file_that_this_user_may_not_see(tmp_path: Path, monkeypatch: pytest.M
     assert "as far as this user may look" in nearest_file(str(tmp_path / "hidden" / "x.csv"))
 
 
+def test_a_link_that_leads_nowhere_is_not_what_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    assert nearest_file(str(tmp_path / "loop.toml")) == ""
+
+
 def test_a_closed_stdin_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not empty: nobody has given anything. What has its number now is another file, or nothing."""
     for name in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):

@@ -13,7 +13,7 @@ import pytest
 
 from akrunner import dtypes
 from akrunner.errors import ConfigError, SchemaError
-from akrunner.prepare import schema_of
+from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
 
 

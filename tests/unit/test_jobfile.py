@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import akrunner
 from akrunner import jobfile
 from akrunner.cli import given, jobfiles, keyed, main
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SinkError
 from akrunner.options import of_command
 
 FILE = """
@@ -476,3 +477,27 @@ def test_the_job_file_that_is_meant_is_named(tmp_path: Path, capsys: pytest.Capt
     path = written(tmp_path)
     assert main.main(["run", str(path.with_name("jbo.toml"))]) == 2
     assert "; did you mean 'job.toml'?" in capsys.readouterr().err
+
+
+def test_what_is_nested_too_deep_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    for depth in (500, 3000):
+        path.write_text('script = "s.py"\nsource = "t.csv"\n[user_params.' + ".".join(["a"] * depth) + "]\nb = 1\n")
+        with pytest.raises(ConfigError, match=r"job.toml:3: user_params is nested more than 100 deep"):
+            jobfile.read(str(path), "run")
+
+
+def test_a_job_does_not_replace_its_own_files(tmp_path: Path) -> None:
+    """Nor by another name of one."""
+    (tmp_path / "s.py").write_text("def main(task_config): pass\n")
+    (tmp_path / "job.toml").write_text('script = "s.py"\nsource = "t.csv"\noutput = "link.toml"\noverwrite = true\n')
+    os.link(tmp_path / "job.toml", tmp_path / "link.toml")
+    with pytest.raises(ConfigError, match="job.toml:3: output is this file itself, which would be replaced"):
+        jobfile.read(str(tmp_path / "job.toml"), "run")
+    (tmp_path / "more.csv").write_text("a\n1\n")
+    for name, what in (("s.py", "the script"), ("more.csv", "one of user_files=")):
+        with pytest.raises(SinkError, match=f"output: .*{name} is {what}, which would be replaced"):
+            akrunner.plan(
+                str(tmp_path / "s.py"), {"a": [1]}, user_files=[str(tmp_path / "more.csv")], output=str(tmp_path / name), output_format="csv",
+                overwrite=True, output_schema="a bigint",
+            )  # fmt: skip

@@ -100,9 +100,9 @@ PYTHON_ONLY = {"observer", "progress", "script_args", "arguments", "preload"}
 def test_no_default_is_written_by_hand() -> None:
     """Between the table and the job: what is generated has them, and nobody else."""
     package = ROOT / "akrunner"
-    places = ["api.py", "prepare.py", "warming.py"]
+    places = ["api.py", "warming.py"]
     places += [f"cli/{one}.py" for one in (*_COMMANDS, "given", "engines", "statements", "odpscmd")]
-    rooms = ("serving", "detached", "packing", "pai_mode", "checkup")
+    rooms = ("prepare", "serving", "detached", "packing", "pai_mode", "checkup")
     places += [str(one.relative_to(package)) for room in rooms for one in sorted((package / room).glob("*.py"))]
     found = {(place, *one[:2]) for place in places for one in _defaults(package / place)}
     generated = {

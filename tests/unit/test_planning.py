@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.planning.known import known_rows
+from akrunner.planning.known import known_nulls, known_rows
 from akrunner.trial import Trial
 
 FRAME = pd.DataFrame({"a": [1, 2, 3]})
@@ -37,6 +37,21 @@ FRAME = pd.DataFrame({"a": [1, 2, 3]})
 )
 def test_rows_in_memory_are_known(source: Any, rows: int | None) -> None:
     assert known_rows(source, None) == rows
+
+
+@pytest.mark.parametrize(
+    ("source", "nulls"),
+    [
+        (pa.table({"a": [1, None], "b": [1, 2]}), {"a": 1, "b": 0}),
+        (pd.DataFrame({"a": [1, None], "b": ["x", "y"]}), {"a": 1, "b": 0}),
+        (pl.DataFrame({"a": [1, None], "b": [1, 2]}), {"a": 1, "b": 0}),
+        (pl.LazyFrame({"a": [1]}), {}),
+        (FRAME["a"], {}),
+    ],
+    ids=["arrow", "pandas", "polars", "lazy", "series"],
+)
+def test_nulls_in_memory_are_known(source: Any, nulls: dict[str, int]) -> None:
+    assert known_nulls(source, None) == nulls
 
 
 WRITES = "def main(task_config):\n    task_config.output_writer.write({'a': 1})\n"

@@ -11,7 +11,10 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.local import LocalEngine
-from akrunner.prepare import Arguments, check_requirements, prepare, schema_of
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.job import prepare
+from akrunner.prepare.python import check_requirements
+from akrunner.prepare.schemas import schema_of
 from akrunner.spec import ClusterSpec
 
 

@@ -12,7 +12,7 @@ from akrunner import codec
 from akrunner.codec.protobuf import varint
 from akrunner.engines.columns import OutputColumns
 from akrunner.errors import DataError
-from akrunner.prepare import schema_of
+from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, TaskSpec
 from akrunner.wire import columns as layout

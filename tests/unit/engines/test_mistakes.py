@@ -102,7 +102,7 @@ def said(kind: str, message: str) -> str:
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'saved_model_dir'", "asked the task config for 'saved_model_dir', which it does not have: a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run"),
         ("AttributeError", "'StreamTaskConfig' object has no attribute 'dataset_length'", "asked the task config for 'dataset_length', which it does not have: jobs of akrunner run and train have it; the rows of a stream come as they arrive, by task_config.dataset(), batches() or dataset_fn()"),
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'batch'", "asked the task config for 'batch', which it does not have; did you mean 'batches'?"),
-        (INVALID, "{{function_node x}} jpeg::Uncompress failed. Invalid JPEG data or crop window. [[{{node DecodeImage}}]]", "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole"),
+        (INVALID, "{{function_node x}} jpeg::Uncompress failed. Invalid JPEG data or crop window. [[{{node DecodeImage}}]]", "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack ... --check whole"),
         (INVALID, "Invalid PNG data, size 100\n\t [[{{node cond/decode_image}}]]", "an encoded image is broken or cut short"),
         (INVALID, "assertion failed: [Unable to decode bytes as JPEG, PNG, GIF, or BMP]", "an encoded image is of a format that this TensorFlow does not decode"),
         (INVALID, "Cannot add tensor to the batch: number of elements does not match. Shapes are: [tensor]: [30,40,3], [batch]: [20,50,3]", "rows of different shapes, [30,40,3] and [20,50,3], were to be put into one batch: image=(height, width)"),

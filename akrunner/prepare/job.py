@@ -1,0 +1,235 @@
+"""Arguments -> a job and its table, each argument checked, the cheap before the dear."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.checks import check_flag, check_path, check_paths, check_text
+from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
+from akrunner.foreign import ours, redacted
+from akrunner.io.formats import check_format
+from akrunner.io.paths import check_apart
+from akrunner.io.splits import check_split, check_table
+from akrunner.io.table import TableSource, no_rows
+from akrunner.io.taken import check_columns, check_defaults
+from akrunner.launch import capacity, environments, files, functions, imported, interpreters
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.places import check_directories, check_kept, directory, made
+from akrunner.prepare.python import check_requirements, interpreter_for, text_of
+from akrunner.prepare.schemas import schema_of
+from akrunner.prepare.scripts import check_order, check_script, check_writes
+from akrunner.schema import Schema
+from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.tables.asked import names_of, tables_spec
+from akrunner.tables.names import is_table
+from akrunner.tables.opening import check_other, open_source, sink_to
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job whose arguments are all checked, its table, and the interpreter it runs under, None: the model's own says it."""
+
+    job: JobSpec
+    table: TableSource
+    interpreter: interpreters.Interpreter | None = None
+
+
+#: of a job whose script is not looked at yet
+_NO_SCRIPT = ScriptSpec("", "")
+
+
+def prepare(mode: str, given: Arguments) -> Prepared:
+    """Check every argument, the cheap before the dear: values; where rows go; files and tables that are paths; what is downloaded;
+    interpreters, which are run; rows of an iterable, which come once. Last, what is made: an overlay, the directory for checkpoints.
+
+    Returns: the job and its table; where a train job's model goes is for the caller to say (`model_dir`).
+    Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
+    """
+    prepared, requirements = checked(mode, given)
+    job = prepared.job
+    overlay = environments.overlay(job.python, requirements) if requirements is not None else ""
+    return Prepared(
+        dataclasses.replace(job, overlay=overlay, checkpoint_dir=made(job.checkpoint_dir)),
+        prepared.table,
+        prepared.interpreter,
+    )
+
+
+def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
+    """As `prepare`, and nothing is made. Returns: the job without its overlay; the requirements it is made of, None: there are none."""
+    job = _settings(mode, given)
+    looked_at = given.script if isinstance(given.script, ScriptSpec) else None
+    with ours(ScriptError, "script"):
+        function = functions.written(given.script) if looked_at is None and callable(given.script) else None
+    script_path = function.path if function is not None else ""
+    if looked_at is None and function is None:
+        check_order(given.script, given.source)
+        script_path = check_path("script", given.script, ScriptError)
+        check_script(script_path)
+    user_files = check_paths("user_files", given.user_files, UserFilesError)
+    in_schema = schema_of(given.input_schema, "input_schema")
+    python_env, requirements = text_of("python_env", given.python_env), text_of("requirements", given.requirements)
+    select, form = check_select(given.select), check_format(given.input_format, "input_format")
+    columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    _check_sink(given, job)
+    check_directories(vars(job))
+
+    reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
+    if given.project is not None and not (reads or writes):
+        raise ConfigError(
+            "project= (--project) is of names in tables= and output_tables= (--tables, --output-tables), and there are none; source= and output= name "
+            "theirs: odps://PROJECT/tables/T"
+        )
+    asked = tables_spec(reads, writes, given.project) if reads or writes else None
+    if asked is not None:
+        check_other(given.output, asked.outputs, asked.project)
+
+    def opened() -> TableSource:
+        if given.source is None and asked is not None:
+            return no_rows()
+        with ours(SourceError, "source: it cannot be read"):
+            return open_source(
+                given.source,
+                read_examples=codec.read_examples,
+                input_schema=in_schema,
+                input_format=form,
+                select=select,
+                select_seconds=given.timeout,
+                columns=columns,
+                defaults=defaults,
+                flush_seconds=given.flush_seconds if mode == "stream" else None,
+            )
+
+    # nothing is downloaded for a table that is not there
+    table = opened() if named_files(given.source) else None
+    with ours(UserFilesError, "user_files: they cannot be read"):
+        script = looked_at or files.collect(script_path, user_files)
+    if function is not None:
+        # whatever its argument is called
+        script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
+    if not (script.program and job.asks_about):
+        check_writes(script, job)
+    with ours(PythonEnvError, "python_env: it cannot be used"):
+        interpreter = interpreter_for(python_env, given.engine.capabilities, given.keras)
+    if requirements is not None:
+        check_requirements(requirements, interpreter.path)
+    # the first rows of an iterable come once: taken when all else is right
+    table = table or opened()
+    if job.split is not None:
+        check_table(job.split, table)
+        # the host says which rows are whose, by their numbers, and machines that read files themselves do not know them
+        table = dataclasses.replace(table, files=None, each=None)
+    if given.output is not None and table.read_from is not None:
+        check_apart(table.read_from, given.output)
+    if given.output is not None:
+        check_kept(given.output, script)
+    job.check_restarts(table.replayable, table.name)
+    schema = Schema.from_arrow(table.schema)
+    codec.check_units(schema, job.output_schema)
+    job = dataclasses.replace(
+        job, script=script, schema=schema, python=interpreter.path, tables=asked, notes=(*job.notes, *read_twice(table))
+    )
+    if function is not None and requirements is None:
+        imported.check_own(job, files.read_script(job.script))
+    return Prepared(job, table, interpreter), requirements
+
+
+def _settings(mode: str, given: Arguments) -> JobSpec:
+    """The job as far as its values say it, without its script, table and interpreter. Raises: ConfigError."""
+    parallelism = given.parallelism
+    if parallelism is None and given.num_workers is None and given.num_ps is None:
+        parallelism = given.engine.capabilities.parallelism
+    if given.engine.capabilities.here:
+        capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
+    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
+    for name in ("debug", "save_latest_checkpoint", "overwrite"):
+        check_flag(name, getattr(given, name))
+    return JobSpec(
+        script=_NO_SCRIPT,
+        schema=Schema(()),
+        python="",
+        cluster=cluster,
+        output_schema=schema_of(given.output_schema, "output_schema"),
+        # rows of a stream leave as they come, for whoever was told their columns before
+        output_inferred=given.output_schema is None and mode != "stream",
+        user_params=given.user_params if given.user_params is not None else {},
+        # which is checked there
+        script_args=given.script_args if given.script_args is not None else (),  # type: ignore[arg-type]
+        mode=mode,
+        keras=given.keras,
+        data_format=given.data_format,
+        tensorboard=directory("tensorboard", given.tensorboard),
+        env=given.env if given.env is not None else {},
+        supervision=SupervisionSpec(
+            timeout=given.timeout,
+            start_timeout=given.start_timeout,
+            evaluator_timeout=given.evaluator_timeout,
+            stall_timeout=given.stall_timeout,
+            stall_action=given.stall_action,
+            max_restarts=given.max_restarts,
+        ),
+        resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
+        bind_host=given.bind_host,
+        advertised_host=given.advertised_host,
+        work_dir=directory("work_dir", given.work_dir),
+        keep=given.debug or given.work_dir is not None,
+        checkpoint_dir=directory("checkpoint_dir", given.checkpoint_dir),
+        model_dir="" if mode == "train" else None,
+        save_latest_checkpoint=given.save_latest_checkpoint,
+        profile_input=given.profile_input,
+        split=check_split(given.split, given.split_by, given.split_seed),
+        flush_seconds=given.flush_seconds,
+    )
+
+
+def named_files(source: Any) -> bool:
+    """Whether a source is a path, or paths, and could be files. Raises: SourceError: no file system could have them."""
+    if isinstance(source, (str, os.PathLike)):
+        check_path("source", source, SourceError)
+        return True
+    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
+        check_paths("source", source, SourceError)
+        return True
+    return False
+
+
+def check_select(given: Any) -> str | None:
+    """Raises: ConfigError: it is no text."""
+    return check_text("select", given) if given is not None else None
+
+
+def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
+    """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
+    check_flag("overwrite", overwrite)
+    check_format(output_format, "output_format", SinkError)
+    if output is not None:
+        path = check_path("output", output, SinkError)
+        if schema is not None:
+            with ours(SinkError, f"output: {path}"):
+                sink_to(path, schema, codec.write_examples, output_format, overwrite)
+
+
+def _check_sink(given: Arguments, job: JobSpec) -> None:
+    if given.output is not None and job.output_schema is None and (not job.output_inferred or is_table(given.output)):
+        raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
+    # which columns there are is known later, and looked at then
+    schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
+    check_output(given.output, given.output_format, given.overwrite, schema)
+
+
+def read_twice(table: TableSource) -> list[str]:
+    """What a job warns of a table that has a file more than once: it may not be meant."""
+    paths = table.read_from.paths if table.read_from is not None else []
+    if len(set(paths)) == len(paths):
+        return []
+    (path, times), *others = [one for one in Counter(paths).most_common() if one[1] > 1]
+    more = f", and {len(others)} more files are" if len(others) > 1 else ", and one more file is" if others else ""
+    often = "twice" if times == 2 else f"{times} times"
+    return [f"source: {redacted(path)} is given {often}{more}, so its rows are read {often}: name each file once (--input)"]

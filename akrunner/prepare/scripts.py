@@ -1,0 +1,70 @@
+"""What is plainly no script, though it was given as one."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from akrunner.checks import of_type
+from akrunner.errors import ScriptError
+from akrunner.foreign import ours, redacted
+from akrunner.io.formats import format_of
+from akrunner.launch import archives, fetch, files
+from akrunner.model.saving import SAVED_MODEL
+from akrunner.spec import JobSpec, ScriptSpec
+
+#: what runs a model
+_PREDICT = "akrunner.predict (akrunner predict)"
+#: bytes at the beginning of a script that are looked at
+_HEAD = 4096
+
+
+def check_order(script: Any, source: Any) -> None:
+    """Raises: ScriptError: the table stands where the script is to be."""
+    try:
+        names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
+    except Exception:
+        # whoever takes it as a path says what is wrong with it
+        return
+    if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
+        given = repr(names[0]) if names[0] else of_type(script)
+        raise ScriptError(
+            f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
+        )
+
+
+def check_script(path: str) -> None:
+    """Raises: ScriptError: a file, or directory, is plainly no script: a model, an archive, a table. What is behind a URL is looked at by its name."""
+    real = os.path.expanduser(path)
+    if any(os.path.exists(os.path.join(real, name)) for name in SAVED_MODEL):
+        raise ScriptError(f"script: {path} is a SavedModel, not a script: {_PREDICT} runs it over a table")
+    is_url = fetch.is_url(path)
+    if not (is_url or os.path.isfile(real)):
+        return
+    if archives.is_archive(path.partition("#")[0] if is_url else real):
+        raise ScriptError(
+            f"script: {redacted(path)} is an archive, not a script: {_PREDICT} runs a SavedModel; of an archive of code name the script in it, and the archive "
+            "in user_files= (--user-file)"
+        )
+    if is_url:
+        return
+    # a script may be called anything
+    form = format_of(real) if not real.endswith(".py") else None
+    if form is not None:
+        raise ScriptError(
+            f"script: {path} is a table by its name ({form}): the script comes first, and the table behind it (--input)"
+        )
+    with ours(ScriptError, f"script: {path}"), open(real, "rb") as stream:
+        if b"\0" in stream.read(_HEAD):
+            raise ScriptError(f"script: {path} has NUL bytes in it, as no script in UTF-8 has; name the Python file")
+
+
+def check_writes(script: ScriptSpec, job: JobSpec) -> None:
+    if job.output_schema is not None or job.output_inferred:
+        return
+    line = files.writes_output(files.read_script(script))
+    if line is not None:
+        raise ScriptError(
+            "the script writes rows, but there is no output_schema= (--output-schema), and a stream needs it; give for instance "
+            f"'id bigint, p double'\n  File \"{script.name}\", line {line}"
+        )
