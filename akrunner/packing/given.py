@@ -34,6 +34,7 @@ from akrunner.packing.settings import PackArguments, Settings
 from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
+from akrunner.wire.near import nearest
 
 #: no split may be called so
 OURS = (DESCRIPTION, LABELS)
@@ -349,7 +350,9 @@ def _of_table(
             hint = lists.half_paths(table.schema, first) or lists.named_files(table.schema, first, below or where.beside)
             said += [hint] if hint else []
     if paths is not None and paths not in table.schema.names:
-        raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
+        raise ConfigError(
+            f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)}){nearest(paths, table.schema.names)}"
+        )
     # one without a value says nothing of its type
     new = earlier is None or earlier.settings.get("paths") != paths
     if paths is not None and new and not lists.can_be_paths(table.schema.field(paths).type):
