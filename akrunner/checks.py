@@ -120,7 +120,7 @@ def check_flag(name: str, value: Any) -> bool:
 def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give one of") -> None:
     """Raises: ConfigError: it is none of those."""
     if not isinstance(value, str) or value not in known:
-        near = nearest(value.strip() if isinstance(value, str) else value, known)
+        near = nearest(value, known)
         raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}{near}")
 
 
@@ -407,7 +407,7 @@ def nearest_file(path: str) -> str:
     try:
         os.stat(os.path.join(folder, name))
     except PermissionError:
-        return ", as far as this user may look: a directory above it is closed to others"
+        return ", as far as this user may look: it may not look into a directory above it"
     except (OSError, ValueError):
         pass
     try:

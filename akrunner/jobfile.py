@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import difflib
 import functools
 import json
 import os
@@ -32,6 +31,7 @@ from akrunner.checks import check_path, is_same_file, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
+from akrunner.wire.near import nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -158,7 +158,6 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
             places = {one: f"{name}:{lines.get(f'{key}.{one}', lines.get(key, 1))}" for one in value}
             value = _texts(places, value) if key == "env" else _params(places, value)
         values[key] = _whole(options[key], value, os.path.dirname(name))
-    _check_kept(values, lines, name)
     head = HEADS[meant]
     if head not in values:
         raise ConfigError(f'{name}: the file names no {head}: {head} = "..."')
@@ -177,18 +176,23 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         line = place.partition(",")[0] if at else ""
         why = _OF_TOML.get(told, told[:1].lower() + told[1:])
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
+    except RecursionError:
+        deep = (number for number, line in enumerate(text.split("\n"), 1) if max(map(line.count, "[{")) > _DEEPEST)
+        raise ConfigError(f"{name}:{next(deep, 1)}: a value is nested more than {_DEEPEST} deep") from None
 
 
-def _check_kept(values: Mapping[str, Any], lines: Mapping[str, int], name: str) -> None:
-    """Raises: ConfigError: what a job writes would be put in place of its own file."""
-    for key in ("output", "model_out", "report"):
-        written = values.get(key)
-        if isinstance(written, str) and is_same_file(written, name):
-            raise ConfigError(f"{name}:{lines.get(key, 1)}: {key} is this file itself, which would be replaced; name another")
+def check_replaces_nothing(file: str, values: Mapping[str, Any]) -> None:
+    """Args: values: of a job, those of its file and those given beside it. Raises: ConfigError: what it writes would be put in place of its own file."""
+    for name in ("output", "model_out", "report"):
+        written = values.get(name)
+        if isinstance(written, (str, os.PathLike)) and is_same_file(os.fspath(written), file):
+            raise ConfigError(
+                f"{name} (--{name.replace('_', '-')}) is the job file {file} itself, which would be replaced; name another"
+            )
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether tables and lists are in each other more than so often."""
+    """Whether tables and lists are nested more than `_DEEPEST` deep."""
     inside = [value]
     for _ in range(_DEEPEST):
         inside = [
@@ -239,6 +243,7 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             both = [name for name in MERGED if file.options.get(name) and isinstance(beside.get(name), Mapping)]
             joined = {name: {**file.options[name], **beside[name]} for name in both}
             whole: dict[str, Any] = {**file.options, **beside, **joined}
+            check_replaces_nothing(file.path, whole)
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:
@@ -302,8 +307,7 @@ def _lines(text: str) -> dict[str, int]:
 
 def _near(verb: Any) -> str:
     """Which verb is meant by a word that is none."""
-    near = difflib.get_close_matches(verb, [one for one in HEADS if one != "plan"], 1) if isinstance(verb, str) else []
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return nearest(verb, [one for one in HEADS if one != "plan"])
 
 
 def _variables(names: Any, at: str) -> dict[str, str]:

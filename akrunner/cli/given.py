@@ -13,7 +13,7 @@ import typer
 
 import akrunner
 from akrunner.cli import jobfiles, keyed, values, variables
-from akrunner.jobfile import FILES, key_of
+from akrunner.jobfile import FILES, check_replaces_nothing, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
@@ -72,6 +72,9 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
                 # a job file's is for the output that stands there
                 words["overwrite"] = False
             _check_meant(ctx, words, said, name)
+            file = jobfiles.file_of(ctx)
+            if file is not None:
+                check_replaces_nothing(file.path, words)
             joined = keys_of(ctx, words)
             try:
                 body(ctx, {**words, _SAID: said, keyed.KEYED: joined})

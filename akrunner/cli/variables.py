@@ -102,7 +102,7 @@ def unread(environment: Mapping[str, str], command: str) -> list[str]:
             continue
         if name in flags and name not in known:
             where = "on the command line or in a job file" if command in HEADS else "on the command line"
-            told.append(f"{variable} is not read: there is no such variable; give {flags[name]} {where}")
+            told.append(f"{variable} is not read: akrunner has no variable for this option; give {flags[name]} {where}")
             continue
         # AKRUNNER_PYTHON: half of a name
         longer = {one for one in (*known, *flags) if one.startswith(f"{name}_")}

@@ -78,7 +78,7 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
         )
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         _check_bases(thing, whole, known)
-        _check_registered(thing)
+        _check_registered(thing, known)
     run = [one for node in _run_at_once(whole) for one in _ran(node, known, set())]
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         hooks = [vars(base)["__init_subclass__"] for base in thing.__mro__[1:-1] if "__init_subclass__" in vars(base)]
@@ -105,21 +105,33 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None
                 )
 
 
-def _check_registered(kind: type) -> None:
+def _check_registered(kind: type, known: dict[str, Any]) -> None:
     """Raises: ScriptError: another class counts as one of this kind since its definition."""
     dump: Any = getattr(abc, "_get_dump", None)
     registry = dump(kind)[0] if dump is not None and isinstance(kind, abc.ABCMeta) else ()
     for other in filter(None, (one() for one in registry)):
-        try:
-            decorators = ast.parse(textwrap.dedent(inspect.getsource(other))).body[0]
-        except (OSError, TypeError, SyntaxError):
-            decorators = ast.Pass()
-        # as a decorator it is run again with the definition
-        if not any(getattr(one, "attr", "") == "register" for one in getattr(decorators, "decorator_list", ())):
+        if not any(_may_register(one, kind, known) for one in _decorators(other)):
+            derived = f"derive {other.__name__} from {kind.__name__}, or " if other.__module__ == kind.__module__ else ""
             raise ScriptError(
-                f"script: {kind.__name__}.register({other.__name__}) was called behind the definition of {kind.__name__}, and is not called in the tasks; derive "
-                f"{other.__name__} from {kind.__name__}, or {INSTEAD}"
+                f"script: {kind.__name__}.register({other.__name__}) was called behind the definition of {kind.__name__}, and is not called in the tasks; "
+                f"{derived}{INSTEAD}"
             )
+
+
+def _decorators(kind: type) -> list[ast.expr]:
+    try:
+        whole = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return []
+    return whole.decorator_list if isinstance(whole, ast.ClassDef) else []
+
+
+def _may_register(decorator: ast.expr, kind: type, known: dict[str, Any]) -> bool:
+    """Whether it may be what has registered the class, which it does in each task again."""
+    if isinstance(decorator, ast.Attribute) and decorator.attr == "register":
+        return _meant(decorator.value, known) is kind or not isinstance(decorator.value, ast.Name)
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(inspect.unwrap(_meant(called, known) or kind), types.FunctionType)
 
 
 def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:

@@ -162,10 +162,16 @@ def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
         found[at].append(line.text)
         name = line.text.partition(" = ")[0]
         if name.startswith(_LIVE) and any(re.search(rf"\b{name}\b", piece.text) for piece in pieces[: at + 1]):
+            length, _, rest = name[len(_LIVE) :].partition("_")
             raise ScriptError(
-                f"script: {name[len(_LIVE) :].rpartition('_')[0]} has a value in its definition that needs what is defined behind it; {at_import.INSTEAD}"
+                f"script: {rest[: int(length)]} has a value in its definition that needs what is defined behind it; {at_import.INSTEAD}"
             )
     return found
+
+
+def _live_name(thing: Any, what: object) -> str:
+    """A name for a value of a definition. With its length, as A.b_c and A_b.c are two."""
+    return f"{_LIVE}{len(thing.__name__)}_{thing.__name__}_{what}"
 
 
 def _on_their_lines(begins: str, pieces: list[Piece], late: list[Line]) -> list[str]:
@@ -252,7 +258,7 @@ def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], fou
     words: dict[ast.expr, str] = {}
     found.begun.append(thing)
     for number, one in enumerate(live.values_of(thing, piece.text, known)):
-        name = f"{_LIVE}{thing.__name__}_{number}"
+        name = _live_name(thing, number)
         before = found.copied()
         try:
             found.values.add(name, one.value, user, one.name)
@@ -264,11 +270,11 @@ def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], fou
             words[one.node] = name
     behind = []
     for attribute, held in as_written.added(thing, value, piece.text).items():
-        name = f"{_LIVE}{thing.__name__}_{attribute}"
+        name = _live_name(thing, attribute)
         found.values.add(name, held, user, f"{thing.__name__}.{attribute}")
         behind.append(f"{thing.__name__}.{attribute} = {name}")
     for member, held in as_written.set_in_members(thing).items():
-        name = f"{_LIVE}{thing.__name__}_{member}"
+        name = _live_name(thing, member)
         found.values.add(name, held, user, f"{thing.__name__}.{member}")
         behind.append(f"{thing.__name__}[{member!r}].__dict__.update({name})")
     found.begun.remove(thing)

@@ -14,6 +14,7 @@ from akrunner.launch.asking import ask
 from akrunner.spec import JobSpec
 
 _SECONDS = 20.0
+_COMPILED = (".so", ".pyd", ".pyc")
 #: what the worker makes when it is not there
 _AT_RUN_TIME = ("pyflink",)
 #: in the interpreter of the tasks, which does not see the directory this is called in; a module that is only looked for is not run
@@ -32,7 +33,7 @@ print(json.dumps([name for name in sys.argv[1:] if not there(name)]))
 def check_own(job: JobSpec, source: bytes) -> None:
     """Raises: ScriptError: a function that was given in place of a script uses a module of the user's own that the tasks do not have. Args: source: the script
     that was made of it."""
-    brought = {part.partition(".")[0] for _, target in job.script.files for part in target.split("/")}
+    brought = _brought(job)
 
     def is_own(name: str) -> bool:
         module = sys.modules.get(name)
@@ -46,6 +47,16 @@ def check_own(job: JobSpec, source: bytes) -> None:
         raise ScriptError(
             f"script: the function uses {name}, a module of yours that the tasks do not have: user_files=[{shown!r}] sends it along"
         )
+
+
+def _brought(job: JobSpec) -> set[str]:
+    """What modules and packages that go with the script may be called: those in a directory, too, which a script may put on the module path."""
+    found: set[str] = set()
+    for _, target in job.script.files:
+        *folders, name = target.split("/")
+        stem, ending = os.path.splitext(name)
+        found.update(folders, [stem] if ending == ".py" else [name.partition(".")[0]] if ending in _COMPILED else [])
+    return found
 
 
 def imports_of(source: bytes) -> dict[str, int]:
@@ -66,7 +77,7 @@ def imports_of(source: bytes) -> dict[str, int]:
 def missing(job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lambda name: True) -> list[tuple[str, int]]:
     """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's; asked_for: whether
     a module is looked for."""
-    brought = {target.split("/")[0].partition(".")[0] for _, target in job.script.files}
+    brought = _brought(job)
     wanted = {
         name: line
         for name, line in imports_of(source).items()

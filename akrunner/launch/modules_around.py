@@ -77,7 +77,7 @@ class Around:
         return True
 
     def altered_by_import(self, but: str = "") -> set[str]:
-        """What the modules change when they are imported, or those but one."""
+        """What the modules change when they are imported, leaving out the one called `but`."""
         return set().union(*(text.altered for name, text in self.texts.items() if name != but))
 
     @functools.cached_property

@@ -105,7 +105,7 @@ def expression(values: Writing, name: str, value: Any) -> str:
     if isinstance(value, np.ufunc):
         return _ufunc(name, value)
     if isinstance(value, np.random.BitGenerator):
-        return _bit_generator(name, value)
+        return _bit_generator(values, name, value)
     if isinstance(value, (type, types.FunctionType, types.ModuleType)) and not isinstance(value, types.GenericAlias):
         return values.reference(name, value)
     return values.reference(name, value) if _is_named(value) else _of_typing(values, name, value)
@@ -130,6 +130,7 @@ def is_one(value: Any) -> bool:
                 np.random.RandomState,
                 np.random.Generator,
                 np.random.BitGenerator,
+                np.random.SeedSequence,
                 functools.partial,
                 types.SimpleNamespace,
                 typing.TypeVar,
@@ -342,6 +343,8 @@ def _random(values: Writing, name: str, value: random.Random) -> str:
 
 
 def _random_state(values: Writing, name: str, value: np.random.RandomState) -> str:
+    if type(value._bit_generator) is not np.random.MT19937:
+        raise Unwritten(name, value, f" of a {type(value._bit_generator).__name__}")
     return f"(lambda made: [made.set_state({_state(value.get_state())}), made][1])(__import__('numpy').random.RandomState())"
 
 
@@ -349,17 +352,19 @@ def _generator(values: Writing, name: str, value: np.random.Generator) -> str:
     return f"__import__('numpy').random.Generator({values.part(f'{name}.bit_generator', value.bit_generator)})"
 
 
-def _bit_generator(name: str, value: Any) -> str:
+def _bit_generator(values: Writing, name: str, value: Any) -> str:
     """With its state, and with the seeds that generators it makes (`spawn`) would have."""
     kind, seeds = type(value).__name__, getattr(value, "seed_seq", None)
     if getattr(np.random, kind, None) is not type(value):
         raise Unwritten(name, value)
-    seed = ""
-    if type(seeds) is np.random.SeedSequence:
-        given = [f"{own}={_state(getattr(seeds, own))}" for own in ("entropy", "spawn_key", "pool_size", "n_children_spawned")]
-        seed = f"__import__('numpy').random.SeedSequence({', '.join(given)})"
+    seed = "" if seeds is None else values.part(f"{name}.seed_seq", seeds)
     made = f"__import__('numpy').random.{kind}({seed})"
     return f"(lambda made: [setattr(made, 'state', {_state(value.state)}), made][1])({made})"
+
+
+def _seeds(values: Writing, name: str, value: np.random.SeedSequence) -> str:
+    given = [f"{own}={_state(getattr(value, own))}" for own in ("entropy", "spawn_key", "pool_size", "n_children_spawned")]
+    return f"__import__('numpy').random.SeedSequence({', '.join(given)})"
 
 
 def _state(value: Any) -> str:
@@ -500,5 +505,6 @@ _WRITERS: tuple[tuple[tuple[Any, ...], Callable[[Writing, str, Any], str]], ...]
     ((random.Random,), _random),
     ((np.random.RandomState,), _random_state),
     ((np.random.Generator,), _generator),
+    ((np.random.SeedSequence,), _seeds),
     ((object,), lambda values, name, value: "object()"),
 )

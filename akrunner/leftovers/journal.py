@@ -1,9 +1,9 @@
-"""What a process holds, written down: for the next start of akrunner, if neither the process nor its guard can remove it.
+"""What a process holds, written down: for its guard when it has died, and for the next start of akrunner when the guard has, too.
 
 ::
 
     $XDG_STATE_HOME/akrunner/leftovers/PID-RANDOM      first line: which process, since when, on which machine since which boot;
-                                                       then the lines the guard gets, too (`akrunner.wire.ending`)
+                                                       then what is held, and no longer, as the guard is told it (`akrunner.wire.ending`)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from akrunner.leftovers.private import private_file, state_dir
-from akrunner.wire.ending import Held, started
+from akrunner.wire.ending import Held, checked, started
 
 _FOLDER = "leftovers"
 #: seconds a start may take for what others left; what is not done then is the next one's
@@ -190,7 +190,7 @@ def _read(path: str, wholly: bool = True) -> tuple[dict[str, Any], Held] | None:
             host = json.loads(_line(f))
             line = _line(f) if wholly else b""
             while line:
-                held.take(_checked(json.loads(line)))
+                held.take(checked(json.loads(line)))
                 line = _line(f)
         if type(host["pid"]) is not int or not 0 < host["pid"] < 2**31:
             return None
@@ -206,18 +206,6 @@ def _line(f: IO[bytes]) -> bytes:
     if len(line) == _MOST_LINE:
         raise ValueError("too long")
     return line if line.endswith(b"\n") else b""
-
-
-def _checked(line: Any) -> list[Any]:
-    """A line as the host writes it. Raises: ValueError, TypeError, IndexError: it is none."""
-    sign, kind, value = line[:3]
-    if kind == "group":
-        good = type(value) is int and value > 1 and (sign != "+" or isinstance(line[3], str))
-    else:
-        good = isinstance(value, str) and (kind == "path" or (kind == "mark" and value != "" and value.isascii()))
-    if sign not in ("+", "-") or not good:
-        raise ValueError("not a journal's")
-    return list(line)
 
 
 def _names(folder: str) -> list[str]:

@@ -2,9 +2,9 @@
 
 ::
 
-    arguments --> checked (akrunner.prepare) --> making: Plan --> text
-                                                  known: rows and nulls that a file's end tells; tasks: every process
-                                                  likely: what is likely to go wrong
+    arguments --> checked (akrunner.prepare) --> making --> plan: what there is to say, and its lines
+                                                  known: rows, nulls and Keras, as far as they are known already
+                                                  tasks: every process; likely: what is likely to go wrong
 
 `akrunner.serving.planned` does the same for a prediction, and shares `tasks`, `known` and `text`.
 """

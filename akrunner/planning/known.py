@@ -1,4 +1,4 @@
-"""What is known of a table, or an interpreter, without starting or reading anything."""
+"""What is known of a table without going through its rows (but those of a small frame), and of an interpreter without starting it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def known_rows(source: Any, files: Files | None) -> int | None:
     """How many there are, where that is known without reading them."""
     if files is None:
         return _length(source)
-    counts = [form.row_count(path) for form, path in standing(files)]
+    counts = [form.row_count(path) for form, path in _standing(files)]
     return sum(one for one in counts if one is not None) if counts and None not in counts else None
 
 
@@ -56,7 +56,7 @@ def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
         return {str(name): int(count) for name, count in source.isna().sum().items()}
     found: Counter[str] = Counter()
     unknown = set()
-    for form, path in standing(files):
+    for form, path in _standing(files):
         for name, count in form.null_counts(path).items():
             if count is None:
                 unknown.add(name)
@@ -65,7 +65,7 @@ def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
     return {name: count for name, count in found.items() if name not in unknown}
 
 
-def standing(there: Files | None) -> list[tuple[Format, str]]:
+def _standing(there: Files | None) -> list[tuple[Format, str]]:
     """The files a table is read from, as they stand on this machine."""
     if there is None or not there.is_local or len(there.paths) > _COUNTED:
         return []
@@ -74,6 +74,7 @@ def standing(there: Files | None) -> list[tuple[Format, str]]:
 
 
 def keras_of(interpreter: Interpreter, job: JobSpec) -> str:
+    """ "3", "2 (tf.keras)", "2 (tf-keras VERSION)"; "": nobody knows which TensorFlow there is."""
     if not interpreter.tensorflow[:1].isdigit():
         return ""
     version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())

@@ -45,9 +45,9 @@ def warnings_of(
                 f"column {one.name!r} has {one.nulls:,} null{'s' if one.nulls > 1 else ''}: a script that reads it needs "
                 f"defaults={{{one.name!r}: ...}} in dataset() or batches(), or batches(nulls='none')"
             )
-    cores, computing = len(devices.cpus()), sum(task.gets_rows for task in tasks)
-    if job.resources.cpus_per_worker is None and computing > 4 * cores:
-        told.append(f"{computing} workers share {cores} cores: fewer (num_workers=, --num-workers) would be as quick")
+    cores = len(devices.cpus())
+    if job.resources.cpus_per_worker is None and fed > 4 * cores:
+        told.append(f"{fed} workers share {cores} cores: fewer (num_workers=, --num-workers) would be as quick")
     most, why = capacity.most_tasks()
     if len(tasks) > most:
         told.append(f"{len(tasks)} tasks are more than the {most} that fit here ({why})")

@@ -34,14 +34,14 @@ from akrunner.spec import JobSpec, SplitSpec
 from akrunner.trial import Trial, tried
 from akrunner.wire.features import FLOAT, KINDS
 
-MODES = {"run": "batch", "train": "train", "stream": "stream"}
+_MODES = {"run": "batch", "train": "train", "stream": "stream"}
 #: of a secret; a shorter one is part of any word, and is not looked for in what a script prints
 _SHORTEST = 4
 
 
 def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bool, try_rows: int | None = None) -> Plan:
     """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""
-    check_choice("verb", verb, tuple(MODES))
+    check_choice("verb", verb, tuple(_MODES))
     if try_rows is not None:
         check_count("try_rows", try_rows, 1)
         if follow or (isinstance(given.source, str) and given.source == "-"):
@@ -54,31 +54,31 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         )
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
     engine = engine_of(given.engine)
-    source, form, columns = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
+    source, form, schema = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
     if model_out is not None:
         with ours(ModelError, f"model_out: cannot open {model_out}"):
             check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
-    taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": columns}
-    prepared, requirements = checked(MODES[verb], Arguments(**taken))
+    taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": schema}
+    prepared, requirements = checked(_MODES[verb], Arguments(**taken))
     job, table = prepared.job, prepared.table
     engine.check(job)
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
     tasks = planned_tasks(job)
     # of a query's result nobody knows how many rows it has
-    source, standing = (given.source, table.read_from) if given.select is None else (None, None)
-    nulls = known_nulls(source, standing)
-    columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
-    rows = known_rows(source, standing)
+    whole, files_ = (given.source, table.read_from) if given.select is None else (None, None)
+    nulls = known_nulls(whole, files_)
+    columns = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
+    rows = known_rows(whole, files_)
     writes = given.output is not None or (
         not job.script.program and files.writes_output(files.read_script(job.script)) is not None
     )
-    columns = (
+    written = (
         _words(job.output_schema) if job.output_schema is not None else FIRST_BATCH if job.output_inferred and writes else ""
     )
-    output = neat(str(given.output)) if given.output is not None else IN_MEMORY if columns else "none"
+    output = neat(str(given.output)) if given.output is not None else IN_MEMORY if written else "none"
     if verb == "train":
         output = f"model: {neat(str(model_out)) if model_out is not None else 'result.model'}" + (
-            f"; rows: {output}" if columns else ""
+            f"; rows: {output}" if written else ""
         )
     trial = _trial(job, table, requirements, try_rows) if try_rows is not None else None
     return Plan(
@@ -94,12 +94,12 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         requirements=requirements,
         source=neat(redacted(table.name)),
         rows=rows,
-        columns=columns_,
+        columns=columns,
         data_format=job.data_format,
         split=_split(job.split),
         tasks=tasks,
         output=output,
-        output_schema=columns,
+        output_schema=written,
         user_params={name: value_shown(name, value) for name, value in job.user_params.items()},
         env={name: value_shown(name, value) for name, value in job.env.items()},
         script_args=_words_of(job.script_args),
@@ -109,7 +109,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
             "timeout": job.supervision.timeout,
             "max_restarts": job.supervision.max_restarts,
         },
-        warnings=tuple(warnings_of(job, given.output, columns_, tasks, rows, requirements, trial)),
+        warnings=tuple(warnings_of(job, given.output, columns, tasks, rows, requirements, trial)),
         trial=trial,
         output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
     )

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from akrunner.planning.tasks import PlannedTask, lines_of_tasks
-from akrunner.planning.text import INDENT, counted, interpreter_shown, line_of, line_of_given, side_by_side
+from akrunner.planning.text import INDENT, SHOWN, counted, interpreter_shown, line_of, line_of_given, side_by_side
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 from akrunner.trial import Trial
 from akrunner.wire.context import TFConfig
 
-#: columns, files and tasks that are shown, of more the first
-_SHOWN = 40
 #: characters of a value
 _LONGEST = 60
 #: how wide a table is where no terminal says it
@@ -125,16 +123,16 @@ def _lines(plan: Plan) -> list[str]:
     others = [place for _, place in plan.files if os.path.basename(plan.script) != place]
     if others:
         lines += line_of(
-            "files", ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else "")
+            "files", ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN:,} more" if len(others) > SHOWN else "")
         )
     lines += line_of("interpreter", interpreter_shown(plan.python, plan.python_version, plan.tensorflow, plan.keras))
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
     lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')} as {plan.data_format}")
-    lines += _table(plan.columns[:_SHOWN])
-    if len(plan.columns) > _SHOWN:
-        lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
+    lines += _table(plan.columns[:SHOWN])
+    if len(plan.columns) > SHOWN:
+        lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
     if plan.split:
         lines += line_of("split", plan.split)
     lines += lines_of_tasks(plan.tasks)
@@ -165,19 +163,19 @@ def _tried(trial: Trial, decides: bool) -> list[str]:
     )
     if trial.written is not None:
         types = [f"{field.name} {field.type}" for field in trial.written.schema]
-        more = f" and {len(types) - _SHOWN:,} more" if len(types) > _SHOWN else ""
-        lines += line_of("decides", ", ".join(types[:_SHOWN]) + more) if decides else []
+        more = f" and {len(types) - SHOWN:,} more" if len(types) > SHOWN else ""
+        lines += line_of("decides", ", ".join(types[:SHOWN]) + more) if decides else []
         names = trial.written.column_names
         values = [
-            [NULL if row[name] is None else str(row[name]) for name in names] for row in trial.written[:_SHOWN].to_pylist()
+            [NULL if row[name] is None else str(row[name]) for name in names] for row in trial.written[:SHOWN].to_pylist()
         ]
         rows, fits = grid.lines(names, values, shutil.get_terminal_size((_WIDE, 0)).columns - len(INDENT))
         more = grid.others(names, fits, "--json has them all")
         lines += [INDENT + row for row in [*rows, *([more] if more else [])]]
     if trial.exported:
-        lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
+        lines += line_of("exported", ", ".join(trial.exported[:SHOWN]))
     lines += [f"warning: {one}" for one in trial.warnings]
-    printed = trial.printed.rstrip("\n").splitlines()[-_SHOWN:]
+    printed = trial.printed.rstrip("\n").splitlines()[-SHOWN:]
     return lines + [f"{'printed:' if not number else '':14}{line}" for number, line in enumerate(printed)]
 
 

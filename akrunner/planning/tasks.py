@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.launch import devices
-from akrunner.planning.text import line_of
+from akrunner.planning.text import INDENT, SHOWN, line_of
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire.context import TFConfig
-
-#: columns, files and tasks that are shown, of more the first
-_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -54,13 +51,13 @@ def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
 def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
     """What a plan says of the processes."""
     lines = line_of("tasks", f"{len(tasks)}")
-    for task in tasks[:_SHOWN]:
+    for task in tasks[:SHOWN]:
         told = ["gets rows" if task.gets_rows else "gets no rows"]
         told.append(f"cores {', '.join(map(str, task.cores))}" if task.cores else "all cores")
         told += [f"{name}={value}" for name, value in task.env.items() if name != "TF_CONFIG"]
-        lines.append(f"{'':14}{task.name:12}{'; '.join(told)}")
-    if len(tasks) > _SHOWN:
-        lines.append(f"{'':14}and {len(tasks) - _SHOWN:,} more")
+        lines.append(f"{INDENT}{task.name:12}{'; '.join(told)}")
+    if len(tasks) > SHOWN:
+        lines.append(f"{INDENT}and {len(tasks) - SHOWN:,} more")
     return lines
 
 

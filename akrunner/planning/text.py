@@ -11,6 +11,8 @@ from akrunner.foreign import redacted
 
 #: what lines begin with that go on with what is said above them
 INDENT = " " * 14
+#: columns, files, tasks and such that are shown, of more the first
+SHOWN = 40
 #: what stands for a secret
 HIDDEN = "***"
 
@@ -53,4 +55,4 @@ def line_of(name: str, words: str) -> list[str]:
 def side_by_side(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lines of a table, its headings first."""
     widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
-    return [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
+    return [(INDENT + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]

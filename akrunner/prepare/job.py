@@ -21,8 +21,8 @@ from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, files, functions, imported, interpreters
 from akrunner.prepare.arguments import Arguments
-from akrunner.prepare.places import check_directories, check_kept, directory, made
-from akrunner.prepare.python import check_requirements, interpreter_for, text_of
+from akrunner.prepare.places import check_directories, check_replaces_nothing, directory, made
+from akrunner.prepare.python import check_requirements, interpreter_for, optional_path
 from akrunner.prepare.schemas import schema_of
 from akrunner.prepare.scripts import check_order, check_script, check_writes
 from akrunner.schema import Schema
@@ -75,7 +75,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         check_script(script_path)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
-    python_env, requirements = text_of("python_env", given.python_env), text_of("requirements", given.requirements)
+    python_env, requirements = optional_path("python_env", given.python_env), optional_path("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
     _check_sink(given, job)
@@ -114,12 +114,16 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     if function is not None:
         # whatever its argument is called
         script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
+    if given.output is not None:
+        check_replaces_nothing(given.output, script)
     if not (script.program and job.asks_about):
         check_writes(script, job)
     with ours(PythonEnvError, "python_env: it cannot be used"):
         interpreter = interpreter_for(python_env, given.engine.capabilities, given.keras)
     if requirements is not None:
         check_requirements(requirements, interpreter.path)
+    elif function is not None:
+        imported.check_own(dataclasses.replace(job, script=script, python=interpreter.path), files.read_script(script))
     # the first rows of an iterable come once: taken when all else is right
     table = table or opened()
     if job.split is not None:
@@ -128,16 +132,12 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         table = dataclasses.replace(table, files=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
-    if given.output is not None:
-        check_kept(given.output, script)
     job.check_restarts(table.replayable, table.name)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
     job = dataclasses.replace(
         job, script=script, schema=schema, python=interpreter.path, tables=asked, notes=(*job.notes, *read_twice(table))
     )
-    if function is not None and requirements is None:
-        imported.check_own(job, files.read_script(job.script))
     return Prepared(job, table, interpreter), requirements
 
 

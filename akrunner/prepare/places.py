@@ -44,6 +44,7 @@ def check_directories(settings: Mapping[str, Any]) -> None:
 
 
 def made(directory: str | None) -> str | None:
+    """The directory for checkpoints, which is made. Raises: ConfigError: it cannot be."""
     if directory is not None:
         with ours(ConfigError, f"checkpoint_dir: cannot make {directory}", directory):
             os.makedirs(directory, exist_ok=True)
@@ -55,10 +56,10 @@ def directory(name: str, given: PathLike | None) -> str | None:
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
 
 
-def check_kept(output: PathLike, script: ScriptSpec) -> None:
+def check_replaces_nothing(output: PathLike, script: ScriptSpec) -> None:
     """Raises: SinkError: rows would be put in place of a file of the job's."""
     name = os.fspath(output)
-    for place in (script.real, *(place for place, _ in script.files)):
+    for place in (script.real, *(place for place, _ in script.files), *(place for place, *_ in script.archives)):
         if is_same_file(place, name):
             what = "the script" if place == script.real else "one of user_files="
             raise SinkError(f"output: {redacted(name)} is {what}, which would be replaced; write to another place (--output)")

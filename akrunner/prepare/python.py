@@ -15,7 +15,7 @@ from akrunner.spec import Capabilities
 def interpreter_for(python_env: PathLike | None, engine: Capabilities, keras: str | None = None) -> interpreters.Interpreter:
     """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
     unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
-    named = text_of("python_env", python_env)
+    named = optional_path("python_env", python_env)
     if named is not None and not engine.here:
         if os.path.isabs(named) and not os.path.exists(named):
             return interpreters.Interpreter(named, (), "", "")
@@ -81,6 +81,6 @@ def _meant_package(requirements: str) -> str:
     return f": it takes a requirements.txt; write `{words}` into one and name it"
 
 
-def text_of(name: str, path: PathLike | None) -> str | None:
+def optional_path(name: str, path: PathLike | None) -> str | None:
     """The path as text, None: there is none. Raises: ConfigError."""
     return check_path(name, path) if path is not None else None

@@ -60,6 +60,7 @@ def check_script(path: str) -> None:
 
 
 def check_writes(script: ScriptSpec, job: JobSpec) -> None:
+    """Raises: ScriptError: it writes rows, and nobody has said of what columns, which a stream needs."""
     if job.output_schema is not None or job.output_inferred:
         return
     line = files.writes_output(files.read_script(script))

@@ -19,7 +19,16 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.api import Result, check_observer, committed, lines_source, table_of
-from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, check_text, shown
+from akrunner.checks import (
+    check_count,
+    check_environment,
+    check_names,
+    check_path,
+    check_seconds,
+    check_text,
+    is_same_file,
+    shown,
+)
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
@@ -64,6 +73,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
+    if isinstance(given.model, (str, os.PathLike)) and is_same_file(os.fspath(given.model), os.fspath(given.output)):
+        raise SinkError(f"output: {given.output} is the model, which would be replaced; write to another place (--output)")
     with ours(SinkError, f"output: {given.output}"):
         sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
     outcome = committed(sink, lambda: prepared.run(engine, sink, observer))

@@ -18,7 +18,17 @@ from akrunner.foreign import redacted
 from akrunner.io.sinks import format_shown
 from akrunner.planning.known import keras_of, known_nulls, known_rows
 from akrunner.planning.tasks import PlannedTask, lines_of_tasks, planned_tasks, too_many
-from akrunner.planning.text import counted, interpreter_shown, line_of, line_of_given, neat, side_by_side, value_shown
+from akrunner.planning.text import (
+    INDENT,
+    SHOWN,
+    counted,
+    interpreter_shown,
+    line_of,
+    line_of_given,
+    neat,
+    side_by_side,
+    value_shown,
+)
 from akrunner.prepare.python import interpreter_for
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
@@ -26,8 +36,6 @@ from akrunner.serving.plan import Plan
 
 #: what becomes of a null that the model cannot take, and nobody has a value for
 _REFUSED = "an error"
-#: inputs, outputs and columns that are shown
-_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -220,23 +228,23 @@ def _lines(plan: PredictPlan) -> list[str]:
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
     lines = [f"predict on engine {plan.engine}; nothing was started"]
     lines += line_of("model", f"{plan.model}: {plan.signature}, {counted(plan.batch_size, 'row')} at once")
-    fed = [f"{name} {kind}  <- {', '.join(columns)}" for name, kind, columns in plan.inputs[:_SHOWN]]
-    made = [f"{name}  -> {column} {kind}" for name, column, kind in plan.outputs[:_SHOWN]]
+    fed = [f"{name} {kind}  <- {', '.join(columns)}" for name, kind, columns in plan.inputs[:SHOWN]]
+    made = [f"{name}  -> {column} {kind}" for name, column, kind in plan.outputs[:SHOWN]]
     for title, some, whole in (("inputs", fed, len(plan.inputs)), ("outputs", made, len(plan.outputs))):
-        some += [f"and {whole - _SHOWN:,} more"] if whole > _SHOWN else []
+        some += [f"and {whole - SHOWN:,} more"] if whole > SHOWN else []
         for place, words in enumerate(some or ["none"]):
-            lines += line_of(title, words) if not place else [f"{'':14}{words}"]
-    more = f" and {len(plan.kept) - _SHOWN:,} more" if len(plan.kept) > _SHOWN else ""
-    lines += line_of("kept", (", ".join(plan.kept[:_SHOWN]) or "no column of the table") + more)
+            lines += line_of(title, words) if not place else [f"{INDENT}{words}"]
+    more = f" and {len(plan.kept) - SHOWN:,} more" if len(plan.kept) > SHOWN else ""
+    lines += line_of("kept", (", ".join(plan.kept[:SHOWN]) or "no column of the table") + more)
     if plan.defaults:
         lines += line_of("nulls", ", ".join(f"{name}: {value}" for name, value in plan.defaults.items()))
     lines += line_of("interpreter", interpreter_shown(plan.python, plan.python_version, plan.tensorflow, plan.keras))
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')}")
-    lines += _table(plan.columns[:_SHOWN])
-    if len(plan.columns) > _SHOWN:
-        lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
+    lines += _table(plan.columns[:SHOWN])
+    if len(plan.columns) > SHOWN:
+        lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
     lines += lines_of_tasks(plan.tasks)
     lines += line_of("output", plan.output)
     if plan.output_format:

@@ -6,7 +6,7 @@
       x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["!"]: leave;
                                                                    ["awake", SECONDS]: a host stopped for so long is killed
 
-The host writes each line into its journal (`akrunner.leftovers.journal`) before it tells the guard. So a guard whose host has died goes by the
+What it holds, and no longer, the host writes into its journal (`akrunner.leftovers.journal`) before it tells the guard. So a guard whose host has died goes by the
 journal, removes it last, and goes by what it was told only where there is no journal.
 
 Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
@@ -20,7 +20,7 @@ import signal
 import stat
 import sys
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 #: in the environment of every process of a job: finds what left the process group
 MARK = "AKRUNNER_JOB"
@@ -66,6 +66,18 @@ class Held:
         # what a process started while it was being killed
         end((), self.marks)
         return all(gone)
+
+
+def checked(line: Any) -> List[Any]:
+    """A line as a host writes it. Raises: ValueError, TypeError, IndexError: it is none."""
+    sign, kind, value = line[:3]
+    if kind == "group":
+        good = type(value) is int and value > 1 and (sign != "+" or isinstance(line[3], str))
+    else:
+        good = isinstance(value, str) and (kind == "path" or (kind == "mark" and value != "" and value.isascii()))
+    if sign not in ("+", "-") or not good:
+        raise ValueError("not a host's")
+    return list(line)
 
 
 def started(pid: int) -> str:
@@ -230,8 +242,8 @@ def guard(host: int, journal: str) -> None:
         remove(journal)
 
 
-def _written(journal: str) -> Any:
-    """What a journal says is held (a `Held`), but for this process itself; None of one that is not there or cannot be read.
+def _written(journal: str) -> Optional[Held]:
+    """What a journal says is held, but for this process itself; None of one that is not there or cannot be read.
 
     A last line without its end was being written when the host died: nothing had been made by then that it speaks of.
     """
@@ -241,8 +253,8 @@ def _written(journal: str) -> Any:
             lines = f.read().split(b"\n")
         # the first line says whose it is
         for line in lines[1:-1]:
-            held.take(json.loads(line))
-    except (OSError, ValueError, LookupError, TypeError):
+            held.take(checked(json.loads(line)))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     held.groups.pop(os.getpid(), None)
     return held

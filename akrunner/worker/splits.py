@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+
+from akrunner.wire.near import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,8 +81,7 @@ class Splits(object):
                 % (name,)
             )
         if not isinstance(name, str) or name not in self.names:
-            close = difflib.get_close_matches(str(name), self.names, 1)
-            hint = "; did you mean %r?" % close[0] if close else ""
+            hint = nearest(name, self.names)
             raise ValueError("split=%.100r is no split of this job, which has %s%s" % (name, ", ".join(self.names), hint))
         return self.names.index(name)
 

@@ -118,7 +118,7 @@ MAY: dict[str, set[str]] = {
         "engines",
     },
     "options": {"errors"},
-    "jobfile": {"checks", "errors", "foreign", "options"},
+    "jobfile": {"wire", "checks", "errors", "foreign", "options"},
     "trial": {"engines", "errors", "io", "launch", "leftovers", "spec"},
     "planning": {
         "wire",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -485,19 +486,32 @@ def test_what_is_nested_too_deep_is_told_with_its_line(tmp_path: Path) -> None:
         path.write_text('script = "s.py"\nsource = "t.csv"\n[user_params.' + ".".join(["a"] * depth) + "]\nb = 1\n")
         with pytest.raises(ConfigError, match=r"job.toml:3: user_params is nested more than 100 deep"):
             jobfile.read(str(path), "run")
+    path.write_text('script = "s.py"\nsource = "t.csv"\nuser_params = {a=' + "[" * 3000 + "]" * 3000 + "}\n")
+    with pytest.raises(ConfigError, match=r"job.toml:3: a value is nested more than 100 deep"):
+        jobfile.read(str(path), "run")
 
 
-def test_a_job_does_not_replace_its_own_files(tmp_path: Path) -> None:
+def test_a_job_does_not_replace_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nor by another name of one."""
     (tmp_path / "s.py").write_text("def main(task_config): pass\n")
-    (tmp_path / "job.toml").write_text('script = "s.py"\nsource = "t.csv"\noutput = "link.toml"\noverwrite = true\n')
-    os.link(tmp_path / "job.toml", tmp_path / "link.toml")
-    with pytest.raises(ConfigError, match="job.toml:3: output is this file itself, which would be replaced"):
-        jobfile.read(str(tmp_path / "job.toml"), "run")
+    job = tmp_path / "job.toml"
+    job.write_text('script = "s.py"\nsource = "t.csv"\noutput = "link.toml"\noverwrite = true\noutput_format = "csv"\n')
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    os.link(job, tmp_path / "link.toml")
+    itself = r"output \(--output\) is the job file .*job.toml itself, which would be replaced"
+    with pytest.raises(ConfigError, match=itself):
+        akrunner.plan(str(job))
+    with pytest.raises(ConfigError, match=itself):
+        akrunner.plan(str(job), output=job)
+    assert akrunner.plan(str(job), output=str(tmp_path / "out.csv")).output.endswith("out.csv")
+    assert main.main(["run", str(job), "--output", str(job), "--dry-run"]) == 2
+    assert "is the job file" in capsys.readouterr().err
     (tmp_path / "more.csv").write_text("a\n1\n")
-    for name, what in (("s.py", "the script"), ("more.csv", "one of user_files=")):
+    with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
+        archive.writestr("b.py", "")
+    for name, what in (("s.py", "the script"), ("more.csv", "one of user_files="), ("more.zip", "one of user_files=")):
         with pytest.raises(SinkError, match=f"output: .*{name} is {what}, which would be replaced"):
             akrunner.plan(
-                str(tmp_path / "s.py"), {"a": [1]}, user_files=[str(tmp_path / "more.csv")], output=str(tmp_path / name), output_format="csv",
+                str(tmp_path / "s.py"), {"a": [1]}, user_files=[str(tmp_path / "more.csv"), str(tmp_path / "more.zip")], output=str(tmp_path / name), output_format="csv",
                 overwrite=True, output_schema="a bigint",
             )  # fmt: skip

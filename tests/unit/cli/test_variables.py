@@ -18,35 +18,35 @@ from akrunner.options import COMMANDS, OPTIONS
         ("AKRUNNER_TABLE", "AKRUNNER_TABLE is not read; did you mean AKRUNNER_TABLES?"),
         (
             "AKRUNNER_NUM_WORKERS",
-            "AKRUNNER_NUM_WORKERS is not read: there is no such variable; give --num-workers on the command line or in a job file",
+            "AKRUNNER_NUM_WORKERS is not read: akrunner has no variable for this option; give --num-workers on the command line or in a job file",
         ),
         ("AKRUNNER_NUM_WORKER", "AKRUNNER_NUM_WORKER is not read; did you mean --num-workers?"),
         (
             "AKRUNNER_JSON",
-            "AKRUNNER_JSON is not read: there is no such variable; give --json on the command line or in a job file",
+            "AKRUNNER_JSON is not read: akrunner has no variable for this option; give --json on the command line or in a job file",
         ),
         (
             "AKRUNNER_AS_JSON",
-            "AKRUNNER_AS_JSON is not read: there is no such variable; give --json on the command line or in a job file",
+            "AKRUNNER_AS_JSON is not read: akrunner has no variable for this option; give --json on the command line or in a job file",
         ),
         (
             "AKRUNNER_PARAM",
-            "AKRUNNER_PARAM is not read: there is no such variable; give --param on the command line or in a job file",
+            "AKRUNNER_PARAM is not read: akrunner has no variable for this option; give --param on the command line or in a job file",
         ),
         (
             "AKRUNNER_INPUT",
-            "AKRUNNER_INPUT is not read: there is no such variable; give --input on the command line or in a job file",
+            "AKRUNNER_INPUT is not read: akrunner has no variable for this option; give --input on the command line or in a job file",
         ),
         (
             "AKRUNNER_NO_CHIEF",
-            "AKRUNNER_NO_CHIEF is not read: there is no such variable; give --no-chief on the command line or in a job file",
+            "AKRUNNER_NO_CHIEF is not read: akrunner has no variable for this option; give --no-chief on the command line or in a job file",
         ),
         ("AKRUNNER_PARAMS", "AKRUNNER_PARAMS is not read; did you mean --param?"),
         ("AKRUNNER_PYTHON", "AKRUNNER_PYTHON is not read; did you mean AKRUNNER_PYTHON_ENV?"),
         ("akrunner_engine", "akrunner_engine is not read; did you mean AKRUNNER_ENGINE?"),
         (
             "AKRUNNER_OUTPUT",
-            "AKRUNNER_OUTPUT is not read: there is no such variable; give --output on the command line or in a job file",
+            "AKRUNNER_OUTPUT is not read: akrunner has no variable for this option; give --output on the command line or in a job file",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_those_that_are_read_and_those_of_others_are_not() -> None:
 def test_only_what_the_command_has_is_told() -> None:
     assert unread({"AKRUNNER_SEED": "1"}, "run") == []
     assert unread({"AKRUNNER_SEED": "1"}, "pack") == [
-        "AKRUNNER_SEED is not read: there is no such variable; give --seed on the command line"
+        "AKRUNNER_SEED is not read: akrunner has no variable for this option; give --seed on the command line"
     ]
 
 

@@ -645,7 +645,28 @@ SAME = {
         class Base(abc.ABC): pass
         @Base.register
         class D: pass
-        def main(config): return issubclass(D, Base)
+        def plugin(c):
+            Base.register(c)
+            return c
+        @plugin
+        class E: pass
+        def main(config): return issubclass(D, Base), issubclass(E, Base)
+        """,
+    "names that would be one with another between them": """
+        import enum
+        class A(enum.Enum): B_C = 1
+        class A_B(enum.Enum): C = 1
+        A.B_C.w, A_B.C.w = 5, 7
+        class P: pass
+        class P_Q: pass
+        P.Q_R, P_Q.R = 5, 7
+        def main(config): return A.B_C.w, A_B.C.w, P.Q_R, P_Q.R
+        """,
+    "one sequence of seeds of two": """
+        import numpy as np
+        seeds = np.random.SeedSequence(5, spawn_key=(1,))
+        G, H = np.random.default_rng(seeds), np.random.default_rng(seeds)
+        def main(config): return [one.bit_generator.seed_seq.spawn_key for one in G.spawn(1) + H.spawn(1)] == [(1, 0), (1, 1)], G.random()
         """,
 }
 
@@ -689,6 +710,44 @@ REFUSED = {
         def main(config): return issubclass(D, Base)
         """,
         "Base.register(D) was called behind the definition of Base",
+    ),
+    "a class that was registered behind a decorator of another": (
+        """
+        import abc
+        class Base(abc.ABC): pass
+        class Other(abc.ABC): pass
+        @Other.register
+        class D: pass
+        Base.register(D)
+        def main(config): return issubclass(D, Base)
+        """,
+        "Base.register(D) was called behind the definition of Base",
+    ),
+    "a class of a library that was registered": (
+        """
+        import abc
+        class Base(abc.ABC): pass
+        Base.register(dict)
+        def main(config): return issubclass(dict, Base)
+        """,
+        "is not called in the tasks; put it into a file",
+    ),
+    "seeds of a kind of their own": (
+        """
+        import numpy as np
+        class S(np.random.SeedSequence): pass
+        G = np.random.default_rng(S(5))
+        def main(config): return G.spawn(1)
+        """,
+        "G.bit_generator.seed_seq, a S",
+    ),
+    "numbers of a kind that has no such state": (
+        """
+        import numpy as np
+        R = np.random.RandomState(np.random.PCG64(1))
+        def main(config): return R.rand()
+        """,
+        "R, a RandomState of a PCG64",
     ),
     "a key that was changed": (
         """

@@ -241,6 +241,9 @@ leftovers.forget({str(tmp_path / "kept")!r})
         ('{"pid": 7}\n["+", "path", "/a"]\nnot of ours\n', None),
         ('{"pid": 7}\n["+", "other", "/a"]\n', None),
         ('{"pid": 7}\n7\n', None),
+        ('{"pid": 7}\n["+", "path", 3]\n', None),
+        ('{"pid": 7}\n["+", "group", "x", "y"]\n', None),
+        ('{"pid": 7}\n' + "[" * 100_000 + "\n", None),
     ],
 )
 def test_what_a_guard_reads_in_a_journal(tmp_path: Path, text: str, expected: tuple[list[str], list[int]] | None) -> None:

@@ -716,3 +716,14 @@ def test_of_tables_it_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         words = "packed from its beginning: rows in .*buckets are gone or damaged"
     (told,) = akrunner.pack(tmp_path / "t.csv", out, shard_size=2000).warnings
     assert re.search(words, told)
+
+
+def test_which_column_the_classes_are_from_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from akrunner.cli import main
+
+    for name, said in (("class", "; label and label_name stand in place of the column class"), ("label", "")):
+        (tmp_path / f"{name}.csv").write_text(f"n,{name}\n1,cat\n2,dog\n")
+        assert akrunner.pack(tmp_path / f"{name}.csv", tmp_path / f"{name}_api").label == name
+        assert main.main(["pack", str(tmp_path / f"{name}.csv"), str(tmp_path / name)]) == 0
+        assert f"classes: 0 cat, 1 dog (labels.json){said}\n" in capsys.readouterr().out
+    assert akrunner.pack(_list(tmp_path, "1.txt,a"), tmp_path / "none", kind="texts", label="none").label == ""
