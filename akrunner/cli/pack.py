@@ -133,6 +133,7 @@ def _say(done: Packed, quiet: bool) -> None:
     rows = "row" if done.total_rows == 1 and len(done.splits) == 1 else "rows"
     if done.dry_run and done.kind == "rows":
         # which are counted when they are read
+        typer.echo(f"classes: {f'of the column {done.label}' if done.label else 'none (--label names their column)'}")
         typer.echo("nothing was written: that was a dry run")
         return
     if done.dry_run:

@@ -31,7 +31,7 @@ import numpy as np
 from akrunner.errors import ScriptError
 from akrunner.launch.as_written import NOTHING, bound, parsed, same_code, value_of
 
-INSTEAD = "put it into a file of its own and give that as the script"
+INSTEAD = "put it into a file of its own, and give that as the script, or import it from there (user_files=)"
 _MUTABLE = (list, dict, set, bytearray, collections.deque, np.ndarray)
 #: methods that change nothing
 READING = {

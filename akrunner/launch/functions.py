@@ -504,6 +504,12 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
             )
         _need(own, value, found.function, found, user)
         return own, own
+    outer, _, inner = (_outside(value) if isinstance(value, type) else "").partition(".")
+    around = known_to(value).get(outer) if inner and value.__module__ in ("__main__", found.function.__module__) else None
+    if around is not None and _at(around, inner) is value:
+        # a class within another one
+        _need(outer, around, found.function, found, user)
+        return f"{outer}.{inner}", outer
     text = _expression_of(value)
     if text and _is_ours(value, found.function):
         known = known_to(value)
@@ -523,6 +529,13 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
     module, own = value.__module__, value.__qualname__
     found.check_imports(imported, found.function.__module__)
     return f"__import__({module!r}, fromlist=[{own!r}]).{own}", ""
+
+
+def _at(thing: Any, path: str) -> Any:
+    """What is in a class by names with dots between them, None: nothing."""
+    for name in path.split("."):
+        thing = vars(thing).get(name) if isinstance(thing, type) else None
+    return thing
 
 
 def _expression_of(value: Any) -> str:

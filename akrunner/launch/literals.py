@@ -257,21 +257,30 @@ class Values:
         return self._made(name, value)
 
     def array(self, name: str, value: np.ndarray[Any, Any]) -> str:
-        if value.dtype.kind not in "biufcmMSU" or value.dtype.char in "gG":
+        if not _is_whole(value.dtype):
             raise Unwritten(name, value, f" of {value.dtype}")
+        kind = repr(value.dtype.descr if value.dtype.names else value.dtype.str)
         for other, one in self._arrays.values():
             if one is not value and np.may_share_memory(one, value):
                 raise Unwritten(name, value, f" that shares its memory with {other} (a .copy() does not)")
         self._arrays[id(value)] = (name, value)
         if not value.size:
-            return f"__import__('numpy').zeros({value.shape!r}, {value.dtype.str!r})"
+            return f"__import__('numpy').zeros({value.shape!r}, {kind})"
         order: Literal["F", "C"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         held = value.tobytes(order)
         long = len(held) > _MANY
         text = f"__import__('base64').b64decode({base64.b64encode(held).decode()!r})" if long else repr(held)
         shaped = f"reshape({value.shape!r}, order={order!r}).copy({order!r})"
-        made = f"__import__('numpy').frombuffer({text}, {value.dtype.str!r}).{shaped}"
+        made = f"__import__('numpy').frombuffer({text}, {kind}).{shaped}"
         return made if value.flags.writeable else f"(lambda made: [made, made.setflags(write=False)][0])({made})"
+
+
+def _is_whole(kind: np.dtype[Any]) -> bool:
+    """Whether its bytes are all there is of a value, and its text all there is of the type: of a structure, too, whose fields lie one behind the other."""
+    if kind.names is None:
+        return kind.kind in "biufcmMSU" and kind.char not in "gG"
+    fields = [kind[name] for name in kind.names]
+    return all(one.subdtype is None and one.names is None and _is_whole(one) for one in fields) and np.dtype(kind.descr) == kind
 
 
 def _too_long(name: str, user: str, how: str) -> str:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from akrunner.launch.as_written import NOTHING, parsed
 from akrunner.launch.at_import import READING
 from akrunner.launch.module_values import is_plain
 
+#: how deep in lists and dicts, and at how many of them, it is looked for what the program changes
+_DEEPEST, _MANY = 3, 1000
 #: methods that change nothing of what they are of
 _LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
 
@@ -34,8 +37,16 @@ class ByProgram:
     called: set[str] = field(default_factory=set)
 
     def has(self, module: str, name: str, value: Any) -> bool:
-        """Whether a module's name is among them. Args: value: of that name."""
-        return (module, name) in self.names or id(value) in self.held
+        """Whether a module's name is among them, or holds what is. Args: value: of that name."""
+        return (module, name) in self.names or (bool(self.held) and self._holds(value, 0))
+
+    def _holds(self, value: Any, depth: int) -> bool:
+        if id(value) in self.held:
+            return True
+        if depth == _DEEPEST or is_plain(value) or isinstance(value, (type, types.ModuleType, types.FunctionType)):
+            return False
+        inside = value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
+        return any(self._holds(one, depth + 1) for one in itertools.islice(inside, _MANY))
 
 
 def set_by(
@@ -98,8 +109,7 @@ def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         way[:0] = [node.attr] if isinstance(node, ast.Attribute) else [""] if isinstance(node, ast.Subscript) else []
         node = node.value
-    if way and way[-1]:
-        found.attributes.add(way[-1])
+    found.attributes.update(name for name in way if name)
     if not isinstance(node, ast.Name):
         return
     value = known.get(node.id, NOTHING)

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from akrunner.errors import ScriptError
-from akrunner.launch import live, module_code, own_modules
+from akrunner.launch import as_written, live, module_code, own_modules
 from akrunner.launch.as_written import NOTHING
 from akrunner.launch.module_text import Import, Text, paired, text_of
 from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is_plain, is_same, is_whole, made
@@ -189,6 +189,10 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
         then = values[-1]
         if now is NOTHING or isinstance(now, types.ModuleType):
             continue
+        if isinstance(now, types.FunctionType) and now.__module__ == module.__name__ and around.set_by_program(module, name):
+            for attribute, value in vars(now).items():
+                if attribute in around.by_program.attributes:
+                    around.goes(module.__name__, f"{name}.{attribute}", value, False)
         unknown = name in starred or any(value is NOTHING for value in values)
         if unknown or {name, f".{name}"} & elsewhere or name in file.altered:
             around.carries_unknown(module, name, name in file.declared)
@@ -215,6 +219,9 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
             if {name, f".{name}"} & around.sets:
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}", reader
+        if not is_whole(then) and not isinstance(then, Defined) and around.carries_unknown(module, name, name in file.declared):
+            # of what it holds nobody knows what the file makes
+            continue
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
             told = _changed_within(now, bindings[0], module, file, around)
             if told:
@@ -256,6 +263,8 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
             return f"{one.name} in {module.__name__} is {_shown(one.value)} here, but {_said(one.node)}"
     if isinstance(now, types.FunctionType) and isinstance(node, ast.FunctionDef) and not node.decorator_list:
         for name, value in vars(now).items():
+            if (module.__name__, f"{node.name}.{name}") in around.gone:
+                continue
             if is_plain(value) and f".{name}" not in around.hung | file.hung and not around.hangs_any(file):
                 return f"{module.__name__}.{node.name}.{name} is {_shown(value)} here, but not there"
     if not isinstance(node, ast.ClassDef) or not isinstance(now, type):
@@ -277,8 +286,18 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
     return ""
 
 
-def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around) -> set[str]:
-    """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function."""
+def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around, path: str = "") -> set[str]:
+    """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function. Args: path: of the
+    class in the module, "": its name."""
+    path = path or getattr(node, "name", "")
+    if (
+        isinstance(node, ast.ClassDef)
+        and isinstance(now, enum.EnumMeta)
+        and around.set_by_program(module, path.partition(".")[0])
+    ):
+        for name, held in as_written.set_in_members(now).items():
+            for key, value in held.items():
+                around.goes(module.__name__, f"{path}.{name}.{key}", value, False)
     if not isinstance(node, ast.ClassDef) or type(now) not in (type, abc.ABCMeta) or issubclass(now, tuple):
         return set()
     found: set[str] = set()
@@ -295,23 +314,27 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
             continue
         own = vars(now).get(name, NOTHING)
         then = made(value, module, {})
-        by_program = name in around.by_program.attributes and around.by_program.has(module.__name__, node.name, now)
+        by_program = name in around.by_program.attributes and around.by_program.has(
+            module.__name__, path.partition(".")[0], now
+        )
         unknown = own is NOTHING or (then is NOTHING and not by_program)
         as_made = then is not NOTHING and is_same(own, then, module)
         if unknown or as_made or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)):
             continue
-        whole = f"{node.name}.{name}"
+        whole = f"{path}.{name}"
         if around.guards(name) or around.reader(name, module.__name__):
             continue
         if around.goes(module.__name__, whole, own, False):
             found.add(whole)
     bound = {target for one in node.body for target in module_code.bound(one)}
-    for name, value in list(vars(now).items()) if around.set_by_program(module, node.name) or found else ():
+    for inner in [one for one in node.body if isinstance(one, ast.ClassDef)]:
+        found |= _carried_of(vars(now).get(inner.name), inner, module, file, around, f"{path}.{inner.name}")
+    for name, value in list(vars(now).items()) if around.set_by_program(module, path.partition(".")[0]) or found else ():
         # what its definition does not have
         if name in bound or name.startswith("_") or isinstance(value, (types.FunctionType, type)) or hasattr(value, "__get__"):
             continue
-        if around.goes(module.__name__, f"{node.name}.{name}", value, False):
-            found.add(f"{node.name}.{name}")
+        if around.goes(module.__name__, f"{path}.{name}", value, False):
+            found.add(f"{path}.{name}")
     return found
 
 

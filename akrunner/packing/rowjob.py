@@ -71,7 +71,8 @@ def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
     tables, _, gone = _new(given, state, overwrite)
     found = result(state, given.kind, 0, Bad(), given.said)
     told = f"{counted(len(tables), 'table')} would be read; the rows are counted then" if tables else "there is nothing new"
-    return dataclasses.replace(found, warnings=[*found.warnings, *gone, told])
+    label = str(given.asked.get("label") or "") if tables else found.label
+    return dataclasses.replace(found, warnings=[*found.warnings, *gone, told], label=label)
 
 
 def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes, TableSource]], Any, list[str]]:

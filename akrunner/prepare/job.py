@@ -115,7 +115,8 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         # whatever its argument is called
         script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
     if given.output is not None:
-        check_replaces_nothing(given.output, script)
+        own = {"the function's program": function.shown} if function is not None else {}
+        check_replaces_nothing(given.output, script, {**own, "what requirements= names": requirements})
     if not (script.program and job.asks_about):
         check_writes(script, job)
     with ours(PythonEnvError, "python_env: it cannot be used"):

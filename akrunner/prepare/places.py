@@ -56,10 +56,12 @@ def directory(name: str, given: PathLike | None) -> str | None:
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
 
 
-def check_replaces_nothing(output: PathLike, script: ScriptSpec) -> None:
-    """Raises: SinkError: rows would be put in place of a file of the job's."""
-    name = os.fspath(output)
-    for place in (script.real, *(place for place, _ in script.files), *(place for place, *_ in script.archives)):
-        if is_same_file(place, name):
-            what = "the script" if place == script.real else "one of user_files="
-            raise SinkError(f"output: {redacted(name)} is {what}, which would be replaced; write to another place (--output)")
+def check_replaces_nothing(output: PathLike, script: ScriptSpec, others: Mapping[str, str | None]) -> None:
+    """Args: others: what it is in words -> another file of the job. Raises: SinkError: rows would be put in place of a file of the job's."""
+    sent = (*(place for place, _ in script.files if place != script.real), *(place for place, *_ in script.archives))
+    places = [("the script", script.real), *(("one of user_files=", place) for place in sent)]
+    for what, place in [*places, *((what, place) for what, place in others.items() if place)]:
+        if is_same_file(place, os.fspath(output)):
+            raise SinkError(
+                f"output: {redacted(os.fspath(output))} is {what}, which would be replaced; write to another place (--output)"
+            )

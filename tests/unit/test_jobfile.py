@@ -506,6 +506,11 @@ def test_a_job_does_not_replace_its_own_files(tmp_path: Path, capsys: pytest.Cap
     assert akrunner.plan(str(job), output=str(tmp_path / "out.csv")).output.endswith("out.csv")
     assert main.main(["run", str(job), "--output", str(job), "--dry-run"]) == 2
     assert "is the job file" in capsys.readouterr().err
+    (tmp_path / "p.json").write_text("{}")
+    for given_ in (["--params-file", str(tmp_path / "p.json")], ["-p", f"k=@{tmp_path / 'p.json'}"]):
+        line = ["-o", str(tmp_path / "p.json"), "--overwrite", "--output-format", "jsonl", *given_]
+        assert main.main(["run", str(tmp_path / "s.py"), "-i", str(tmp_path / "t.csv"), *line]) == 2
+        assert "is the file that --param" in capsys.readouterr().err and (tmp_path / "p.json").read_text() == "{}"
     (tmp_path / "more.csv").write_text("a\n1\n")
     with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
         archive.writestr("b.py", "")

@@ -662,6 +662,14 @@ SAME = {
         P.Q_R, P_Q.R = 5, 7
         def main(config): return A.B_C.w, A_B.C.w, P.Q_R, P_Q.R
         """,
+    "an instance of a class within another, and a structured array": """
+        import numpy as np
+        class Outer:
+            class In: v = 1
+        X, A = Outer.In(), np.zeros(2, [("a", "i4"), ("b", "f8")])
+        X.w, A["a"] = 3, 7
+        def main(config): return X.v, X.w, type(X).__qualname__, A.tolist(), A.dtype
+        """,
     "one sequence of seeds of two": """
         import numpy as np
         seeds = np.random.SeedSequence(5, spawn_key=(1,))

@@ -130,7 +130,7 @@ def test_everyday_constants_go() -> None:
 
 WHOLE = np.arange(4)
 HALF = WHOLE[:2]
-RECORDS = np.zeros(1, [("a", "i4")])
+RECORDS = np.zeros(1, [("a", "O")])
 
 
 def shares(config: Any) -> Any:
@@ -145,7 +145,7 @@ def has_records(config: Any) -> Any:
     ("function", "said"),
     [
         (shares, "uses HALF, a ndarray that shares its memory with WHOLE"),
-        (has_records, r"uses RECORDS, a ndarray of \[\('a', '<i4'\)\]"),
+        (has_records, r"uses RECORDS, a ndarray of \[\('a', 'O'\)\]"),
     ],
 )
 def test_arrays_that_would_be_others(function: Any, said: str) -> None:

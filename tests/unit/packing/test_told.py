@@ -726,4 +726,6 @@ def test_which_column_the_classes_are_from_is_said(tmp_path: Path, capsys: pytes
         assert akrunner.pack(tmp_path / f"{name}.csv", tmp_path / f"{name}_api").label == name
         assert main.main(["pack", str(tmp_path / f"{name}.csv"), str(tmp_path / name)]) == 0
         assert f"classes: 0 cat, 1 dog (labels.json){said}\n" in capsys.readouterr().out
+        assert main.main(["pack", str(tmp_path / f"{name}.csv"), str(tmp_path / "other"), "--dry-run"]) == 0
+        assert f"classes: of the column {name}\n" in capsys.readouterr().out
     assert akrunner.pack(_list(tmp_path, "1.txt,a"), tmp_path / "none", kind="texts", label="none").label == ""
