@@ -185,8 +185,6 @@ def check_paths(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) 
     """A list of paths, as text. Raises: `kind`: it is none."""
     if isinstance(value, (str, os.PathLike)):
         raise kind(f"{name} must be a list of paths; give [{shown(value)}]")
-    if value is None:
-        return []
     return [check_path(f"{name}[{i}]", one, kind) for i, one in enumerate(_listed(name, value, "paths", kind))]
 
 
