@@ -407,7 +407,7 @@ def nearest_file(path: str) -> str:
     try:
         os.stat(os.path.join(folder, name))
     except PermissionError:
-        return ", as far as this user may look: it may not look into a directory above it"
+        return ", as far as this user may look: a directory above it is closed to this user"
     except (OSError, ValueError):
         pass
     try:
@@ -418,7 +418,23 @@ def nearest_file(path: str) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def is_same_file(one: str, other: str) -> bool:
+def check_replaces_nothing(
+    name: str,
+    written: str | os.PathLike[str],
+    others: Iterable[tuple[str, str | os.PathLike[str] | None]],
+    kind: type[AkrunnerError] = ConfigError,
+) -> None:
+    """Args: name: of the option that says where something is `written`; others: (what it is, in words, a file of the job). Raises: `kind`: the one would be put in
+    place of the other."""
+    place = os.fspath(written)
+    for what, other in others:
+        if other is not None and _is_same_file(os.fspath(other), place):
+            raise kind(
+                f"{name}: {redacted(place)} is {what}, which would be replaced; write to another place (--{name.replace('_', '-')})"
+            )
+
+
+def _is_same_file(one: str, other: str) -> bool:
     """Whether two paths lead to one file that is there."""
     try:
         return os.path.samefile(os.path.expanduser(one), os.path.expanduser(other))

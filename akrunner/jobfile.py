@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from akrunner.checks import check_path, is_same_file, nearest_file, shown
+from akrunner.checks import check_path, check_replaces_nothing, nearest_file, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
@@ -177,18 +177,15 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         why = _OF_TOML.get(told, told[:1].lower() + told[1:])
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
     except RecursionError:
-        deep = (number for number, line in enumerate(text.split("\n"), 1) if max(map(line.count, "[{")) > _DEEPEST)
-        raise ConfigError(f"{name}:{next(deep, 1)}: a value is nested more than {_DEEPEST} deep") from None
+        raise ConfigError(f"job file {name}: a value is nested more than {_DEEPEST} deep") from None
 
 
-def check_replaces_nothing(file: str, values: Mapping[str, Any]) -> None:
+def check_kept(file: str, values: Mapping[str, Any]) -> None:
     """Args: values: of a job, those of its file and those given beside it. Raises: ConfigError: what it writes would be put in place of its own file."""
     for name in ("output", "model_out", "report"):
         written = values.get(name)
-        if isinstance(written, (str, os.PathLike)) and is_same_file(os.fspath(written), file):
-            raise ConfigError(
-                f"{name} (--{name.replace('_', '-')}) is the job file {file} itself, which would be replaced; name another"
-            )
+        if isinstance(written, (str, os.PathLike)):
+            check_replaces_nothing(name, written, [("the job file itself", file)])
 
 
 def _is_deep(value: Any) -> bool:
@@ -243,7 +240,7 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             both = [name for name in MERGED if file.options.get(name) and isinstance(beside.get(name), Mapping)]
             joined = {name: {**file.options[name], **beside[name]} for name in both}
             whole: dict[str, Any] = {**file.options, **beside, **joined}
-            check_replaces_nothing(file.path, whole)
+            check_kept(file.path, whole)
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
             try:

@@ -12,9 +12,9 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.checks import is_same_file
+from akrunner.checks import check_replaces_nothing
 from akrunner.cli import jobfiles, keyed, values, variables
-from akrunner.jobfile import FILES, check_replaces_nothing, key_of
+from akrunner.jobfile import FILES, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
@@ -29,8 +29,6 @@ _TYPES: Mapping[str, Any] = {
 }
 #: in what a command was given: the options that somebody gave for this job, not the environment
 _SAID = "(said)"
-#: options that name what a command writes, and its table
-_NOT_READ = ("output", "model_out", "report", "source", "model", "script")
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
@@ -75,7 +73,7 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
                 # a job file's is for the output that stands there
                 words["overwrite"] = False
             _check_meant(ctx, words, said, name)
-            _check_replaces_nothing(ctx, words)
+            _check_kept(ctx, words, name)
             joined = keys_of(ctx, words)
             try:
                 body(ctx, {**words, _SAID: said, keyed.KEYED: joined})
@@ -108,23 +106,22 @@ def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[st
         raise akrunner.ConfigError(_by_variables(ctx, wrong, name))
 
 
-def _check_replaces_nothing(ctx: typer.Context, words: Mapping[str, Any]) -> None:
-    """Raises: ConfigError: the output is a file that the command itself reads, but for the table, of which the job says more."""
-    file = jobfiles.file_of(ctx)
+def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None:
+    """Raises: ConfigError: the output is a file that the command itself reads; of those that the job reads, the job says so."""
+    file, output = jobfiles.file_of(ctx), words.get("output")
     if file is not None:
-        check_replaces_nothing(file.path, words)
-    output = words.get("output")
-    if not isinstance(output, str) or output in ("", "-"):
+        check_kept(file.path, words)
+    if not isinstance(output, str) or not words.get("overwrite"):
         return
-    for option in of_command(ctx.info_name or ""):
-        value = words.get(option.name) if option.name not in _NOT_READ else None
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            # also the file of --param key=@file
-            place = one.partition("=@")[2] or one if isinstance(one, str) else ""
-            if place and is_same_file(place, output):
-                raise akrunner.ConfigError(
-                    f"--output {output} is the file that {option.words_in(ctx.info_name or '')[0]} names, which would be replaced; name another"
-                )
+    for option in of_command(name):
+        given = words.get(option.name) or ()
+        if option.name in FILES.values():
+            places = [given] if isinstance(given, str) else list(given)
+        else:
+            # --param key=@file
+            places = [one.partition("=@")[2] for one in given if isinstance(one, str)] if option.name in keyed.NAMES else []
+        for place in filter(None, places):
+            check_replaces_nothing("output", output, [(f"a file that {option.words_in(name)[0]} names", place)])
 
 
 def _is_stdout(words: Mapping[str, Any]) -> bool:

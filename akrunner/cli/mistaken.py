@@ -48,7 +48,7 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif getattr(error, "param", None) is not None and error.message:
         value = _typed(error.param.opts, words)
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
-    elif str(error.message).startswith("No such command 'plan'"):
+    elif not path and str(error.message).startswith("No such command 'plan'"):
         error.message = "No such command 'plan'. What a job would do is shown by akrunner run SCRIPT -i TABLE --dry-run."
     elif str(error.message).startswith("No such command 'help'"):
         # of the command behind it, if there is one

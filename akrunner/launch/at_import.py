@@ -127,11 +127,12 @@ def _decorators(kind: type) -> list[ast.expr]:
 
 
 def _may_register(decorator: ast.expr, kind: type, known: dict[str, Any]) -> bool:
-    """Whether it may be what has registered the class, which it does in each task again."""
-    if isinstance(decorator, ast.Attribute) and decorator.attr == "register":
-        return _meant(decorator.value, known) is kind or not isinstance(decorator.value, ast.Name)
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(inspect.unwrap(_meant(called, known) or kind), types.FunctionType)
+    """Whether it may be what has registered the class, which it does in each task again: the kind's own register, or a function of the user's that calls one."""
+    if isinstance(decorator, ast.Attribute) and decorator.attr == "register" and _meant(decorator.value, known) is kind:
+        return True
+    target, depth = (decorator.func, 1) if isinstance(decorator, ast.Call) else (decorator, 0)
+    run = _called(_meant(target, known), depth, set())
+    return any(isinstance(node, ast.Attribute) and node.attr == "register" for one in run for node in one.nodes)
 
 
 def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:

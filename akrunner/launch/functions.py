@@ -507,7 +507,9 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
     outer, _, inner = (_outside(value) if isinstance(value, type) else "").partition(".")
     around = known_to(value).get(outer) if inner and value.__module__ in ("__main__", found.function.__module__) else None
     if around is not None and _at(around, inner) is value:
-        # a class within another one
+        # a class within another one, which is made with it
+        if around in found.begun:
+            raise Unwritten(name, value)
         _need(outer, around, found.function, found, user)
         return f"{outer}.{inner}", outer
     text = _expression_of(value)

@@ -39,7 +39,7 @@ def check_own(job: JobSpec, source: bytes) -> None:
         module = sys.modules.get(name)
         return name not in brought and module is not None and own_modules.is_own(module)
 
-    for name, _ in missing(job, source, is_own, in_main=True):
+    for name, _ in missing(job, source, is_own):
         place = os.path.abspath(str(getattr(sys.modules[name], "__file__", None) or name))
         place = os.path.dirname(place) if os.path.basename(place) == "__init__.py" else place
         near = os.path.relpath(place)
@@ -59,17 +59,10 @@ def _brought(job: JobSpec) -> set[str]:
     return found
 
 
-def imports_of(source: bytes, in_main: bool = False) -> dict[str, int]:
-    """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`. Args: in_main: also what its `main` does when
-    it is called."""
+def imports_of(source: bytes) -> dict[str, int]:
+    """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`."""
     found: dict[str, int] = {}
-    body = ast.parse(source).body
-    if in_main:
-        last = body[-1] if body else None
-        # main = train
-        named = last.value.id if isinstance(last, ast.Assign) and isinstance(last.value, ast.Name) else "main"
-        body += [one for node in body if isinstance(node, ast.FunctionDef) and node.name == named for one in node.body]
-    for node in body:
+    for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -81,15 +74,13 @@ def imports_of(source: bytes, in_main: bool = False) -> dict[str, int]:
     return found
 
 
-def missing(
-    job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lambda name: True, in_main: bool = False
-) -> list[tuple[str, int]]:
+def missing(job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lambda name: True) -> list[tuple[str, int]]:
     """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's; asked_for: whether
-    a module is looked for; in_main: as of `imports_of`."""
+    a module is looked for."""
     brought = _brought(job)
     wanted = {
         name: line
-        for name, line in imports_of(source, in_main).items()
+        for name, line in imports_of(source).items()
         if name not in _AT_RUN_TIME
         and name not in sys.builtin_module_names
         and name not in brought

@@ -276,11 +276,12 @@ class Values:
 
 
 def _is_whole(kind: np.dtype[Any]) -> bool:
-    """Whether its bytes are all there is of a value, and its text all there is of the type: of a structure, too, whose fields lie one behind the other."""
+    """Whether its bytes are all there is of a value, and its text all there is of the type: also of a structure, if its fields lie one behind the other."""
     if kind.names is None:
         return kind.kind in "biufcmMSU" and kind.char not in "gG"
-    fields = [kind[name] for name in kind.names]
-    return all(one.subdtype is None and one.names is None and _is_whole(one) for one in fields) and np.dtype(kind.descr) == kind
+    fields = [(name, kind[name]) for name in kind.names]
+    plain = all(one.subdtype is None and one.names is None and _is_whole(one) for _, one in fields)
+    return bool(fields) and plain and np.dtype(fields) == kind
 
 
 def _too_long(name: str, user: str, how: str) -> str:

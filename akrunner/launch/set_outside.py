@@ -290,11 +290,8 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
     """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function. Args: path: of the
     class in the module, "": its name."""
     path = path or getattr(node, "name", "")
-    if (
-        isinstance(node, ast.ClassDef)
-        and isinstance(now, enum.EnumMeta)
-        and around.set_by_program(module, path.partition(".")[0])
-    ):
+    top = path.partition(".")[0]
+    if isinstance(node, ast.ClassDef) and isinstance(now, enum.EnumMeta) and around.set_by_program(module, top):
         for name, held in as_written.set_in_members(now).items():
             for key, value in held.items():
                 around.goes(module.__name__, f"{path}.{name}.{key}", value, False)
@@ -314,9 +311,7 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
             continue
         own = vars(now).get(name, NOTHING)
         then = made(value, module, {})
-        by_program = name in around.by_program.attributes and around.by_program.has(
-            module.__name__, path.partition(".")[0], now
-        )
+        by_program = name in around.by_program.attributes and around.by_program.has(module.__name__, top, now)
         unknown = own is NOTHING or (then is NOTHING and not by_program)
         as_made = then is not NOTHING and is_same(own, then, module)
         if unknown or as_made or isinstance(then, Defined) or isinstance(own, (types.FunctionType, type)):
@@ -327,14 +322,14 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
         if around.goes(module.__name__, whole, own, False):
             found.add(whole)
     bound = {target for one in node.body for target in module_code.bound(one)}
-    for inner in [one for one in node.body if isinstance(one, ast.ClassDef)]:
-        found |= _carried_of(vars(now).get(inner.name), inner, module, file, around, f"{path}.{inner.name}")
-    for name, value in list(vars(now).items()) if around.set_by_program(module, path.partition(".")[0]) or found else ():
+    for name, value in list(vars(now).items()) if around.set_by_program(module, top) or found else ():
         # what its definition does not have
         if name in bound or name.startswith("_") or isinstance(value, (types.FunctionType, type)) or hasattr(value, "__get__"):
             continue
         if around.goes(module.__name__, f"{path}.{name}", value, False):
             found.add(f"{path}.{name}")
+    for inner in [one for one in node.body if isinstance(one, ast.ClassDef)]:
+        found |= _carried_of(vars(now).get(inner.name), inner, module, file, around, f"{path}.{inner.name}")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.checks import check_flag, check_path, check_paths, check_text
+from akrunner.checks import check_flag, check_path, check_paths, check_replaces_nothing, check_text
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
@@ -20,8 +20,8 @@ from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, files, functions, imported, interpreters
-from akrunner.prepare.arguments import Arguments
-from akrunner.prepare.places import check_directories, check_replaces_nothing, directory, made
+from akrunner.prepare.arguments import Arguments, PathLike
+from akrunner.prepare.places import check_directories, directory, made
 from akrunner.prepare.python import check_requirements, interpreter_for, optional_path
 from akrunner.prepare.schemas import schema_of
 from akrunner.prepare.scripts import check_order, check_script, check_writes
@@ -115,8 +115,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         # whatever its argument is called
         script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
     if given.output is not None:
-        own = {"the function's program": function.shown} if function is not None else {}
-        check_replaces_nothing(given.output, script, {**own, "what requirements= names": requirements})
+        _check_replaces_nothing(given.output, script, requirements, function.shown if function is not None else None)
     if not (script.program and job.asks_about):
         check_writes(script, job)
     with ours(PythonEnvError, "python_env: it cannot be used"):
@@ -223,6 +222,13 @@ def _check_sink(given: Arguments, job: JobSpec) -> None:
     # which columns there are is known later, and looked at then
     schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
     check_output(given.output, given.output_format, given.overwrite, schema)
+
+
+def _check_replaces_nothing(output: PathLike, script: ScriptSpec, requirements: str | None, program: str | None) -> None:
+    """Args: program: that the function is from. Raises: SinkError: rows would be put in place of a file of the job's."""
+    sent = [place for place, _ in script.files if place != script.real] + [place for place, *_ in script.archives]
+    others = [("the script", script.real), ("the function's program", program), ("what requirements= names", requirements)]
+    check_replaces_nothing("output", output, [*others, *(("one of user_files=", place) for place in sent)], SinkError)
 
 
 def read_twice(table: TableSource) -> list[str]:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from akrunner.checks import check_path, holds_no_files, is_same_file
-from akrunner.errors import ConfigError, SinkError
-from akrunner.foreign import ours, redacted
+from akrunner.checks import check_path, holds_no_files
+from akrunner.errors import ConfigError
+from akrunner.foreign import ours
 from akrunner.io.paths import local_path
 from akrunner.prepare.arguments import PathLike
-from akrunner.spec import ScriptSpec
 
 #: what works where a URL was given for a directory
 _INSTEAD = {
@@ -54,14 +53,3 @@ def made(directory: str | None) -> str | None:
 def directory(name: str, given: PathLike | None) -> str | None:
     """Its absolute path. Raises: ConfigError: it is none of this machine's."""
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
-
-
-def check_replaces_nothing(output: PathLike, script: ScriptSpec, others: Mapping[str, str | None]) -> None:
-    """Args: others: what it is in words -> another file of the job. Raises: SinkError: rows would be put in place of a file of the job's."""
-    sent = (*(place for place, _ in script.files if place != script.real), *(place for place, *_ in script.archives))
-    places = [("the script", script.real), *(("one of user_files=", place) for place in sent)]
-    for what, place in [*places, *((what, place) for what, place in others.items() if place)]:
-        if is_same_file(place, os.fspath(output)):
-            raise SinkError(
-                f"output: {redacted(os.fspath(output))} is {what}, which would be replaced; write to another place (--output)"
-            )

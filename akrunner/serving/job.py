@@ -24,9 +24,9 @@ from akrunner.checks import (
     check_environment,
     check_names,
     check_path,
+    check_replaces_nothing,
     check_seconds,
     check_text,
-    is_same_file,
     shown,
 )
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
@@ -64,7 +64,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """`akrunner.predict`. Raises: as it does."""
     engine = engine_of(given.engine)
     check_observer(observer)
-    check_output(given.output, given.output_format, given.overwrite, None)
+    _check_output(given, None)
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
@@ -73,8 +73,6 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
-    if isinstance(given.model, (str, os.PathLike)) and is_same_file(os.fspath(given.model), os.fspath(given.output)):
-        raise SinkError(f"output: {given.output} is the model, which would be replaced; write to another place (--output)")
     with ours(SinkError, f"output: {given.output}"):
         sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
     outcome = committed(sink, lambda: prepared.run(engine, sink, observer))
@@ -99,9 +97,19 @@ def run_predict_stream(
 
 def checked(given: PredictArguments, install: bool = True) -> Prediction:
     """What `predict` would run, of the same arguments. Args: install: the requirements; False: they are looked at. Raises: ConfigError: as it does."""
+    _check_output(given, None)
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
-    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
+    _check_output(given, prepared.plan.result)
     return prepared
+
+
+def _check_output(given: PredictArguments, schema: pa.Schema | None) -> None:
+    """Args: schema: of the rows, None: nobody knows it yet. Raises: ConfigError: they cannot go where they are to."""
+    check_output(given.output, given.output_format, given.overwrite, schema)
+    if given.output is not None:
+        model = given.model if isinstance(given.model, (str, os.PathLike)) else None
+        others = [("the model", model), ("what requirements= names", given.requirements)]
+        check_replaces_nothing("output", given.output, others, SinkError)
 
 
 def check_model(model: Any) -> None:

@@ -650,7 +650,14 @@ SAME = {
             return c
         @plugin
         class E: pass
-        def main(config): return issubclass(D, Base), issubclass(E, Base)
+        class Plugins:
+            def register(self, c):
+                Base.register(c)
+                return c
+        plugins = Plugins()
+        @plugins.register
+        class F: pass
+        def main(config): return issubclass(D, Base), issubclass(E, Base), issubclass(F, Base)
         """,
     "names that would be one with another between them": """
         import enum
@@ -669,6 +676,13 @@ SAME = {
         X, A = Outer.In(), np.zeros(2, [("a", "i4"), ("b", "f8")])
         X.w, A["a"] = 3, 7
         def main(config): return X.v, X.w, type(X).__qualname__, A.tolist(), A.dtype
+        """,
+    "a class with an instance of one within it": """
+        class P:
+            class Q: v = 1
+            q = Q()
+            def has(self, one=None): return self.q.v
+        def main(config): return P.q.v, P().has()
         """,
     "one sequence of seeds of two": """
         import numpy as np
@@ -730,6 +744,26 @@ REFUSED = {
         def main(config): return issubclass(D, Base)
         """,
         "Base.register(D) was called behind the definition of Base",
+    ),
+    "a dataclass that was registered": (
+        """
+        import abc
+        from dataclasses import dataclass
+        class Base(abc.ABC): pass
+        @dataclass
+        class D: x: int = 0
+        Base.register(D)
+        def main(config): return issubclass(D, Base)
+        """,
+        "Base.register(D) was called behind the definition of Base",
+    ),
+    "a structure whose fields lie in another order": (
+        """
+        import numpy as np
+        A = np.zeros(2, [("a", "i4"), ("b", "f8")])[["b", "a"]].copy()[["a"]]
+        def main(config): return A
+        """,
+        "A, a ndarray of",
     ),
     "a class of a library that was registered": (
         """

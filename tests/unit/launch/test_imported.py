@@ -20,9 +20,6 @@ from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
 def test_what_is_imported_at_once() -> None:
     source = b"import a.b, c as d\nfrom e.f import g\nfrom . import h\nif x:\n    import i\ntry:\n    import j\nexcept ImportError:\n    import k\ndef f():\n    import l\n"
     assert imported.imports_of(source) == {"a": 1, "c": 1, "e": 2}
-    mine = b"import a\ndef f():\n    import b\ndef g():\n    import c\n    if x:\n        import d\n"
-    assert imported.imports_of(mine + b"main = g\n", True) == {"a": 1, "c": 5}
-    assert imported.imports_of(mine.replace(b"f()", b"main()"), True) == {"a": 1, "b": 3}
 
 
 def test_a_module_of_ones_own_that_is_not_sent_is_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
