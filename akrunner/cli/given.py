@@ -119,7 +119,8 @@ def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None
             places = [given] if isinstance(given, str) else list(given)
         else:
             # --param key=@file
-            places = [one.partition("=@")[2] for one in given if isinstance(one, str)] if option.name in keyed.NAMES else []
+            values_ = [one.partition("=")[2] for one in given if isinstance(one, str)] if option.name in keyed.NAMES else []
+            places = [one[1:] for one in values_ if one.startswith("@")]
         for place in filter(None, places):
             check_replaces_nothing("output", output, [(f"a file that {option.words_in(name)[0]} names", place)])
 

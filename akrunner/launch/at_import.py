@@ -127,12 +127,33 @@ def _decorators(kind: type) -> list[ast.expr]:
 
 
 def _may_register(decorator: ast.expr, kind: type, known: dict[str, Any]) -> bool:
-    """Whether it may be what has registered the class, which it does in each task again: the kind's own register, or a function of the user's that calls one."""
-    if isinstance(decorator, ast.Attribute) and decorator.attr == "register" and _meant(decorator.value, known) is kind:
+    """Whether it may be what has registered the class, which it does in each task again: it is the kind's own `register`, or one of nobody knows what; or a function
+    of the user's that has such a one, or looks for it by its name."""
+    if _is_register(decorator, kind, known):
         return True
     target, depth = (decorator.func, 1) if isinstance(decorator, ast.Call) else (decorator, 0)
-    run = _called(_meant(target, known), depth, set())
-    return any(isinstance(node, ast.Attribute) and node.attr == "register" for one in run for node in one.nodes)
+    run = _called(_decorating(target, known), depth, set())
+    return any(
+        _is_register(node, kind, one.known) or (isinstance(node, ast.Constant) and node.value == "register")
+        for one in run
+        for node in one.nodes
+    )
+
+
+def _is_register(node: ast.AST, kind: type, known: dict[str, Any]) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "register":
+        return False
+    whose = known.get(node.value.id) if isinstance(node.value, ast.Name) else _meant(node.value, known)
+    return whose is None or whose is kind
+
+
+def _decorating(node: ast.expr, known: dict[str, Any]) -> Any:
+    """As `_meant`, of what decorates, also of a module's; of a class what its instances do when they are called."""
+    of = known.get(node.value.id) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else None
+    found = (
+        vars(of).get(node.attr) if isinstance(of, types.ModuleType) and isinstance(node, ast.Attribute) else _meant(node, known)
+    )
+    return vars(found).get("__call__") if inspect.isclass(found) else found
 
 
 def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:

@@ -281,7 +281,7 @@ def _is_whole(kind: np.dtype[Any]) -> bool:
         return kind.kind in "biufcmMSU" and kind.char not in "gG"
     fields = [(name, kind[name]) for name in kind.names]
     plain = all(one.subdtype is None and one.names is None and _is_whole(one) for _, one in fields)
-    return bool(fields) and plain and np.dtype(fields) == kind
+    return bool(fields) and plain and np.dtype(fields) == kind and kind.type is np.void
 
 
 def _too_long(name: str, user: str, how: str) -> str:

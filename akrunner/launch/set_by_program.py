@@ -28,8 +28,8 @@ _LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
 
 @dataclass
 class ByProgram:
-    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: the names of all that it sets of anything, and of what that is in; called: the
-    names of all it calls."""
+    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: the names of all that it sets of
+    anything, and of what that is in; called: the names of all it calls."""
 
     names: set[tuple[str, str]] = field(default_factory=set)
     held: set[int] = field(default_factory=set)
@@ -46,8 +46,8 @@ class ByProgram:
         if depth == _DEEPEST or is_plain(value) or isinstance(value, (type, types.ModuleType, types.FunctionType)):
             return False
         # as they are, whatever a class of the user's makes of looking at them
-        kind = next((one for one in (list, tuple) if isinstance(value, one)), None)
-        inside = kind.__iter__(value) if kind is not None else dict.values(value) if isinstance(value, dict) else ()
+        kind = next((one for one in (list, tuple) if issubclass(type(value), one)), None)
+        inside = kind.__iter__(value) if kind is not None else dict.values(value) if issubclass(type(value), dict) else ()
         return any(self._holds(one, depth + 1) for one in itertools.islice(inside, _MANY))
 
 

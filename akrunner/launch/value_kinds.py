@@ -227,6 +227,8 @@ def _class_by_call(values: Writing, name: str, kind: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
+    if isinstance(value, type):
+        return f"of the class {value.__qualname__}"
     kind = "lambda" if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>" else type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 

@@ -64,7 +64,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """`akrunner.predict`. Raises: as it does."""
     engine = engine_of(given.engine)
     check_observer(observer)
-    _check_output(given, None)
+    check_output(given.output, given.output_format, given.overwrite, None)
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
@@ -73,6 +73,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
+    _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
         sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
     outcome = committed(sink, lambda: prepared.run(engine, sink, observer))
@@ -97,15 +98,14 @@ def run_predict_stream(
 
 def checked(given: PredictArguments, install: bool = True) -> Prediction:
     """What `predict` would run, of the same arguments. Args: install: the requirements; False: they are looked at. Raises: ConfigError: as it does."""
-    _check_output(given, None)
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
-    _check_output(given, prepared.plan.result)
+    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
+    _check_replaces_nothing(given)
     return prepared
 
 
-def _check_output(given: PredictArguments, schema: pa.Schema | None) -> None:
-    """Args: schema: of the rows, None: nobody knows it yet. Raises: ConfigError: they cannot go where they are to."""
-    check_output(given.output, given.output_format, given.overwrite, schema)
+def _check_replaces_nothing(given: PredictArguments) -> None:
+    """Args: given: all checked. Raises: SinkError: rows would be put in place of a file of the job's."""
     if given.output is not None:
         model = given.model if isinstance(given.model, (str, os.PathLike)) else None
         others = [("the model", model), ("what requirements= names", given.requirements)]

@@ -657,7 +657,17 @@ SAME = {
         plugins = Plugins()
         @plugins.register
         class F: pass
-        def main(config): return issubclass(D, Base), issubclass(E, Base), issubclass(F, Base)
+        class Plugin:
+            def __init__(self, base): self.base = base
+            def __call__(self, c):
+                self.base.register(c)
+                return c
+        @Plugin(Base)
+        class G: pass
+        KINDS = {"a": Base}
+        @KINDS["a"].register
+        class H: pass
+        def main(config): return [issubclass(one, Base) for one in (D, E, F, G, H)]
         """,
     "names that would be one with another between them": """
         import enum
@@ -744,6 +754,30 @@ REFUSED = {
         def main(config): return issubclass(D, Base)
         """,
         "Base.register(D) was called behind the definition of Base",
+    ),
+    "a class that was registered with another kind by a decorator": (
+        """
+        import abc, atexit
+        class A(abc.ABC): pass
+        class B(abc.ABC): pass
+        def plugin(c):
+            A.register(c)
+            atexit.register(print)
+            return c
+        @plugin
+        class D: pass
+        B.register(D)
+        def main(config): return issubclass(D, B)
+        """,
+        "B.register(D) was called behind the definition of B",
+    ),
+    "records": (
+        """
+        import numpy as np
+        A = np.asarray(np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]))
+        def main(config): return A[0].a
+        """,
+        "A, a ndarray of",
     ),
     "a dataclass that was registered": (
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from akrunner.launch.set_by_program import set_by
+from akrunner.launch.set_by_program import ByProgram, set_by
 
 
 @pytest.fixture
@@ -44,3 +44,14 @@ def test_what_is_set_and_what_is_changed_in_place(
     assert (id(settings.CFG) in found.held) is changed
     assert found.has(settings.__name__, "CFG", settings.CFG) is (changed or "CFG" in names)
     assert not found.has(settings.__name__, "ITEMS", settings.ITEMS)
+
+
+def test_who_only_says_that_it_is_a_list_is_not_looked_into() -> None:
+    class Lazy:
+        @property
+        def __class__(self) -> type:  # type: ignore[override]
+            return dict
+
+    found = ByProgram(held={1})
+    assert not found.has("m", "X", [Lazy(), {"a": Lazy()}])
+    assert found.has("m", "X", [one := {"a": 1}]) is False and ByProgram(held={id(one)}).has("m", "X", ({"b": [one]},))
