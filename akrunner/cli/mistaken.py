@@ -131,6 +131,8 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
     name = " ".join(path)
     if flag == "--mode" and name in ("", *HEADS):
         return _mode(words)
+    if flag == "--stream" and name == "predict":
+        return "Rows as they arrive are lines of stdin (--input -), or of a file that grows (--follow)."
     if flag == "--script-args" and name in HEADS:
         return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
     option = flag.strip("-").replace("-", "_")
