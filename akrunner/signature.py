@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from akrunner.codec.protobuf import read_varint
 from akrunner.errors import ModelError
 from akrunner.foreign import ours
 from akrunner.wire.near import nearest
@@ -193,33 +194,20 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         count += 1
         if count > _MOST_FIELDS:
             raise ValueError(f"a message has more than {_MOST_FIELDS:,} fields")
-        tag, at = _varint(message, at)
+        tag, at = read_varint(message, at)
         wire = tag & 7
         if wire == 0:
-            number, at = _varint(message, at)
+            number, at = read_varint(message, at)
             yield tag >> 3, number
         elif wire in (1, 5):
             at += 8 if wire == 1 else 4
             if at > end:
                 raise ValueError("it is cut short")
         elif wire == 2:
-            size, at = _varint(message, at)
+            size, at = read_varint(message, at)
             if at + size > end:
                 raise ValueError("it is cut short")
             yield tag >> 3, message[at : at + size]
             at += size
         else:
             raise ValueError(f"wire type {wire}")
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        octet = data[at]
-        at += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a varint is too long")

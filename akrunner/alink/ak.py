@@ -18,6 +18,7 @@ from akrunner.checks import check_count
 from akrunner.errors import ConfigError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.ak import AkSink, ak_source
+from akrunner.io.commits import committed
 from akrunner.io.table import TableSource
 
 PARTITIONS = Param(
@@ -76,14 +77,9 @@ def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitio
     """All rows of a relation."""
     _check_there(path, overwrite)
     sink = AkSink(path, arrow_schema(relation), overwrite, files, partitions)
-    try:
-        with underway(WriteError, f"filePath: cannot write {path}"):
-            for batch in rows_of(relation):
-                sink.write(batch)
-            sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
+    with underway(WriteError, f"filePath: cannot write {path}"), committed(sink):
+        for batch in rows_of(relation):
+            sink.write(batch)
 
 
 class AkSinkStreamOp(SinkStreamOp):

@@ -56,9 +56,8 @@ class StreamOperator(AlgoOperator):
         Returns:
             an operator of those rows, computed when somebody looks.
         """
-        from akrunner.alink.streams import TableStreamOp
-
-        return TableStreamOp(frame, schemaStr)
+        stream: StreamOperator = StreamOperator._classes["TableStreamOp"](frame, schemaStr)
+        return stream
 
     @staticmethod
     def setParallelism(parallelism: int) -> None:

@@ -461,9 +461,8 @@ class BatchOperator(AlgoOperator):
         Returns:
             an operator of those rows, computed when somebody looks.
         """
-        from akrunner.alink.relational import ShuffleBatchOp
-
-        return ShuffleBatchOp().linkFrom(self)
+        shuffled: BatchOperator = self._classes["ShuffleBatchOp"]().linkFrom(self)
+        return shuffled
 
     def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> BatchOperator:
         """So many rows, others every time.
@@ -500,9 +499,9 @@ class BatchOperator(AlgoOperator):
         Returns:
             an operator of those rows, computed when somebody looks.
         """
-        from akrunner.alink.sources import FlinkSourceBatchOp, TableSourceBatchOp
-
-        return FlinkSourceBatchOp(table) if type(table).__module__.startswith("pyflink.") else TableSourceBatchOp(table)
+        kind = "FlinkSourceBatchOp" if type(table).__module__.startswith("pyflink.") else "TableSourceBatchOp"
+        source: BatchOperator = BatchOperator._classes[kind](table)
+        return source
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: str | None = None) -> BatchOperator:
@@ -514,9 +513,8 @@ class BatchOperator(AlgoOperator):
         Returns:
             an operator of those rows, computed when somebody looks.
         """
-        from akrunner.alink.sources import TableSourceBatchOp
-
-        return TableSourceBatchOp(frame, schemaStr)
+        source: BatchOperator = BatchOperator._classes["TableSourceBatchOp"](frame, schemaStr)
+        return source
 
     # -- in a notebook
 

@@ -160,9 +160,12 @@ class WithParams:
     TAKES: ClassVar[tuple[Param, ...]] = ()
     #: every name a parameter may be called by -> it
     _named: ClassVar[dict[str, Param]] = {}
+    #: name of a class -> it, of every class below this one. Operators make operators that are defined in modules above their own by it
+    _classes: ClassVar[dict[str, type[WithParams]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls._classes[cls.__name__] = cls
         cls._named = {name: param for param in cls.TAKES for name in (param.name, *param.aliases)}
         for name, param in cls._named.items():
             for made in (_setter(name, param), _getter(name, param)):

@@ -17,6 +17,7 @@ from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, row
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import packed, paths
+from akrunner.io.commits import committed
 from akrunner.io.dialects import Dialect, csv_batches
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
@@ -256,15 +257,10 @@ class SinkOp(BatchOperator):
 def write_file(path: str, form: str, relation: Any, overwrite: bool) -> None:
     """All rows of a relation, in a file of a format."""
     sink = FileSink(path, arrow_schema(relation), codec.write_examples, form, overwrite)
-    try:
+    with committed(sink, underway(WriteError, f"filePath: cannot write {path}")):
         for batch in rows_of(relation):
             with underway(WriteError, f"filePath: cannot write {path}"):
                 sink.write(TaskSpec(CHIEF, 0), batch)
-        with underway(WriteError, f"filePath: cannot write {path}"):
-            sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
 
 
 class CsvSinkBatchOp(SinkOp):
@@ -284,14 +280,9 @@ def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None
     place = file_place(path, overwrite)
     if place.at is None:
         raise ConfigError(f"filePath: {path} must be a local file")
-    try:
-        with ours(WriteError, f"filePath: cannot write {path}", place.at):
-            place.open()
-            in_memory(relation).write_csv(place.at, header=False, sep=delimiter, use_tmp_file=False)
-            place.commit()
-    except BaseException:
-        place.abort()
-        raise
+    with ours(WriteError, f"filePath: cannot write {path}", place.at), committed(place):
+        place.open()
+        in_memory(relation).write_csv(place.at, header=False, sep=delimiter, use_tmp_file=False)
 
 
 class ParquetSinkBatchOp(SinkOp):

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 import akrunner
-from akrunner.cli import variables
+from akrunner.cli import lines, variables
+from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
+from akrunner.engines.registry import engine_of
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
 
 JSON = flag("as_json")
-MASTER = "AKRUNNER_FLINK_MASTER"
 MASTER_HELP = (
     f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
 )
@@ -34,6 +36,22 @@ def master(given: str | None) -> str:
     if started is None:
         raise akrunner.ConfigError(f"which cluster? give --flink-master HOST:PORT, or set {MASTER}")
     return started.address
+
+
+def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
+    """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
+    if wanted and not engine_of(options["engine"]).capabilities.detaches:
+        raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
+
+
+def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
+    check_detach(options, True)
+    engine = options.pop("engine")
+    from akrunner.detached import submit
+
+    lines.check_not_stdout(options.get("output"))
+    submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)
 
 
 def submitted(job: Any, as_json: bool, quiet: bool) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.cli import given, variables
-from akrunner.cli.detached import MASTER
+from akrunner.cli.engines import MASTER
 from akrunner.cli.guarded import EXIT_FAILED, emit
 from akrunner.foreign import redacted
 from akrunner.options import named

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import akrunner
-from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
-from akrunner.engines.registry import engine_of
 from akrunner.options import OPTIONS, is_given, named
 
+#: the environment variable that names the cluster
+MASTER = "AKRUNNER_FLINK_MASTER"
 #: options that are only for Flink: their names say so
 FLAGS = tuple(one.name for one in OPTIONS if one.name.startswith("flink_"))
 
@@ -22,7 +22,7 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
         from akrunner.engines.flink import FlinkEngine
 
         return FlinkEngine(
-            words["flink_master"] or os.environ.get(detached.MASTER) or "local",
+            words["flink_master"] or os.environ.get(MASTER) or "local",
             python=words["flink_python"],
             python_executable=words["flink_worker_python"],
             options=pairs(words["flink_option"], "--flink-option"),
@@ -36,19 +36,3 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
         need = "needs" if len(idle) == 1 else "need"
         raise akrunner.ConfigError(f"{' and '.join(idle)} {need} --engine flink; the engine is {name}")
     return name
-
-
-def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
-    """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
-    if wanted and not engine_of(options["engine"]).capabilities.detaches:
-        raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
-
-
-def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
-    """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
-    check_detach(options, True)
-    engine = options.pop("engine")
-    from akrunner.detached import submit
-
-    lines.check_not_stdout(options.get("output"))
-    detached.submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)

@@ -13,7 +13,7 @@ import typer
 
 import akrunner
 from akrunner.checks import check_replaces_nothing
-from akrunner.cli import jobfiles, keyed, values, variables
+from akrunner.cli import engines, jobfiles, keyed, values, variables
 from akrunner.jobfile import FILES, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
@@ -254,8 +254,6 @@ def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
     if "defaults" in made:
         made["defaults"] = made["defaults"] or None
     if "engine" in made:
-        from akrunner.cli import engines
-
         made["engine"] = engines.chosen(made["engine"], words)
     return made
 

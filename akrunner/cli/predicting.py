@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, lines, running, show, streaming, tables
+from akrunner.cli import detached, given, lines, running, show, streaming, tables
 from akrunner.cli.guarded import EPILOG
 from akrunner.cli.keyed import KEYED
 from akrunner.options import of_command
@@ -59,7 +59,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             _plan(ctx, words, model, options, streams, detach)
             return
         if detach:
-            engines.detach(model, given.source(words), "predict", options, as_json, words["quiet"])
+            detached.detach(model, given.source(words), "predict", options, as_json, words["quiet"])
             return
         if streams:
             path = None if lines.is_stdout(output) else output
@@ -87,7 +87,7 @@ def _plan(
         raise akrunner.ConfigError(
             "--dry-run looks at a table; of rows as they arrive (--input -, --follow) give it some in a file"
         )
-    engines.check_detach(options, detach)
+    detached.check_detach(options, detach)
     output = words["output"] if not lines.is_stdout(words["output"]) else None
     meant = {name: value for name, value in options.items() if name != "observer"}
     meant.update(output=output, output_format=words["output_format"] if output is not None else None)

@@ -12,7 +12,7 @@ import typer
 
 import akrunner
 from akrunner.api import IN_MEMORY
-from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables
+from akrunner.cli import detached, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.foreign import redacted
@@ -70,11 +70,11 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             # all rows are here when the job has succeeded
             options.update(output=None, output_format=None)
         if words["dry_run"]:
-            engines.check_detach(options, detach)
+            detached.check_detach(options, detach)
             _plan("run", ctx, words, source, options, form=rows_to)
             return
         if detach:
-            engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
+            detached.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
         result = akrunner.run(words["script"], source, **options)
     screen.result(result, rows_to)
@@ -92,11 +92,11 @@ def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
         if words["dry_run"]:
-            engines.check_detach(options, detach)
+            detached.check_detach(options, detach)
             _plan("train", ctx, words, source, options)
             return
         if detach:
-            engines.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
+            detached.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
             return
         result = akrunner.train(words["script"], source, **options)
     screen.result(result)

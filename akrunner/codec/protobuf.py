@@ -23,7 +23,7 @@ class Feature:
     unpacked: bytes = b""
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         octet = data[at]

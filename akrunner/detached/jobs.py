@@ -34,6 +34,8 @@ from akrunner.spec import JobSpec
 from akrunner.tables.opening import check_reachable, sink_to
 
 _NAME = "akrunner "
+#: what the host process of a detached job runs
+_HOST = "akrunner.detached.host"
 #: arguments that name files or directories of the cluster's machines
 _PATHS = ("output", "model_out", "checkpoint_dir", "tensorboard", "work_dir")
 _MODES = ("batch", "train", "predict")
@@ -121,7 +123,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
             json.dump({**order, "arguments": _arguments(job, options, inside)}, f, default=os.fspath)
         archive = shutil.make_archive(inside, "zip", inside)
         name = f"{_NAME}{shown} [{tag}]"
-        return Job(engine.detach(job, archive, name, tag), engine.master, name)
+        return Job(engine.detach(job, _HOST, archive, name, tag), engine.master, name)
     finally:
         leftovers.drop(folder)
 

@@ -234,6 +234,7 @@ class AkSink:
         self._files = files
         self._place: Any
         self._writers: dict[str, AkWriter] = {}
+        self._over = False
         self._turn = 0
         self._single = files == 1 and not self._partitions
         if self._single:
@@ -273,9 +274,12 @@ class AkSink:
         for writer in self._writers.values():
             writer.close()
         self._place.commit()
+        self._over = True
 
     def abort(self) -> None:
-        """It is not to be."""
+        """Leave what was there before, and nothing new. After `commit` it does nothing."""
+        if self._over:
+            return
         for writer in self._writers.values():
             writer.abort()
         self._place.abort()

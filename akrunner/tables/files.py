@@ -17,6 +17,7 @@ from akrunner import codec, foreign
 from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
 from akrunner.io import formats, paths
+from akrunner.io.commits import committed
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema
@@ -80,14 +81,11 @@ def put(
     check_columns(name, info, table.schema, f"; for {_BARE.format(table=name.sql)}" if text and select is None else "")
     output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
     rows = 0
-    try:
+    with committed(output):
         part = output.part("0")
         for batch in _read(table, info):
             part.write(batch)
             rows += batch.num_rows
-        output.commit()
-    finally:
-        output.abort()
     return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
 
 

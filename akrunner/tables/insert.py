@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.errors import ConfigError
+from akrunner.io.commits import committed
 from akrunner.tables import types
 from akrunner.tables.ddl import Create
 from akrunner.tables.making import new_table
@@ -43,14 +44,11 @@ def create_as(made: Create, name: TableName, store: Callable[[str], TableStore],
 
 def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:
     rows = 0
-    try:
+    with committed(output):
         part = output.part("0")
         for batch in batches:
             part.write(batch)
             rows += batch.num_rows
-        output.commit()
-    finally:
-        output.abort()
     return rows
 
 

@@ -15,6 +15,7 @@ from akrunner.checks import nearest_file
 from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.commits import committed
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
 from akrunner.tables.names import TableName
@@ -168,16 +169,13 @@ def fill(
     """Write the rows of files to a table, and commit it, or leave it as it was. Args: sql: for a file's rows; about: puts the file's name
     into what is raised. Returns: how many rows."""
     rows = 0
-    try:
+    with committed(output):
         for number, path in enumerate(paths):
             part = output.part(str(number))
             with about(path):
                 for batch in queries.draw(queries.reader(sql(path))):
                     part.write(batch)
                     rows += batch.num_rows
-        output.commit()
-    finally:
-        output.abort()
     return rows
 
 
@@ -332,14 +330,9 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
 
 def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool, form: str | None = None) -> int:
     """Write rows to a file. Args: form: its format; None: its name says it. Returns: how many. Raises: SinkError, WriteError."""
-    sink = FileSink(path, rows.schema, write_examples, form, overwrite)
     count = 0
-    try:
+    with committed(FileSink(path, rows.schema, write_examples, form, overwrite)) as sink:
         for batch in rows:
             sink.write_rows(batch)
             count += batch.num_rows
-        sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
     return count

@@ -321,12 +321,13 @@ class FlinkEngine:
         submitter = table.submitter(job, self.options, self._in_java(table))
         return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.fed))
 
-    def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
+    def detach(self, job: JobSpec, module: str, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
 
         Args:
             job: what is to run.
-            archive: zip of what the host is to do (`akrunner.detached`).
+            module: what the host process runs, as `python -m` takes it.
+            archive: zip of what the host is to do.
             name: of the Flink job.
             tag: marks its lines in logs.
         Returns:
@@ -343,7 +344,9 @@ class FlinkEngine:
             keys = issued(self.tls)
             host = {"keys": dataclasses.asdict(keys.host), "port": self.port}
             secrets = {"host": host, "agents": dataclasses.asdict(keys.agents)}
-            submitted = client.submit({**order, **secrets, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
+            submitted = client.submit(
+                {**order, **secrets, "subtasks": len(job.cluster.tasks), "module": module, "archive": archive, "tag": tag}
+            )
             submitted.known.wait()
             if not submitted.id:
                 raise StartError(f"Flink did not take the job: {submitted.failed}")

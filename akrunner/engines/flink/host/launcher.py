@@ -8,7 +8,7 @@ import os
 import tarfile
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
@@ -30,9 +30,6 @@ from akrunner.launch.trees import Blame
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire.context import Context, TFConfig
 
-if TYPE_CHECKING:
-    from akrunner.engines.flink.host.engine import FlinkEngine
-
 _LOOPBACK = "127.0.0.1"
 #: names in a task's folder
 _MODEL = "model"
@@ -44,12 +41,30 @@ _ENDING_SECONDS = 3.0
 _GIVE_SECONDS = 60.0
 
 
+class SubtaskLender(Protocol):
+    """Lends an attempt its subtasks: the engine. Attributes: slot_timeout: seconds to wait for them."""
+
+    slot_timeout: float
+
+    def take(self, count: int, name: str) -> Subtasks:
+        """Return subtasks for so many tasks, in a Flink job of that name."""
+        ...
+
+    def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
+        """Return subtasks that a PyFlink table's rows come to."""
+        ...
+
+    def give_back(self, subtasks: Subtasks) -> None:
+        """Take them back when the attempt has ended."""
+        ...
+
+
 class FlinkLauncher:
     """One attempt's tasks; see `akrunner.engines.launcher.Launcher`."""
 
     def __init__(
         self,
-        engine: FlinkEngine,
+        engine: SubtaskLender,
         job: JobSpec,
         work: WorkDir,
         resources: Mapping[TaskSpec, TaskResources],

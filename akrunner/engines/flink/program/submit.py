@@ -142,7 +142,7 @@ def detached(order: dict[str, Any]) -> Any:
     environment.add_python_archive(order["archive"], FOLDER)
     steps = environment.from_collection([START, WAIT], type_info=Types.STRING()).set_parallelism(1)
     host = (
-        steps.process(HostSubtask(count, order["tag"], order["host"]), output_type=Types.STRING())
+        steps.process(HostSubtask(count, order["module"], order["tag"], order["host"]), output_type=Types.STRING())
         .name("host")
         .set_parallelism(1)
     )

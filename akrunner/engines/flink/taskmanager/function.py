@@ -44,11 +44,12 @@ def _who(runtime_context: RuntimeContext) -> dict[str, Any]:
 class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
     """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end.
 
-    Args: secrets: what the host is told by nothing but a pipe.
+    Args: count: how many other subtasks there are; module: what the host process runs; tag: marks its lines in the log; secrets: what the host is told by nothing but a pipe.
     """
 
-    def __init__(self, count: int, tag: str, secrets: Mapping[str, Any]) -> None:
+    def __init__(self, count: int, module: str, tag: str, secrets: Mapping[str, Any]) -> None:
         self._count = count
+        self._module = module
         self._tag = tag
         self._secrets = secrets
 
@@ -56,7 +57,7 @@ class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         from akrunner.engines.flink.taskmanager import hosting
 
         if value == hosting.START:
-            self._host = hosting.Host(self._tag, self._secrets)
+            self._host = hosting.Host(self._module, self._tag, self._secrets)
             yield from [self._host.told()] * self._count
         else:
             self._host.wait()

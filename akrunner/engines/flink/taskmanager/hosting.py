@@ -38,9 +38,9 @@ _LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
 
 
 class Host:
-    """The host process: it ends with this one. Args: tag: marks its lines in the log; secrets: for its pipe."""
+    """The host process: it ends with this one. Args: module: what it runs; tag: marks its lines in the log; secrets: for its pipe."""
 
-    def __init__(self, tag: str, secrets: Mapping[str, Any]) -> None:
+    def __init__(self, module: str, tag: str, secrets: Mapping[str, Any]) -> None:
         watch_java(self._unwatched)
         self._tag = tag
         self._logged = 0
@@ -49,7 +49,7 @@ class Host:
         self._said = os.path.join(FOLDER, "stderr.txt")
         with open(self._said, "wb") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "akrunner.detached.host", FOLDER],
+                [sys.executable, "-m", module, FOLDER],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
