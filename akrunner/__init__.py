@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from akrunner.api import Result
     from akrunner.checkup import Checkup, doctor
     from akrunner.errors import (
         AkrunnerError,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from akrunner.packing.verbs import pack
     from akrunner.pai_mode.verbs import pai
     from akrunner.planning.plan import Plan
+    from akrunner.running.result import Result
     from akrunner.schema import Schema
     from akrunner.serving.local import LocalPredictor
     from akrunner.serving.planned import PredictPlan
@@ -63,7 +63,7 @@ _HOMES = {
     "run": "akrunner.verbs",
     "stream": "akrunner.verbs",
     "train": "akrunner.verbs",
-    "Result": "akrunner.api",
+    "Result": "akrunner.running.result",
     "Checkup": "akrunner.checkup",
     "doctor": "akrunner.checkup",
     "LocalPredictor": "akrunner.serving.local",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from akrunner.api import table_of
 from akrunner.engines.base import Observer
 from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.engine import FlinkEngine
@@ -13,6 +12,7 @@ from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import prepare
+from akrunner.running.inputs import table_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 

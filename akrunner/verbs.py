@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.api import Result, run_batch, run_stream, run_train
+from akrunner.running.result import Result
+from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told

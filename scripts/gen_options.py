@@ -26,7 +26,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.api import Result, run_batch, run_stream, run_train
+from akrunner.running.result import Result
+from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
@@ -46,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.api import Result
+from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
@@ -114,7 +115,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from akrunner.api import Result
+from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments

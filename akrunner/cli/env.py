@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
-from akrunner.api import environments, interpreters
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit
+from akrunner.launch import environments, interpreters
 
 HELP = """
 The interpreters tasks can run under: find, ask, make and remove them.

@@ -33,7 +33,7 @@ _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
 def _environments() -> Sequence[str]:
-    from akrunner.api import environments
+    from akrunner.launch import environments
 
     return tuple(environments.RECIPES)
 

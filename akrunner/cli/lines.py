@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 import akrunner
-from akrunner.api import LineWriter, check_lines
 from akrunner.cli.guarded import silence_stdout
 from akrunner.foreign import redacted
 from akrunner.io import formats
-from akrunner.io.sinks import format_shown
+from akrunner.io.sinks import LineWriter, format_shown
+from akrunner.running.outputs import check_lines
 
 STDOUT = "-"
 #: other names of it

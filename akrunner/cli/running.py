@@ -11,12 +11,12 @@ from typing import Any, Literal
 import typer
 
 import akrunner
-from akrunner.api import IN_MEMORY
 from akrunner.cli import detached, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.foreign import redacted
 from akrunner.planning.text import neat
+from akrunner.running.outputs import IN_MEMORY
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.

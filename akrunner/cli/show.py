@@ -25,8 +25,8 @@ from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 
 if TYPE_CHECKING:
-    from akrunner.api import Result
     from akrunner.engines.base import Progress, Stats, TaskResult
+    from akrunner.running.result import Result
 
 _PREVIEW = 10
 #: lines of a script's that are shown when it has succeeded

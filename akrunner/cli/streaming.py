@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import akrunner
-from akrunner.api import LineWriter, check_stream_apart, check_stream_output, committed, stream_sink
 from akrunner.cli import lines, show
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
+from akrunner.io.sinks import LineWriter
+from akrunner.running.outputs import check_stream_apart, check_stream_output, committed, stream_sink
 
 
 @dataclass(frozen=True)

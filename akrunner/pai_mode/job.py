@@ -19,7 +19,6 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from akrunner.api import Result, check_observer
 from akrunner.checks import check_arguments, check_choice, check_count, check_environment, check_path, check_text
 from akrunner.engines.base import Observer
 from akrunner.engines.registry import engine_of
@@ -35,6 +34,8 @@ from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import prepare
+from akrunner.running.engines import check_observer
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import STALL_ACTIONS, TablesSpec
 from akrunner.tables import foreseen, statements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from akrunner.api import Result
+from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments

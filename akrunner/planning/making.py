@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.api import IN_MEMORY, lines_source, table_of
 from akrunner.checks import check_choice, check_count, check_flag, check_path, shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
@@ -29,6 +28,8 @@ from akrunner.planning.tasks import planned_tasks
 from akrunner.planning.text import HIDDEN, neat, value_shown
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import checked
+from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.outputs import IN_MEMORY
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec
 from akrunner.trial import Trial, tried

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import Result, check_observer, committed, lines_source, table_of
 from akrunner.checks import (
     check_count,
     check_environment,
@@ -45,6 +44,10 @@ from akrunner.prepare.job import check_output, check_select, named_files, read_t
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
+from akrunner.running.engines import check_observer
+from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.outputs import committed
+from akrunner.running.result import Result
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.plan import Plan

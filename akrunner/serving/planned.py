@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.api import IN_MEMORY, table_of
 from akrunner.checks import shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
@@ -30,6 +29,8 @@ from akrunner.planning.text import (
     value_shown,
 )
 from akrunner.prepare.python import interpreter_for
+from akrunner.running.inputs import table_of
+from akrunner.running.outputs import IN_MEMORY
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.serving.plan import Plan

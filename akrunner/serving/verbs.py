@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.api import Result
+from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told

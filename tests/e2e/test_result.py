@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from akrunner.api import Result
 from akrunner.engines.base import Stats
 from akrunner.model import Model
+from akrunner.running.result import Result
 
 CODE = """
 import sys
@@ -21,7 +21,7 @@ class NoPandas:
             raise ModuleNotFoundError("No module named 'pandas'", name=name)
 sys.meta_path.insert(0, NoPandas)
 import pyarrow as pa
-from akrunner.api import Result
+from akrunner.running.result import Result
 try:
     Result(pa.table({"a": [1]}), None, (), None, None).to_pandas()
 except Exception as e:

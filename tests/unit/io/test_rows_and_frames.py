@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 from akrunner import codec
-from akrunner.api import Result
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
 from akrunner.io import frames
 from akrunner.io.sources import open_source
+from akrunner.running.result import Result
 from akrunner.schema import Schema
 
 PAIR = Schema.parse("a bigint, b bigint")

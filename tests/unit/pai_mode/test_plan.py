@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from akrunner import leftovers
-from akrunner.api import Result
 from akrunner.engines.base import Stats
 from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError, WriteError
 from akrunner.launch import devices, interpreters
@@ -20,6 +19,7 @@ from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Runner
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, as_json, as_text
+from akrunner.running.result import Result
 from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
 from akrunner.tables.ddl import parse_create

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.api import engine_of
+from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.launch.interpreters import Interpreter
 from akrunner.serving import job

@@ -1,0 +1,17 @@
+"""Which engine runs a job, and who looks on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from akrunner.checks import shown
+from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+
+
+def check_observer(observer: Any) -> None:
+    """Raises: ConfigError: it could not be told anything."""
+    with ours(ConfigError, "observer: it cannot be asked what it is"):
+        right = observer is None or all(callable(getattr(observer, name, None)) for name in ("progress", "log"))
+    if not right:
+        raise ConfigError(f"observer must have progress(progress) and log(task, line), not be {shown(observer)}")

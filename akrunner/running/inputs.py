@@ -1,0 +1,51 @@
+"""Which table a job reads, when its argument is no table yet: stdin, a growing file, a table of a PyFlink program."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from akrunner.checks import STDIN, check_flag, check_path, check_stdin, shown
+from akrunner.engines.base import Engine
+from akrunner.errors import ConfigError, SourceError
+from akrunner.io import formats
+from akrunner.io.follow import open_text
+from akrunner.io.table import TableSource
+from akrunner.prepare.arguments import SchemaLike
+from akrunner.prepare.schemas import schema_of
+
+
+def lines_source(
+    source: Any, form: str | None, schema: SchemaLike | None, follow: bool
+) -> tuple[Any, str | None, SchemaLike | None]:
+    """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
+    if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
+        return _open_lines(source, form, schema, follow), None, None
+    return source, form, schema
+
+
+def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool) -> TableSource:
+    """Stdin or a growing file."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
+    name = check_path("source", source, SourceError)
+    lines = formats.lines_named(form) if form else formats.lines_of(name) or formats.LINES[0]
+    if lines is None:
+        raise ConfigError(f"input_format={shown(form)}: lines are read as {' or '.join(one.name for one in formats.LINES)}")
+    check_stdin("source", STDIN if name == "-" else name, SourceError)
+    try:
+        fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as e:
+        raise SourceError(f"source: {name}: {e.strerror}") from None
+    return open_text(fd, lines, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
+
+
+def table_of(source: Any, engine: Engine) -> Any:
+    """A source as it is, but for a table of a PyFlink program. Raises: ConfigError: an engine that cannot reach it."""
+    if type(source).__module__.partition(".")[0] != "pyflink":
+        return source
+    if not engine.capabilities.pyflink:
+        raise ConfigError("source: a PyFlink table's rows are where Flink is; give engine='flink'")
+    from akrunner.engines.flink.host.table import FlinkTable
+
+    return FlinkTable.of(source)

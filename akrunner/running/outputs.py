@@ -1,0 +1,95 @@
+"""Where the rows of a job go: checks before it starts, the sinks of streams, and the commit when it has succeeded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.foreign import ours, underway
+from akrunner.io import formats
+from akrunner.io.paths import check_apart, expand
+from akrunner.io.sinks import FirstBatchSink
+from akrunner.prepare.arguments import SchemaLike
+from akrunner.prepare.job import check_output
+from akrunner.prepare.schemas import schema_of
+from akrunner.tables.names import is_table
+from akrunner.tables.opening import OutputSink, RowsSink, file_sink
+
+#: what a plan says of rows that no output= takes
+IN_MEMORY = "result.table, in memory"
+
+
+def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None) -> None:
+    """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
+    known = schema_of(schema, "output_schema")
+    check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+
+
+def check_lines(form: str, schema: SchemaLike | None) -> None:
+    """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
+    known = schema_of(schema, "output_schema")
+    if known is not None:
+        formats.named(form).check(known.arrow)
+
+
+def check_stream_apart(source: str, form: str | None, follow: bool, output: str) -> None:
+    """Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+
+    Raises: SinkError: the output is what is read, or lies among it; SourceError: there is nothing to read.
+    """
+    if source == "-" or follow:
+        with ours(SourceError, f"source: {source}"):
+            read = os.fstat(0) if source == "-" else os.stat(os.path.expanduser(source))
+        if os.path.isfile(output) and os.path.samestat(read, os.stat(output)):
+            raise SinkError(
+                f"output: {output} is the input, which would be read and written at the same time; write to another place (--output)"
+            )
+        return
+    if is_table(source):
+        # what is read is the table as it was
+        return
+    with ours(SourceError, "source: it cannot be read"):
+        files = expand(source, form)
+    check_apart(files, output)
+
+
+def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsSink:
+    """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
+    try:
+        return file_sink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
+    except SinkError as e:
+        raise WriteError(str(e)) from None
+
+
+class Ended(Protocol):
+    """A job that has ended well. Attributes: only_asked: its script was asked for its help, and has done nothing else."""
+
+    @property
+    def only_asked(self) -> bool: ...
+
+
+Job = TypeVar("Job", bound=Ended)
+
+
+def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
+    """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
+
+    Returns: what `run` returns, once the job has ended.
+    Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
+    """
+    try:
+        outcome = run()
+        if outcome.only_asked:
+            sink.abort()
+            return outcome
+        with underway(WriteError, f"output: cannot store {sink.path}"):
+            sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
+    return outcome
