@@ -161,7 +161,7 @@ class WithParams:
     #: every name a parameter may be called by -> it
     _named: ClassVar[dict[str, Param]] = {}
     #: name of a class -> it, of every class below this one. Operators make operators that are defined in modules above their own by it
-    _classes: ClassVar[dict[str, type[WithParams]]] = {}
+    _classes: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from akrunner import api, leftovers, verbs
+from akrunner import leftovers, verbs
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
@@ -31,6 +31,7 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
 from akrunner.prepare.python import instead_of
+from akrunner.running.result import Result
 from akrunner.schema import Field, Schema
 
 #: what Alink's operators of TensorFlow 2 run on
@@ -262,7 +263,7 @@ class TrainBatchOp(ScriptBatchOp):
         return result.model.to_table()
 
 
-def trained(operator: Any, source: Any, job: ScriptJob) -> api.Result:
+def trained(operator: Any, source: Any, job: ScriptJob) -> Result:
     """Run a training script with an operator's parameters."""
     checkpoints, remove = operator._get("checkpointFilePath"), operator._get("removeCheckpointBeforeTraining")
     if checkpoints is not None:

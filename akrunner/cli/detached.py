@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import akrunner
-from akrunner.cli import lines, variables
+from akrunner.cli import variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
-from akrunner.engines.registry import engine_of
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
@@ -40,6 +39,8 @@ def master(given: str | None) -> str:
 
 def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
     """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
+    from akrunner.engines.registry import engine_of
+
     if wanted and not engine_of(options["engine"]).capabilities.detaches:
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
 
@@ -48,6 +49,7 @@ def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json
     """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
     check_detach(options, True)
     engine = options.pop("engine")
+    from akrunner.cli import lines
     from akrunner.detached import submit
 
     lines.check_not_stdout(options.get("output"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 import numpy as np
 
-from akrunner.worker import chunks, data, reading
+from akrunner.worker import chunks, common, reading, tf_data
 from akrunner.worker import defaults as defaulting
 from akrunner.worker.parts import WEIGHT, Parts, check_weight
 
@@ -100,7 +100,7 @@ class Columns(object):
     def _padding(self, rows: int, taken: Optional[Sequence[str]]) -> Dict[str, Any]:
         """Zeros, empty strings, lists of nothing."""
         columns: Dict[str, Any] = {}
-        for column in data.taken_of(self._schema, taken):
+        for column in common.taken_of(self._schema, taken):
             text = column["dtype"] == "bytes"
             dtype = object if text else column["dtype"]
             if column["shape"] is None:
@@ -114,7 +114,7 @@ class Columns(object):
         columns: Optional[Sequence[str]] = None, nulls: str = "error",
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """See `BatchTaskConfig.batches`."""
-        return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
+        return common.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def plain(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]], drop_remainder: bool, uneven: str,
@@ -125,7 +125,7 @@ class Columns(object):
         defaults = defaulting.checked(defaults, self._schema)
         if uneven == "pad":
             check_weight([column["name"] for column in self._schema])
-        data.taken_of(self._schema, columns)
+        common.taken_of(self._schema, columns)
         if chunks.check_nulls(nulls) != "error":
             kept = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=chunks.KEPT), batch_size, drop_remainder)
             return (chunks.with_nulls(batch, nulls) for batch in kept)
@@ -147,15 +147,15 @@ class Columns(object):
         parts.check(self._schema, how)
         defaults = defaulting.checked(defaults, self._schema)
         taken = parts.taken(columns)
-        schema = data.taken_of(self._schema, taken)
+        schema = common.taken_of(self._schema, taken)
         image = how.images(schema)
         reading.check_seed(seed, shuffle, image)
-        data.check_cache(self, how, image)
+        common.check_cache(self, how, image)
         ragged = [column["name"] for column in schema if column["shape"] is None]
         if uneven != "keep":
             # said, and refused, here, not when somebody draws
             self._evener.plan(uneven)
-        order = data.order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
+        order = common.order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
         in_turn = self._stream is not None and self._stream.barriers
 
         if how.by_row and not in_turn:
@@ -180,10 +180,10 @@ class Columns(object):
                 yield from chunks.stacks(rows, batch_size, drop_remainder, chunks.ROWS_AT_ONCE if self._stream is None else 1)
 
         specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), parts.made)
-        dataset = data.from_generator(source, specs)
+        dataset = tf_data.from_generator(source, specs)
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
-            dataset = reading.unbatched(tf, dataset)
+            dataset = tf_data.unbatched(tf, dataset)
         if cached:
             dataset = order.cached(dataset)
             dataset = dataset if repeat == 1 else dataset.repeat(repeat)
@@ -209,7 +209,7 @@ class Columns(object):
                 for first in range(0, rows, most):
                     yield chunks.cut(columns, first, min(rows, first + most))
 
-        rows = reading.unbatched(tf, data.from_generator(source, self._specs(tf, schema, None, True, parts.made)))
+        rows = tf_data.unbatched(tf, tf_data.from_generator(source, self._specs(tf, schema, None, True, parts.made)))
         if image is None:
             return order.of_files(rows)
         return order.of_images(rows, image.decoded, parts.of, image)
@@ -221,7 +221,7 @@ class Columns(object):
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
             rows = self.chunks(defaults, uneven, taken, made=made)
             if shuffle:
-                rows = chunks.shuffled(rows, data.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
+                rows = chunks.shuffled(rows, common.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
             some = False
             for chunk in rows:
                 some = True

@@ -3,24 +3,18 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
-from akrunner.wire.near import nearest
-from akrunner.worker import placing
+from akrunner.worker.common import check_cache, counted, order_of, taken_of
 from akrunner.worker.parts import WEIGHT, Parts
-from akrunner.worker.reading import Order, Reading, check_counts, check_room, check_seed, noted
-from akrunner.worker.waits import timing
+from akrunner.worker.reading import Reading, check_counts, check_seed, noted
 
 if TYPE_CHECKING:
     from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
 _BUFFER = 1 << 20
-#: each cache on disk has a file of its own
-_CACHES = itertools.count()
 
 
 class Examples(object):
@@ -218,127 +212,3 @@ def _defaults_of(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
     """Those of the columns of a schema."""
     names = [column["name"] for column in schema]
     return {name: value for name, value in (defaults or {}).items() if name in names}
-
-
-def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> List[Dict[str, Any]]:
-    """The columns of a schema that a script asked for, None: all. Raises: ValueError: one is not there."""
-    if names is None:
-        return schema
-    if isinstance(names, str):
-        raise ValueError("columns=%r: give a list of names" % names)
-    known = [column["name"] for column in schema]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        wrong = "there is no column %r" % (unknown[0],) if unknown else "empty"
-        hint = nearest(unknown[0], known) if unknown else ""
-        raise ValueError("columns=%r: %s; columns: %s%s" % (names, wrong, ", ".join(known), hint))
-    return [column for column in schema if column["name"] in names]
-
-
-def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
-    """The batches of one pass; `source.given` tells how many rows they were."""
-    rows = 0
-    source.given = source.given or 0
-    for batch in timing.batches(iter(batches), _rows_of):
-        rows += _rows_of(batch)
-        source.given = max(source.given, rows)
-        yield batch
-
-
-def _rows_of(batch: Dict[str, Any]) -> int:
-    from akrunner.worker import chunks
-
-    if isinstance(batch, chunks.Batch):
-        return batch.rows
-    for values in batch.values():
-        return len(values)
-    return 0
-
-
-def buffer_rows(shuffle: Union[bool, int], batch_size: int) -> int:
-    return 10 * batch_size if shuffle is True else int(shuffle)
-
-
-def order_of(
-    source: Any, how: Reading, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], drop_remainder: bool,
-    seed: Optional[int], uneven: str,
-) -> Order:  # fmt: skip
-    """The `Order` of a source's rows (`Examples` or `Columns`)."""
-    buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
-    if source._stream is not None or source._evener is None:
-        return Order(how, batch_size, buffer, repeat, drop_remainder, seed)
-    # TensorFlow takes room for as many as are said, whether they come or not
-    buffer = min(buffer, max(1, source._evener.most))
-    place = "%s.cache-%d" % (source._path, next(_CACHES))
-    return Order(how, batch_size, buffer, repeat, drop_remainder, seed, source._evener.count(uneven), place)
-
-
-def check_cache(source: Any, how: Reading, image: Any) -> None:
-    """Raises: ValueError: what is to be kept in memory does not fit in there."""
-    if how.cache != "memory" or source._stream is not None or source._evener is None:
-        return
-    rows = source._evener.most
-    if image is not None and image.size is not None:
-        check_room(rows * image.bytes_each(), "%d images of %dx%dx%d" % ((rows,) + image.size + (image.channels,)))
-    else:
-        check_room(os.path.getsize(source._path) if os.path.exists(source._path) else 0, "the rows")
-
-
-def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] = ()) -> Any:
-    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
-
-    Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
-    """
-    import tensorflow as tf
-
-    def shaped(make: Callable[..., Any]) -> Any:
-        if isinstance(specs, dict):
-            return {name: make(*spec) for name, spec in specs.items()}
-        return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
-
-    given: Any = tuple(args) or None
-    placing.reads()
-    if hasattr(tf, "TensorSpec") and tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 4):
-        return tf.data.Dataset.from_generator(
-            source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=given
-        )
-    types, shapes = shaped(lambda dtype, shape: dtype), shaped(lambda dtype, shape: tf.TensorShape(shape))
-    return tf.data.Dataset.from_generator(source, types, shapes, given)
-
-
-def not_ahead(dataset: Any) -> Any:
-    """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    optimized = options.experimental_optimization
-    tuned = getattr(options, "autotune", None)
-    for holder, name in ((optimized, "apply_default_optimizations"), (optimized, "autotune"), (tuned, "enabled")):
-        if hasattr(type(holder), name):
-            setattr(holder, name, False)
-    for name in ("inject_prefetch", "map_parallelization", "parallel_batch"):
-        if hasattr(type(optimized), name):
-            setattr(optimized, name, False)
-    return dataset.with_options(options)
-
-
-def unsharded(dataset: Any) -> Any:
-    """The rows were already split over the workers: keep a distribution strategy from doing it again."""
-    import tensorflow as tf
-
-    placing.reads()
-    options = tf.data.Options()
-    distribute = options.experimental_distribute
-    if hasattr(distribute, "auto_shard_policy"):
-        distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    else:
-        distribute.auto_shard = False
-    _untuned(options)
-    return dataset.with_options(options)
-
-
-def _untuned(options: Any) -> None:
-    """Maps have a call for each core, as many as the tuner would give them, and whoever lets a loop go does not wait for the tuner: in TensorFlow
-    from 2.6 on it may sleep through the end of an iterator, for half as long as the loop took, up to a minute."""
-    if hasattr(type(options), "autotune"):
-        options.autotune.enabled = False

@@ -14,7 +14,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
-from akrunner.worker import chunks, data, running
+from akrunner.worker import chunks, running, tf_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ def dataset(config: Any) -> Any:
             if columns is not None:
                 yield np.array(written(columns), dtype=object)
 
-    rows = data.from_generator(vectors, (tf.string, [None]))
+    rows = tf_data.from_generator(vectors, (tf.string, [None]))
     return rows.unbatch() if hasattr(rows, "unbatch") else rows.apply(tf.data.experimental.unbatch())
 
 

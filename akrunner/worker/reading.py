@@ -18,7 +18,8 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 from akrunner.wire.near import nearest
-from akrunner.worker import images, mapping
+from akrunner.worker import images, mapping, tf_data
+from akrunner.worker.tf_data import unbatched
 
 if TYPE_CHECKING:
     pass
@@ -107,9 +108,7 @@ class Reading(object):
         """The end of every pipeline: nobody shards it again, and batches are made while others are used."""
         import tensorflow as tf
 
-        from akrunner.worker import data
-
-        dataset = data.unsharded(dataset)
+        dataset = tf_data.unsharded(dataset)
         if not self.deterministic and not self._order(dataset.map):
             options = tf.data.Options()
             options.experimental_deterministic = False
@@ -129,9 +128,7 @@ class Reading(object):
 
     def in_turn(self, dataset: Any) -> Any:
         """The same for a stream of which nothing may be drawn ahead."""
-        from akrunner.worker import data
-
-        return data.not_ahead(data.unsharded(dataset if self.map is None else self.by_script(dataset.map, self.map)))
+        return tf_data.not_ahead(tf_data.unsharded(dataset if self.map is None else self.by_script(dataset.map, self.map)))
 
     def _order(self, method: Callable[..., Any]) -> Dict[str, bool]:
         """{"deterministic": ...} where this TensorFlow takes it there: 1.15 has it for a whole pipeline only."""
@@ -167,11 +164,6 @@ def noted(dataset: Any, *does: str) -> Any:
         if does and hasattr(one, "__dict__"):
             vars(one)[DOES] = does
     return dataset
-
-
-def unbatched(tf: Any, dataset: Any) -> Any:
-    """What each element holds, one by one."""
-    return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
 
 
 def _of_one_shape(tf: Any, dataset: Any) -> bool:

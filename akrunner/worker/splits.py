@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 
 from akrunner.wire.near import nearest
+from akrunner.worker import tf_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,12 +37,10 @@ class Split(object):
         """A dataset of those records that are in it. Args: records: a dataset of all of them, in order."""
         import tensorflow as tf
 
-        from akrunner.worker import reading
-
         marks = tf.data.FixedLengthRecordDataset(self._path, 1)
         mine = bytes(bytearray([self._number]))
         both = tf.data.Dataset.zip((records.batch(_AT_ONCE), marks.batch(_AT_ONCE)))
-        return reading.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
+        return tf_data.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
 
 
 class Splits(object):

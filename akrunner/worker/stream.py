@@ -13,7 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 from akrunner.wire.frames import WireError
-from akrunner.worker import forked
+from akrunner.worker import forked, tf_data
 from akrunner.worker.waits import timing
 
 if TYPE_CHECKING:
@@ -97,35 +97,31 @@ class RowStream(object):
         self._check()
         import tensorflow as tf
 
-        from akrunner.worker import data
-
         if self._format == "columns":
             raise RuntimeError(
                 "this job's rows travel as columns (data_format='columns'), so there are no Examples to give: use "
                 "task_config.dataset(batch_size) or task_config.batches(batch_size)"
             )
         vectors = (tf.string, [None])
-        pieces = data.from_generator(self._pieces, vectors)
+        pieces = tf_data.from_generator(self._pieces, vectors)
         # the next piece is made while the one before is taken apart
         ahead = pieces if self.barriers else pieces.prefetch(2)
         # read ahead is not read: the rows are gone when whoever draws them comes to the end
-        chunks = ahead.concatenate(data.from_generator(self._finish, vectors))
+        chunks = ahead.concatenate(tf_data.from_generator(self._finish, vectors))
         rows = chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
-        return data.not_ahead(rows) if self.barriers else rows
+        return tf_data.not_ahead(rows) if self.barriers else rows
 
     def batches(self, batch_size: int, drop_remainder: bool) -> Any:
         """A `tf.data.Dataset` of vectors of serialized Examples: so many each, fewer before a barrier. For streams with barriers."""
         self._check()
         import tensorflow as tf
 
-        from akrunner.worker import data
-
         def vectors() -> Iterator[Any]:
             yield from _regrouped(self._vectors(), batch_size, drop_remainder)
             yield from self._finish()
 
-        some = data.from_generator(vectors, (tf.string, [None])).filter(lambda vector: tf.size(vector) > 0)
-        return data.not_ahead(some)
+        some = tf_data.from_generator(vectors, (tf.string, [None])).filter(lambda vector: tf.size(vector) > 0)
+        return tf_data.not_ahead(some)
 
     def chunks(self) -> Iterator[Tuple[int, Any]]:
         """One pass, as (rows, payload) of each chunk; (0, None) before a barrier."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,7 +192,6 @@ MAY: dict[str, set[str]] = {
         "wire",
     },
     "alink": {
-        "api",
         "checks",
         "codec",
         "column_types",
@@ -202,6 +202,7 @@ MAY: dict[str, set[str]] = {
         "leftovers",
         "model",
         "prepare",
+        "running",
         "schema",
         "serving",
         "signature",
@@ -354,6 +355,93 @@ def test_rooms_of_flink_are_where_their_code_runs(own: str) -> None:
             if name.startswith("akrunner.engines.flink."):
                 other = name.split(".")[3]
                 assert other not in FLINKS or other == own or other in FLINKS[own], f"{path} imports {name}"
+
+
+#: what another process is started with, which is no import: (a module, the module it names) -> why
+STARTED = {
+    ("akrunner.serving.job", "akrunner.worker.predict"): "the bundle's: in a worker process it stands in place of a script",
+    ("akrunner.launch.bundle", "akrunner.worker.main"): "the first lines of the bundle, which a worker process runs",
+    ("akrunner.pai_mode.scripts", "akrunner.__main__"): "what a shell script calls as akrunner",
+    ("akrunner.cli.guarded", "akrunner.__main__"): "the command itself, among what may print",
+}
+
+
+def _named(path: Path) -> Iterator[str]:
+    """Yield the modules of akrunner that stand in strings: what `-m` or `sys.modules` take, and imports in code for another process."""
+    tree = ast.parse(path.read_text())
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            whole = [node.value] if re.fullmatch(r"akrunner(\.\w+)+", node.value) else []
+            for name in [*whole, *re.findall(r"^\s*(?:from|import) (akrunner(?:\.\w+)+)", node.value, re.MULTILINE)]:
+                if name in MODULES:
+                    yield name
+
+
+def _name(path: Path) -> str:
+    return ".".join(("akrunner", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULES = {_name(path): path for path in modules()}
+
+
+@pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))
+def test_strings_that_name_modules_point_down(path: Path) -> None:
+    own = room(path)
+    for name in _named(path):
+        other = name.split(".")[1]
+        allowed = other == own or other in MAY[own] or (_name(path), name) in STARTED
+        assert allowed, f"{path} names {name}: have whoever may import it hand it over"
+
+
+def _imported(path: Path) -> set[str]:
+    """Return the modules of akrunner that a module imports, at its top or when a function is called; for types alone does not count."""
+    found: set[str] = set()
+
+    def look(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            if isinstance(child, ast.ImportFrom) and child.module:
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    found.add(whole if whole in MODULES else child.module)
+            elif isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            look(child)
+
+    look(ast.parse(path.read_text()))
+    return found & MODULES.keys()
+
+
+def _circle(edges: dict[str, set[str]]) -> list[str]:
+    """Return names that lead from one to the next and back to the first, [] if none do."""
+    done: set[str] = set()
+
+    def go(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return way[way.index(name) :]
+        if name not in done:
+            for other in sorted(edges[name]):
+                if circle := go(other, [*way, name]):
+                    return circle
+            done.add(name)
+        return []
+
+    return next((circle for name in sorted(edges) if (circle := go(name, []))), [])
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+    assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert _circle({name: _imported(path) - {name} for name, path in MODULES.items()}) == []
+
+
+def test_no_room_stands_above_itself() -> None:
+    assert _circle(MAY) == []
 
 
 def test_every_room_is_in_the_plan() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 
 import numpy as np
 
-from akrunner.worker import chunks, data
+from akrunner.worker import chunks, tf_data
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
 from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, names_of, text_of
 
@@ -233,7 +233,7 @@ def _shuffled(
 def _generated(tf: Any, make: Callable[..., Any], source: _Source, batch: Optional[Tuple[int, bool]], *args: Any) -> Any:
     """The rows, or batches, a generator gives in stretches."""
     shape = [None] if batch is None else [None, batch[0] if batch[1] else None]
-    dataset = data.from_generator(make, tuple((dtype, shape) for dtype in source.types(tf)), args)
+    dataset = tf_data.from_generator(make, tuple((dtype, shape) for dtype in source.types(tf)), args)
     return dataset
 
 
@@ -252,7 +252,7 @@ def _unbatched(tf: Any, dataset: Any, single: bool) -> Any:
 def _planned(plan: _Plan) -> Any:
     """The dataset of a plan."""
     tf = _tensorflow()
-    dataset = data.unsharded(
+    dataset = tf_data.unsharded(
         _unbatched(tf, _generated(tf, plan.stretches, plan.source, plan.batch), len(plan.source.defaults) == 1)
     )
     return _with_plan(dataset, plan)
@@ -359,7 +359,7 @@ class TableRecordDataset(metaclass=_Instances):
 
         # its source is in a zip, where AutoGraph does not look
         read = tf.autograph.experimental.do_not_convert(read)
-        return _with_plan(data.unsharded(_unbatched(tf, filenames.flat_map(read), len(source.defaults) == 1)), None)
+        return _with_plan(tf_data.unsharded(_unbatched(tf, filenames.flat_map(read), len(source.defaults) == 1)), None)
 
 
 def _dataset_types(tf: Any) -> Tuple[type, ...]:

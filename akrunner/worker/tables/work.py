@@ -6,9 +6,9 @@ import hashlib
 import json
 from typing import Any, Dict, Iterator, List, Optional
 
-from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import check_arguments, text_of, whole
+from akrunner.worker.tf_data import from_generator
 
 #: of this process's queues: name -> [what it deals, how many there are]
 _queues: Dict[str, List[Any]] = {}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from akrunner.worker import reading
+from akrunner.worker.common import taken_of
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
-from akrunner.worker.data import taken_of
 
 SCHEMA = [{"name": name} for name in ("id", "label", "pixels")]
 

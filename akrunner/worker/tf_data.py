@@ -1,0 +1,72 @@
+"""Pieces of tf.data pipelines, written as each TensorFlow from 1.15 on wants them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+from akrunner.worker import placing
+
+
+def unbatched(tf: Any, dataset: Any) -> Any:
+    """What each element holds, one by one."""
+    return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
+
+
+def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] = ()) -> Any:
+    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
+
+    Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
+    """
+    import tensorflow as tf
+
+    def shaped(make: Callable[..., Any]) -> Any:
+        if isinstance(specs, dict):
+            return {name: make(*spec) for name, spec in specs.items()}
+        return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
+
+    given: Any = tuple(args) or None
+    placing.reads()
+    if hasattr(tf, "TensorSpec") and tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 4):
+        return tf.data.Dataset.from_generator(
+            source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=given
+        )
+    types, shapes = shaped(lambda dtype, shape: dtype), shaped(lambda dtype, shape: tf.TensorShape(shape))
+    return tf.data.Dataset.from_generator(source, types, shapes, given)
+
+
+def not_ahead(dataset: Any) -> Any:
+    """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    optimized = options.experimental_optimization
+    tuned = getattr(options, "autotune", None)
+    for holder, name in ((optimized, "apply_default_optimizations"), (optimized, "autotune"), (tuned, "enabled")):
+        if hasattr(type(holder), name):
+            setattr(holder, name, False)
+    for name in ("inject_prefetch", "map_parallelization", "parallel_batch"):
+        if hasattr(type(optimized), name):
+            setattr(optimized, name, False)
+    return dataset.with_options(options)
+
+
+def unsharded(dataset: Any) -> Any:
+    """The rows were already split over the workers: keep a distribution strategy from doing it again."""
+    import tensorflow as tf
+
+    placing.reads()
+    options = tf.data.Options()
+    distribute = options.experimental_distribute
+    if hasattr(distribute, "auto_shard_policy"):
+        distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    else:
+        distribute.auto_shard = False
+    _untuned(options)
+    return dataset.with_options(options)
+
+
+def _untuned(options: Any) -> None:
+    """Maps have a call for each core, as many as the tuner would give them, and whoever lets a loop go does not wait for the tuner: in TensorFlow
+    from 2.6 on it may sleep through the end of an iterator, for half as long as the loop took, up to a minute."""
+    if hasattr(type(options), "autotune"):
+        options.autotune.enabled = False
