@@ -1,14 +1,14 @@
-"""Tables by name, `odps://project/tables/t/pt=v`: what they are called and made of, where they are kept, and SQL over them.
+"""Tables by name, `odps://project/tables/t/pt=v`: their names and types, the stores that keep them, and SQL over them.
 
 ::
 
-    names, types, ddl       words: of a table, of a type, of the statement that makes one
-    store                   what keeps tables, as everybody uses it
-    local, chosen           the one on this machine's disk; which one a project's tables are in
-    statements              what a file for MaxCompute's client holds
+    names, types, ddl       parse and write the name of a table, a column type, a CREATE TABLE
+    store                   the interface of every store of tables
+    local, chosen           the store on this machine's disk; the choice of the store for a project
+    statements              the statements in a file for MaxCompute's client
     opening                 a table as a job's input and output
     oss                     `oss://bucket/path` -> a directory of this machine
-    credentials             of MaxCompute and OSS: where they are found
+    credentials             finds the credentials for MaxCompute and OSS
     maxcompute, ..._reading, ..._output tables in MaxCompute
-    buckets                 a job's places in OSS: `objects` one bucket, `mirror` down, `upload` up
+    buckets                 a job's directories in OSS: `objects` is one bucket, `mirror` copies down, `upload` copies up
 """
