@@ -95,7 +95,10 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
 
 
 def _filter(words: Words) -> str | None:
-    """Take the clause PARTITION (...) and return the condition in it; None, and nothing is taken, if it holds a list of values."""
+    """Take the clause PARTITION (...) and return the condition in it.
+
+    Returns None, and takes nothing, if the clause holds a list of values.
+    """
     held, depth = [], 0
     for token in tokens(words.rest()):
         depth += {"(": 1, ")": -1}.get(token.text, 0)

@@ -12,8 +12,7 @@
                  ~/.ossutilconfig                       accessKeyID= accessKeySecret= endpoint= [stsToken=]
                  the credentials for MaxCompute         because both belong to the same account
 
-The key and its secret come from the same source. A setting that this source lacks comes from the first of the others that has
-it.
+The key and its secret come from the first source that has either. Each other setting comes from the first source that has it.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ _STATEMENTS = (
     # MaxCompute truncates where DuckDB rounds; this works on the digits, because a double would not hold all of them
     "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
     "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
-    # a text compared with a number becomes a DOUBLE, or null if it is none
+    # a text used with a number becomes a DOUBLE, or null if it is no number
     "CREATE MACRO odps_number(x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
     *(
         f"CREATE MACRO odps_{name}(a VARCHAR, b DOUBLE) AS TRY_CAST(a AS DOUBLE) {sign} b, "

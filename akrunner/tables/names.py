@@ -41,8 +41,8 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str, project: str | None = None) -> TableName:
-        """Parse `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`, or a name that begins with `t` or `project.t`
-        instead.
+        """Parse `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`; `t` or `project.t` may stand for
+        `odps://project/tables/t`.
 
         Args:
             project: the project of a name that holds none.
@@ -111,9 +111,7 @@ class TableName:
         return TableName(self.project, self.table, partition, uri=uri)
 
     def rows(self, count: int) -> tuple[int, int]:
-        """Return the range of a table with `count` rows that `start` and `end` select, as (first, behind the last), cut to the
-        rows there are.
-        """
+        """Return (first, behind the last): the rows that `start` and `end` select from a table with `count` rows."""
         first = min(self.start or 0, count)
         return first, max(first, min(self.end if self.end is not None else count, count))
 
@@ -154,7 +152,7 @@ def _partition(text: str, parts: list[str]) -> Partition:
     for part in parts:
         match = _KEY.match(part)
         if match is None and found:
-            # this belongs to the value before it, which holds a slash
+            # a part without a key belongs to the value before it, which holds a slash
             found[-1] = found[-1][0], f"{found[-1][1]}/{part}"
         elif match is None:
             raise _invalid(text, f"{_shown(part)} is no partition: write key=value")

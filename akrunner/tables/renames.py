@@ -147,8 +147,8 @@ def _gathered(root: str, folder: str, moves: Sequence[Move]) -> list[dict[str, A
                 new = os.path.relpath(move.staged, root)
                 inode = os.lstat(move.staged).st_ino
                 leftovers.forget(move.staged)
-        # where the file system cannot swap directories, whatever is at the new place is new; and there an inode's number may
-        # not stay the same
+        # the number of its inode tells whether a directory at the path "new" is the new one, or the old one after a swap; where
+        # the file system cannot swap, it is always the new one, and inode numbers may not be stable there
         steps.append({"new": new, "inode": inode if swaps else None, "target": os.path.relpath(move.target, root)})
     return steps
 

@@ -48,7 +48,12 @@ def field(name: str, text: str, comment: str = "", nullable: bool = True) -> pa.
 
 
 def noted(column: pa.Field, words: str, comment: str) -> pa.Field:
-    """Return the field with MaxCompute's words for its type ("" if the Arrow type implies them) and a comment in its metadata."""
+    """Return the field with MaxCompute's words for its type and a comment in its metadata.
+
+    Args:
+        words: "" if the Arrow type implies them.
+        comment: "" for none.
+    """
     known = {key: value.encode() for key, value in ((_WORDS, words), (_COMMENT, comment)) if value}
     return column.with_metadata(known or None) if known else column.remove_metadata()
 
