@@ -50,7 +50,7 @@ def hazard(folder: str) -> str:
             with open(path, "rb") as f:
                 tree = ast.parse(f.read())
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # it cannot be imported either
+            continue  # the script cannot import such a file either
         found = _first(tree)
         if found is not None:
             line, what = found

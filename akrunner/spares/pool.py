@@ -215,7 +215,7 @@ class Pool:
     # -- for people
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all spares are waiting for a job, for at most `seconds`. Returns whether they are."""
+        """Wait until every spare is there and waits for a job, for at most `seconds`. Returns whether that is so."""
         deadline = time.monotonic() + seconds
         self.hurry()
         with self._changed:
@@ -334,7 +334,7 @@ class Pool:
             self._start(missing[0])
 
     def _fork_missing(self) -> list[Wanted]:
-        """Fork the spares that are missing. Returns those for which no template is ready."""
+        """Fork the spares that are missing. Returns the kinds of workers for which no template is ready."""
         with self._changed:
             missing, templates = self._missing(), [one for one in self._templates if one.waiting]
         rest = []
@@ -350,8 +350,9 @@ class Pool:
         return rest
 
     def _missing(self) -> list[Wanted]:
-        """Return what the last jobs wanted and no spare is, newest first. Returns [] if the pool is asleep, or if no process
-        can be started.
+        """Return the kinds of workers that the last jobs wanted and of which a spare is missing, newest first.
+
+        Returns [] if the pool is asleep, or if no process can be started.
         """
         return [] if self.asleep() or self._failed >= _TRIES else self._compared()[0]
 
@@ -359,7 +360,7 @@ class Pool:
         """Compare the spares with what the last jobs wanted.
 
         Returns:
-            (what the last jobs wanted and no spare is, newest first; the spares beyond what they wanted).
+            (the kinds of workers of which a spare is missing, newest first; the spares beyond what the jobs wanted).
         """
         there, missing = [*self._offered, *self._spares], []
         for wanted in self._wanted:

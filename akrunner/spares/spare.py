@@ -36,7 +36,7 @@ class Answer:
     Attributes:
         why: why it is not, in words; "" if it is.
         usable: whether it may be right for another job.
-        stale: whether a file that it has imported has changed.
+        stale: whether what it has imported has changed.
     """
 
     why: str

@@ -24,7 +24,7 @@ class Starts:
         told: task -> "warm"; "cold" if there are no warm workers; or "cold: " and the reason.
         marks: the marks of the warm workers that were taken; the job's own mark is not among them
             (`akrunner.wire.ending.MARK`).
-        since: the time at which the oldest of these workers was started.
+        since: the time at which the oldest of these workers was started, if that is before the time it was made with.
     """
 
     def __init__(self, python: str, overlay: str, task_env: Mapping[str, str], since: float) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: what gives rows without being a table, in MaxCompute and here
 _GIVE_ROWS = frozenset(("explode", "posexplode", "inline", "unnest", "subquery"))
-#: turn off features that no query needs
+#: settings of DuckDB's that turn off what no query here needs
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

@@ -96,7 +96,7 @@ def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
 
 
 def text_of(quoted: str) -> str:
-    """What a text in quotes says, with \\n, \\t and the like in it."""
+    """Return the value of a text in quotes, with \\n, \\t and the like replaced."""
     return _ESCAPE.sub(_escaped, quoted[1:-1])
 
 
@@ -132,7 +132,11 @@ class Words:
     """
 
     def __init__(self, text: str, what: str) -> None:
-        """Args: what: the statement's name in error messages."""
+        """Split a statement into tokens.
+
+        Args:
+            what: the statement's name in error messages.
+        """
         self.text, self._what = text, what
         self._tokens: list[Token] = list(tokens(text))
         self._next = 0
