@@ -241,8 +241,8 @@ class Buckets:
         """Upload what is new, and remove the copies.
 
         Raises:
-            WriteError: the upload failed; the message names the directory that has the files. If the job failed too, the
-                message goes to `say`, and the job's own exception continues.
+            WriteError: the upload failed; the message names the directory that keeps the files. If the job failed too, the
+                message goes to `say` instead, and the job's own exception continues.
         """
         failed: list[str] = []
         for upload in self._uploads:

@@ -1,4 +1,4 @@
-"""Clauses that several statements share: PARTITION (...), and names in parentheses; and the description of a table."""
+"""Clauses that several statements share: PARTITION (...), and names in parentheses; and descriptions of tables."""
 
 from __future__ import annotations
 

@@ -130,7 +130,10 @@ def _lateral(select: exp.Select) -> None:
 
 
 def _sort(select: exp.Select) -> None:
-    """Rewrite SORT BY and CLUSTER BY as ORDER BY: in MaxCompute they order the rows of each task, but here is only one task."""
+    """Rewrite SORT BY and CLUSTER BY as ORDER BY.
+
+    In MaxCompute they order the rows of each task; here there is only one task.
+    """
     from sqlglot import exp
 
     sort, cluster = select.args.get("sort"), select.args.get("cluster")

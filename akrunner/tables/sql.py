@@ -149,7 +149,7 @@ class Queries:
             yield batch
 
     def _shut_in(self) -> None:
-        """Let DuckDB open only the files of the tables that the query names from now on."""
+        """From now on, let DuckDB open only the files of the tables that the query names."""
         readings = [one for one in self._readings.values() if isinstance(one, LocalReading)]
         paths = [path for one in readings for path in one.paths]
         self._connection.execute(f"SET allowed_paths = [{', '.join(map(literal, paths))}]")

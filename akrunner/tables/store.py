@@ -31,7 +31,7 @@ from akrunner.tables.names import Partition, TableName
 
 #: the end of the error message when a table that is to be dropped does not exist
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
-#: names of the tables this process has committed: a command that a signal ends lists them in its last message
+#: names of what this process has committed, tables above all: a command that a signal ends lists them in its last message
 CHANGED: list[str] = []
 #: a whole number in the name of a partition; Python's int() accepts more: "1_0" and " 1 " too
 _WHOLE = re.compile(r"-?[0-9]+")
