@@ -1,4 +1,4 @@
-"""A job's end of the talk with the process that keeps warm workers for the command line (`akrunner warm start`)."""
+"""A job's end of the connection to the process that keeps warm workers for the command line (`akrunner warm start`)."""
 
 from __future__ import annotations
 
@@ -22,26 +22,33 @@ from akrunner.spares.wanted import Wanted
 from akrunner.wire import ready
 from akrunner.wire.ending import started
 
-#: seconds the other end may take to say that it has heard, and to find a worker, which may still be importing
+#: seconds the other end may take to confirm that it has heard; to find a worker, which may still be importing
 _HEARD = 1.0
 _FOUND = 120.0
-#: and to answer what costs nothing, or to end what waits
+#: and to answer a question that needs no work, or to end the workers that wait
 _ANSWER = 10.0
 _LOOK = 0.5
-#: seconds until one that has no room for a connection is asked again, and that it is asked altogether
+#: seconds until a process that has no room for a connection is asked again; and until it is given up
 _AGAIN = 0.1
 _TRYING = 8.0
-#: of a worker
+#: pipes of a worker
 _PIPES = 3
-#: the system's numbers are smaller
+#: the largest number that a process can have
 _MOST_PID = 2**31 - 1
-#: seconds one that was told to end by a signal may take
+#: seconds that a process may take to end after a signal
 _ENDING = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Handed:
-    """A worker that was handed over. Attributes: mark, began: as of `Spare`."""
+    """A worker that was handed over by the process that kept it.
+
+    Attributes:
+        mark: as of `Spare`.
+        began: as of `Spare`.
+        process: the worker's process.
+        late: as of `Spare`.
+    """
 
     mark: str
     began: float
@@ -49,13 +56,13 @@ class Handed:
     late: Sequence[str]
 
     def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
-        """As `Spare.order`."""
+        """Make it the job's worker process, as `Spare.order` does."""
         become(self.process.input_fd, env, self.late, cwd, bundle)
         return self.process
 
 
 class HandedProcess(OthersChild):
-    """A worker process whose parent is the one that kept it, and says how it has ended."""
+    """A worker process whose parent is the process that kept it; the parent reports how it has ended."""
 
     def __init__(self, pid: int, descriptors: Sequence[int], connection: socket.socket) -> None:
         self._connection = connection
@@ -66,7 +73,7 @@ class HandedProcess(OthersChild):
             try:
                 told, _ = talk.hear(self._connection, None)
                 ended = Exit(**told["exit"])
-                # its parent did not look while it ran
+                # its parent did not measure its memory while it ran
                 return dataclasses.replace(ended, peak_rss=ended.peak_rss or self.sampled_rss)
             except (TalkError, LookupError, TypeError):
                 pass
@@ -75,7 +82,7 @@ class HandedProcess(OthersChild):
         return self._lost("the process that had kept it warm (akrunner warm) ended before it")
 
     def _look(self) -> None:
-        """Wait for its end a while, where the system can tell it at once."""
+        """Wait a while for the process to end, and return at once when it does, if the system can tell that."""
         try:
             watched = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
@@ -88,13 +95,13 @@ class HandedProcess(OthersChild):
 
 
 def is_there() -> bool:
-    """Whether somebody seems to keep some."""
+    """Whether a process seems to keep warm workers for this user: its socket exists."""
     folder = talk.folder()
     return folder is not None and os.path.exists(os.path.join(folder, talk.name()))
 
 
 def take(wanted: Wanted, names: Sequence[str]) -> tuple[Handed | None, str]:
-    """As `Pool.take`; no reason where nobody keeps any."""
+    """Return a warm worker for a job, as `Pool.take` does. The reason is "" if no process keeps any."""
     try:
         connection = _connected()
         if connection is None:
@@ -113,7 +120,7 @@ def take(wanted: Wanted, names: Sequence[str]) -> tuple[Handed | None, str]:
 
 
 def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> Handed | str:
-    """The worker that was handed over, and has the connection from now on; or why none was."""
+    """Ask for a worker. Returns the worker, which owns the connection from now on; or why there is none, in words."""
     pid = talk.peer(connection)
     question = {"do": "take", "version": talk.version(), "wanted": dataclasses.asdict(wanted), "names": list(names)}
     talk.say(connection, question)
@@ -136,9 +143,14 @@ def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> H
 
 
 def ask(what: str, hurry: bool = False) -> dict[str, Any] | None:
-    """Ask for its "status", or tell it to "stop". Returns: its answer, None when there is none.
+    """Ask the process for its "status", or tell it to "stop".
 
-    Args: hurry: it is to start those that are missing at once. Raises: TalkError: it is there, and does not answer.
+    Args:
+        hurry: whether it is to start the missing workers at once.
+    Returns:
+        Its answer; None if there is no such process.
+    Raises:
+        TalkError: the process exists, and does not answer.
     """
     deadline = time.monotonic() + _TRYING
     while True:
@@ -161,7 +173,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def stopped() -> int | None:
-    """Pid of the process that keeps them, if it is stopped (SIGSTOP)."""
+    """Return the pid of the process that keeps the workers if it is stopped (SIGSTOP), else None."""
     keeper = talk.keeper()
     with contextlib.suppress(psutil.Error):
         if keeper is not None and psutil.Process(keeper[0]).status() == psutil.STATUS_STOPPED:
@@ -170,7 +182,7 @@ def stopped() -> int | None:
 
 
 def wake() -> None:
-    """Let it go on if it is stopped."""
+    """Let the process continue if it is stopped."""
     pid = stopped()
     if pid is not None:
         with contextlib.suppress(ProcessLookupError):
@@ -178,14 +190,14 @@ def wake() -> None:
 
 
 def wait_for_end() -> None:
-    """Until it is gone, which it will be soon."""
+    """Wait until the process is gone, for at most `_ENDING` seconds."""
     deadline = time.monotonic() + _ENDING
     while talk.keeper() is not None and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
 def end() -> int | None:
-    """End by signals what does not answer. Returns: its pid; None when there is none."""
+    """End by signals a process that does not answer. Returns its pid; None if there is none."""
     keeper = talk.keeper()
     if keeper is None:
         return None
@@ -196,7 +208,7 @@ def end() -> int | None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         deadline = time.monotonic() + (0 if number == signal.SIGCONT else _ENDING)
-        # it may wait for jobs that have taken workers, and keeps nothing any more
+        # it may be waiting for jobs that have taken workers; when its socket is gone, it keeps no workers any more
         while started(pid) == start and is_there() and time.monotonic() < deadline:
             time.sleep(0.05)
         if not is_there():
@@ -206,7 +218,11 @@ def end() -> int | None:
 
 
 def _connected() -> socket.socket | None:
-    """A connection, None where nobody listens."""
+    """Return a connection to the process; None if there is none.
+
+    Raises:
+        TalkError: the process exists, and cannot be connected to.
+    """
     if not is_there() or not hasattr(socket, "SO_PEERCRED"):
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -216,7 +232,7 @@ def _connected() -> socket.socket | None:
             connection.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
-        # of one that was killed
+        # the socket of a process that was killed
         talk.clear_dead()
         return None
     except BlockingIOError:
@@ -231,7 +247,11 @@ def _connected() -> socket.socket | None:
 def _heard(
     connection: socket.socket, pid: int, seconds: float = _FOUND, taking: bool = False
 ) -> tuple[dict[str, Any], list[int]]:
-    """Its answer, unless the other end is stopped meanwhile."""
+    """Return the answer of the process, and the descriptors that came with it.
+
+    Raises:
+        TalkError: it took too long, or the process was stopped meanwhile.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if ready.readable(connection, _LOOK):

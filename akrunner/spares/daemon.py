@@ -4,9 +4,9 @@
 
     akrunner run --- take, what it wants ------>  this process: a Pool
                  <-- pid, its three pipes ------
-                 <=========================== the worker: rows, outputs, log: as of a child of its own
-                 <-- how it has ended ----------  its parent
-        x (gone) ...............................  kills the worker, which has seen the end of its pipe, too
+                 <=========================== the worker: rows, outputs, log, as with a child of the job's own
+                 <-- how it has ended ----------  this process, its parent
+        x (gone) ...............................  this process kills the worker, which has seen the end of its pipe, too
 """
 
 from __future__ import annotations
@@ -30,27 +30,32 @@ from akrunner.spares.wanted import Wanted
 from akrunner.wire import ready
 from akrunner.wire.ending import started
 
-#: connections that have not got a worker, at a time
+#: how many connections without a worker there may be at a time
 _MOST = 64
-#: seconds one may take to say what it wants, and where others wait for its room
+#: seconds a client may take to say what it wants; and the same while others wait for its connection
 _PATIENCE = 5.0
 _SILENT = 1.0
-#: seconds another process may take to let go of the lock: one that was told to stop, or looks whether there is anybody
+#: seconds another process may take to release the lock: one that was told to stop, or that checks whether a process listens
 _LETS_GO = 2.0
 _TICK = 0.5
-#: seconds until it is noticed that a job has gone
+#: seconds between two checks whether a job is gone
 _LOOK = 0.1
 
 
 class AlreadyKept(Exception):
-    """Another process keeps warm workers for this user."""
+    """Raised if another process already keeps warm workers for this user."""
 
 
 class Listening:
-    """The socket; while it is held, no other process of this user keeps warm workers on this machine."""
+    """The socket that jobs connect to. While it is open, no other process of this user keeps warm workers on this machine."""
 
     def __init__(self) -> None:
-        """Raises: AlreadyKept; OSError: there is no place for it."""
+        """Open the socket.
+
+        Raises:
+            AlreadyKept: another process has the lock.
+            OSError: there is no directory for the socket, or it cannot be opened.
+        """
         folder = talk.folder(make=True)
         if folder is None:
             raise FileNotFoundError(2, "no directory can be made (XDG_STATE_HOME must name one that can be written)")
@@ -60,7 +65,7 @@ class Listening:
             self._hold()
             with talk.place() as path:
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)  # of one that was killed
+                    os.unlink(path)  # left by a process that was killed
                 self.socket.bind(path)
                 os.chmod(path, 0o700)
             self.socket.listen(_MOST)
@@ -72,7 +77,11 @@ class Listening:
             raise
 
     def _hold(self) -> None:
-        """Raises: BlockingIOError: another process has the lock, and keeps it."""
+        """Take the lock.
+
+        Raises:
+            BlockingIOError: another process holds it and does not release it.
+        """
         deadline = time.monotonic() + _LETS_GO
         while True:
             try:
@@ -82,24 +91,30 @@ class Listening:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-        # who it is, should it not answer one day
+        # names this process, in case it does not answer one day
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()} {started(os.getpid())}".encode(), 0)
 
     def hide(self) -> None:
-        """Nobody new can connect any more. Others do not keep some yet."""
+        """Remove the socket's file: no new client can connect. The lock is still held, so no other process keeps warm workers
+        yet.
+        """
         with contextlib.suppress(OSError), talk.place() as path:
             os.unlink(path)
 
     def close(self) -> None:
-        """Nobody can connect any more, and another process may keep some."""
+        """Close the socket and release the lock: no client can connect, and another process may keep warm workers."""
         self.socket.close()
         self.hide()
         os.close(self._lock)
 
 
 class Daemon:
-    """Hands the spares of a pool to jobs of other processes. Args: options: what it was started with, for `status`."""
+    """Hands the spares of a pool to jobs of other processes.
+
+    Args:
+        options: the options it was started with, for `status`.
+    """
 
     def __init__(self, listening: Listening, pool: Pool, options: dict[str, Any]) -> None:
         self._listening = listening
@@ -108,13 +123,15 @@ class Daemon:
         self._began = time.time()
         self._stopping = threading.Event()
         self._room = threading.BoundedSemaphore(_MOST)
-        #: connections that have said nothing yet -> since when
+        #: connections on which no message has come yet -> since when
         self._silent: dict[socket.socket, float] = {}
         self._jobs: list[int] = []
         self._lock = threading.Lock()
 
     def serve(self) -> None:
-        """Until it is told to stop, or no job has come for long. Jobs that run in workers of it are waited for."""
+        """Serve until told to stop, or until no job has come for `idle_seconds`; then wait for the jobs that run in its
+        workers.
+        """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stopping.set())
         listening = self._listening.socket
@@ -144,7 +161,9 @@ class Daemon:
                 time.sleep(_TICK)
 
     def _has_room(self) -> bool:
-        """For one more; where there is none, whoever has said nothing for a while is cut off."""
+        """Whether there is room for one more connection. If there is none, connections that have been silent for a while are
+        cut off.
+        """
         deadline = time.monotonic() + 2 * _SILENT
         while not self._room.acquire(timeout=0.05):
             if self._stopping.is_set() or time.monotonic() > deadline:
@@ -157,14 +176,14 @@ class Daemon:
         return True
 
     def _cut_off(self, connection: socket.socket) -> None:
-        """One that nobody can attend to."""
+        """Close a connection for which no thread can be started."""
         with self._lock:
             self._silent.pop(connection, None)
         connection.close()
         self._room.release()
 
     def _attend(self, connection: socket.socket) -> None:
-        """One connection."""
+        """Serve one connection."""
         with connection, contextlib.suppress(TalkError):
             try:
                 spare = self._answered(connection)
@@ -174,7 +193,7 @@ class Daemon:
                 self._relay(connection, spare.process)
 
     def _answered(self, connection: socket.socket) -> Spare | None:
-        """Answer what was asked. Returns: the spare that was handed over, if one was."""
+        """Answer the question that comes over a connection. Returns the spare that was handed over, or None."""
         try:
             talk.peer(connection)
             told, _ = talk.hear(connection, _PATIENCE)
@@ -184,7 +203,7 @@ class Daemon:
         connection.settimeout(_PATIENCE)
         what = told.get("do")
         if what == "stop":
-            # the answer says that the idle ones are gone, and nothing is left of it that others could find
+            # the answer is sent when the idle workers are gone, and nothing is left that other processes could find
             status = self.status()
             self._listening.hide()
             self._pool.close()
@@ -221,7 +240,7 @@ class Daemon:
                 body = {"pid": spare.process.pid, "mark": spare.mark, "began": spare.began, "late": spare.late}
                 talk.say(connection, body, descriptors)
             finally:
-                # the job is to be the only one that writes to it: its end is the worker's
+                # only the job may hold the worker's pipe open: when the job is gone, the worker sees the end of the pipe
                 for fd in descriptors:
                     os.close(fd)
         except BaseException:
@@ -232,10 +251,10 @@ class Daemon:
         return spare
 
     def _relay(self, connection: socket.socket, process: LocalProcess) -> None:
-        """Say how a worker has ended; end it when its job has gone."""
+        """Tell the job how its worker has ended; kill the worker if the job is gone."""
         try:
             while process.wait(_LOOK) is None:
-                # a job says nothing more: what comes is its end
+                # a job sends no more messages: anything that can be read is the end of the connection
                 if ready.readable(connection, 0):
                     process.kill()
                     process.wait(None)
@@ -247,6 +266,6 @@ class Daemon:
                 self._jobs.remove(process.pid)
 
     def status(self) -> dict[str, Any]:
-        """As `Pool.status`, and what this process is."""
+        """Return the status of the pool, and what this process is."""
         own = {"since": self._began, "jobs": len(self._jobs), "version": talk.version(), "options": self._options}
         return {**self._pool.status(), **own}

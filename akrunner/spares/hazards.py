@@ -1,7 +1,7 @@
-"""What a script does before it imports TensorFlow that has no effect afterwards: such a job starts cold.
+"""Finds code that a script runs before it imports TensorFlow, and that has no effect afterwards: such a job starts cold.
 
-It is looked for in the text of the job's Python files, so it is found wherever it stands: behind the line that imports TensorFlow for
-certain it does not matter, before it, or in a file that has no such line, it may.
+The text of the job's Python files is searched, so such code is found wherever it is. Behind a line that is certain to import
+TensorFlow it does not matter; before such a line, or in a file without one, it may.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import ast
 import os
 from collections.abc import Iterator
 
-#: files, and bytes of one, that are looked at
+#: the largest number of files that are searched, and the largest size of one in bytes
 _MOST_FILES = 2000
 _MOST_BYTES = 4 << 20
-#: modules that import TensorFlow, or are imported by it and read the environment then
+#: modules that import TensorFlow, or that TensorFlow imports and that read the environment then
 _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras", "akdl"})
-#: variables that are read when they are needed, not when TensorFlow is imported
+#: variables that are read when they are needed, and not when TensorFlow is imported
 _LATE = frozenset({"TF_CONFIG"})
 _CHANGES = frozenset({"__setitem__", "__delitem__", "setdefault", "update", "pop", "popitem", "clear", "__ior__"})
-#: what is called -> what it does
+#: name of a function -> what it does
 _CALLS = {
     "putenv": "changes the environment",
     "unsetenv": "changes the environment",
@@ -30,7 +30,7 @@ _CALLS = {
     "simplefilter": "sets what happens to warnings",
     "invalidate_caches": "changes how modules are found",
 }
-#: attributes of `sys` whose change changes what is imported
+#: attributes of `sys` that decide what is imported
 _IMPORTING = frozenset({"path", "modules", "meta_path", "path_hooks"})
 _LIST_CHANGES = frozenset(
     {"insert", "remove", "clear", "reverse", "sort", "pop", "setdefault", "update", "__setitem__", "extend"}
@@ -38,7 +38,7 @@ _LIST_CHANGES = frozenset(
 
 
 def hazard(folder: str) -> str:
-    """Why a job with these files starts cold, in words; "" when nothing in them speaks against a warm worker."""
+    """Return why a job with these files starts cold, in words; "" if nothing in them rules a warm worker out."""
     count = 0
     for path, name in _sources(folder):
         count += 1
@@ -50,7 +50,7 @@ def hazard(folder: str) -> str:
             with open(path, "rb") as f:
                 tree = ast.parse(f.read())
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # it cannot be imported either
+            continue  # the script cannot import such a file either
         found = _first(tree)
         if found is not None:
             line, what = found
@@ -59,7 +59,7 @@ def hazard(folder: str) -> str:
 
 
 def _sources(folder: str) -> Iterator[tuple[str, str]]:
-    """(path, path in the folder) of every Python file."""
+    """Yield (path, path relative to the folder) of every Python file."""
     for base, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
@@ -69,7 +69,9 @@ def _sources(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _first(tree: ast.Module) -> tuple[int, str] | None:
-    """(line, what it does) of the first thing that may come before TensorFlow."""
+    """Return (line, what it does) of the first code in a file that may run before TensorFlow is imported and matters then;
+    None for none.
+    """
     certain = min((node.lineno for node in tree.body if _imports(node)), default=None)
     found = [
         (node.lineno, what)
@@ -82,7 +84,7 @@ def _first(tree: ast.Module) -> tuple[int, str] | None:
 
 
 def _imports(node: ast.stmt) -> bool:
-    """Whether this statement imports TensorFlow whatever happens before it."""
+    """Whether this statement imports TensorFlow, whatever runs before it."""
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] in _TENSORFLOW for alias in node.names)
     return isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] in _TENSORFLOW
@@ -124,7 +126,7 @@ def _calls(node: ast.Call) -> str:
 
 
 def _owner(node: ast.AST) -> str:
-    """`sys` of `sys.path`."""
+    """Return `sys` for `sys.path`."""
     return _last(node.value) if isinstance(node, ast.Attribute) else ""
 
 
@@ -152,5 +154,5 @@ def _sets(variable: object) -> str:
 
 
 def _last(node: ast.AST) -> str:
-    """`environ` of `os.environ`, and of `environ`."""
+    """Return `environ` for `os.environ`, and for `environ`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,11 +1,11 @@
-"""Spare workers of this process: forked in the background, taken by jobs, replaced, ended.
+"""The spare workers of this process: forked in the background, taken by jobs, replaced, and ended.
 
 ::
 
-    job ---- take ---->  Pool: the spares             one that fits goes to the job, the others stay; where none is left, one is forked
-                           ^ forks and ends them
-    this pool's thread ----+--> templates             one for each kind the last jobs wanted: it imports once, while the processor has
-                                                      nothing else to do
+    job ---- take ---->  Pool: the spares             a spare that fits goes to the job, the others stay; if none is left,
+                           ^ forks and ends them      one is forked
+    this pool's thread ----+--> templates             one for each kind of worker that the last jobs wanted: it imports
+                                                      TensorFlow once, while the processor is idle
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ from akrunner.spares.template import CannotFork, Template
 from akrunner.spares.wanted import Wanted, surroundings
 
 _TICK = 0.25
-#: cores that have nothing to do when something is imported
+#: how many cores must be idle before a process is started that imports TensorFlow
 _IDLE_CORES = 0.7
-#: seconds a machine may be busy until it is nevertheless
+#: seconds after which it is started even though the machine is busy
 _LATEST = 30.0
-#: one that cannot be started is tried again so often
+#: how often a process that cannot be started is tried
 _TRIES = 3
 
 
 class Pool:
-    """Some spares.
+    """Keeps spares for the jobs of this process.
 
     Attributes:
-        workers: how many there are to be; idle_seconds: after which they go, when no job has come; most_bytes: of memory they may have.
-        taken: how many went to jobs; trouble: what went wrong with one, or keeps more from being started, in words.
+        workers: how many spares there are to be.
+        idle_seconds: seconds without a job after which all spares end.
+        most_bytes: the memory that all of them together may have.
+        taken: how many were taken by jobs.
+        trouble: what went wrong with one, or why no more can be started, in words; "" for nothing.
     """
 
     def __init__(
@@ -53,27 +56,34 @@ class Pool:
         most_bytes: int,
         hurry: bool = True,
     ) -> None:
-        """Args: first: what the first are to be, before another job has come; preload: modules they import; hurry: the first are
-        started at once, however busy the processor is. Raises: OSError: there is no place for it."""
+        """Start the thread that keeps the spares.
+
+        Args:
+            first: the kinds of the first spares, before a job has come.
+            preload: the modules that they import.
+            hurry: whether the first ones are started at once, however busy the processor is.
+        Raises:
+            OSError: a directory for the pool cannot be made.
+        """
         self.workers = workers
         self.preload = tuple(preload)
         self.idle_seconds = idle_seconds
         self.most_bytes = most_bytes
         self.taken = 0
         self.trouble = ""
-        #: why the next is not started yet
+        #: why the next one is not started yet, in words
         self._waits = ""
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._spares: list[Spare] = []
-        #: what they are forked from; what turns out to be a spare itself is moved there
+        #: the processes that spares are forked from; one that cannot be forked is a spare itself, and moves to `_spares`
         self._templates: list[Template] = []
-        #: why the last of them was
+        #: why the last such process could not be forked, in words
         self._alone = ""
-        #: asked by a job whether they are right for it; none is started in their place before they have said yes
+        #: spares that a job is asking whether they fit; no replacement is started before they have said yes
         self._offered: list[Spare] = []
         self._wanted: deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
-        #: the last kinds of workers that were wanted, newest first: the others need no template any more
+        #: the kinds of workers that the last jobs wanted, newest first; templates of other kinds are not needed any more
         self._kinds: list[Wanted] = []
         for one in reversed(self._wanted):
             self._note_kind(one)
@@ -93,9 +103,10 @@ class Pool:
     # -- for jobs
 
     def take(self, wanted: Wanted, names: Sequence[str]) -> tuple[Spare | None, str]:
-        """A spare that is right for a job, and why there is none, in words.
+        """Return a spare that is right for a job, or None and the reason, in words.
 
-        Args: names: of the files beside the job's script.
+        Args:
+            names: names of the files beside the job's script.
         """
         why = "none was ready"
         while True:
@@ -108,16 +119,16 @@ class Pool:
                 return spare, ""
             why = answer.why
             if answer.usable or spare.began >= began:
-                # another would say the same, or was made for this job and is of no use
+                # another spare would give the same answer; or this one was made for this job, and yet is of no use
                 return None, why
 
     def note(self, wanted: Wanted) -> None:
-        """A job has wanted this: the next may, too."""
+        """Note what a job wanted, because the next job may want the same."""
         possible = wanted.surroundings == surroundings(self._thread.native_id)
         with self._changed:
             self._used = time.monotonic()
             if not possible:
-                return  # no child of this process would be it; those there are may be another job's
+                return  # no child of this process would fit; the spares there are may fit another job
             if all(one.other(wanted) for one in self._wanted):
                 self._failed = 0
             self._wanted.appendleft(wanted)
@@ -128,7 +139,7 @@ class Pool:
         self._kinds = [wanted, *(one for one in self._kinds if one.other(wanted))][: self.workers]
 
     def knows(self, python: str) -> bool:
-        """Whether the last jobs used this interpreter."""
+        """Whether one of the last jobs used this interpreter."""
         return any(one.python == python for one in list(self._wanted))
 
     def _claim(self, wanted: Wanted) -> tuple[Spare | None, str]:
@@ -146,7 +157,10 @@ class Pool:
         return self._claim_new(spare)
 
     def _claim_new(self, template: Template) -> tuple[Spare | None, str]:
-        """A fork of this one, or itself if it is a spare. Blocks while it is still importing: a cold start would take longer."""
+        """Return a fork of the template, or the template itself if it is a spare; or None and the reason.
+
+        Blocks while the template is still importing, because a cold start would take longer.
+        """
         why = template.wait_until_imported()
         with self._changed:
             self._sort()
@@ -159,7 +173,7 @@ class Pool:
         return self._fork(template, self._offered)
 
     def _fork(self, template: Template, to: list[Spare]) -> tuple[Spare | None, str]:
-        """Args: to: where it is noted."""
+        """Fork a template, and add the fork to the list `to`. Returns the fork, or None and the reason."""
         try:
             spare = template.fork()
         except (CannotFork, OSError, RuntimeError) as e:
@@ -172,14 +186,14 @@ class Pool:
         return None, "they are being ended"
 
     def _sort(self) -> None:
-        """Those that have imported and cannot be forked are spares."""
+        """Move the templates that have imported, and cannot be forked, to the spares."""
         for one in [one for one in self._templates if one.waiting and one.alone]:
             self._templates.remove(one)
             self._spares.append(one)
             self._alone = one.alone
 
     def _ask(self, spare: Spare, names: Sequence[str]) -> Answer:
-        """Offer it a job. It is the job's then, or back among the others, or ended."""
+        """Offer a job to a spare. Afterwards the spare belongs to the job, is back among the others, or has ended."""
         answer = Answer("it was not asked to the end", False)
         try:
             answer = spare.offer(names)
@@ -201,7 +215,7 @@ class Pool:
     # -- for people
 
     def wait(self, seconds: float) -> bool:
-        """Until all of them wait for a job, for at most so long. Returns: whether they do."""
+        """Wait until every spare is there and waits for a job, for at most `seconds`. Returns whether that is so."""
         deadline = time.monotonic() + seconds
         self.hurry()
         with self._changed:
@@ -210,14 +224,14 @@ class Pool:
             return self._whole()
 
     def hurry(self) -> None:
-        """Start those that are missing at once, however busy the processor is."""
+        """Start the spares that are missing at once, however busy the processor is."""
         with self._changed:
             self._hurry = True
             self._used = time.monotonic()
             self._changed.notify_all()
 
     def why_fewer(self) -> str:
-        """Why there are fewer than there should be, in words; "" when there are not."""
+        """Return why there are fewer spares than there should be, in words; "" if there are enough."""
         with self._changed:
             there = len(self._spares) + len(self._offered)
             if there >= self.workers:
@@ -229,11 +243,11 @@ class Pool:
             return self.trouble or self._waits or "the next is about to be started"
 
     def asleep(self) -> bool:
-        """Whether no job has come for so long that all have gone."""
+        """Whether no job has come for so long that all spares have ended."""
         return time.monotonic() - self._used > self.idle_seconds
 
     def status(self) -> dict[str, Any]:
-        """As `akrunner.Warm.status`."""
+        """Return what `akrunner.Warm.status` shows."""
         with self._changed:
             self._sort()
             spares, templates = list(self._spares), list(self._templates)
@@ -251,14 +265,14 @@ class Pool:
         }
 
     def spares(self) -> list[Spare]:
-        """Those there are now."""
+        """Return the spares that there are now."""
         with self._changed:
             return list(self._spares)
 
     def close(self) -> None:
-        """End all of them; those that jobs have taken stay with their jobs. Closing twice is fine."""
+        """End all spares, except those that jobs have taken. May be called twice."""
         if self._pid != os.getpid():
-            return  # a child made by fork: they are its parent's
+            return  # this is a child made by fork: the spares belong to its parent
         with self._changed:
             if self._closed:
                 return
@@ -285,12 +299,12 @@ class Pool:
             try:
                 self._look(busy)
             except Exception as e:
-                # it has to go on: without this thread nobody would start any, or end them
+                # the thread must continue: only it starts and ends spares
                 self._failed += 1
                 self.trouble = f"none can be started: {in_words(e)}"
 
     def _look(self, busy: Processor) -> None:
-        """End what is to end, fork and start what is missing."""
+        """End the spares that must end, and fork or start those that are missing."""
         with self._changed:
             self._sort()
             over = self._over()
@@ -300,11 +314,11 @@ class Pool:
         with self._changed:
             importing = [one for one in self._templates if not one.waiting]
             if importing:
-                # the time they are idle begins when they wait
+                # the idle time begins when the import is done
                 self._used = time.monotonic()
             for one in importing:
                 same = [wanted for wanted in missing if not one.wanted.other(wanted)]
-                # the others are forked when it has imported
+                # the others are forked when the template has imported
                 for wanted in same[:1] if self._alone else same:
                     missing.remove(wanted)
             if not missing:
@@ -320,7 +334,7 @@ class Pool:
             self._start(missing[0])
 
     def _fork_missing(self) -> list[Wanted]:
-        """Fork what is missing. Returns: what has to be imported first."""
+        """Fork the spares that are missing. Returns the kinds of workers for which no template is ready."""
         with self._changed:
             missing, templates = self._missing(), [one for one in self._templates if one.waiting]
         rest = []
@@ -336,11 +350,18 @@ class Pool:
         return rest
 
     def _missing(self) -> list[Wanted]:
-        """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
+        """Return the kinds of workers that the last jobs wanted and of which a spare is missing, newest first.
+
+        Returns [] if the pool is asleep, or if no process can be started.
+        """
         return [] if self.asleep() or self._failed >= _TRIES else self._compared()[0]
 
     def _compared(self) -> tuple[list[Wanted], list[Spare]]:
-        """(what the last jobs wanted and no spare is, newest first; the spares that are more than they wanted)."""
+        """Compare the spares with what the last jobs wanted.
+
+        Returns:
+            (the kinds of workers of which a spare is missing, newest first; the spares beyond what the jobs wanted).
+        """
         there, missing = [*self._offered, *self._spares], []
         for wanted in self._wanted:
             same = next((one for one in there if not one.wanted.other(wanted)), None)
@@ -351,7 +372,11 @@ class Pool:
         return missing, [one for one in there if one in self._spares]
 
     def _over(self) -> list[Spare]:
-        """Take out those that are to end: dead ones, all when no job has come for long, and those nobody wants any more."""
+        """Take out and return the spares and templates that must end: those that have died, those that no job wants any more,
+        and all if the pool is asleep.
+
+        If memory is short, one more is taken out.
+        """
         over: list[Spare] = []
         for one in (*self._templates, *self._spares):
             if one.process.exit is not None or (isinstance(one, Template) and one.lifeless()):
@@ -373,7 +398,11 @@ class Pool:
         return [gone for one in over for gone in self._without(one)]
 
     def _in_the_way(self, over: Sequence[Spare]) -> list[Spare]:
-        """Those that are more than the last jobs wanted, as many as others can be in their place at once; where each imports for itself, one."""
+        """Return spares beyond what the last jobs wanted that must make room: as many as can be replaced at once by forks of
+        templates that are ready.
+
+        If each spare imports by itself, at most one is replaced at a time.
+        """
         ready = [one.wanted for one in self._templates if one.waiting and one not in over]
         coming = [one for one in self._missing() if any(not kind.other(one) for kind in ready)]
         if self._alone:
@@ -383,14 +412,18 @@ class Pool:
         return more[: max(0, count + len(coming) - self.workers)] if coming else []
 
     def _without(self, spare: Spare) -> list[Spare]:
-        """Take one out, and what was forked from it. Returns: those that were there, the forks first."""
+        """Take out a spare or template, and what was forked from it. Returns those that were still there, the forks first."""
         out = [one for one in (*self._spares, *self._templates) if one is spare or one.parent is spare]
         self._spares = [one for one in self._spares if one not in out]
         self._templates = [one for one in self._templates if one not in out]
         return out
 
     def _has_memory(self, fork: bool) -> bool:
-        """Whether there is room for one more. Args: fork: it is one, and does not import."""
+        """Whether there is memory for one more process.
+
+        Args:
+            fork: whether the process is a fork, which does not import.
+        """
         with self._changed:
             there = [one.memory for one in (*self._spares, *self._templates) if one.waiting]
             forks = [one.memory for one in self._spares if one.waiting and one.parent is not None]
@@ -404,7 +437,7 @@ class Pool:
         if wanted.surroundings != here:
             # a child of this thread would not be what the job wanted
             with self._changed:
-                if wanted in self._wanted:  # a newer one may have taken its place meanwhile
+                if wanted in self._wanted:  # a newer entry may have pushed it out meanwhile
                     self._wanted.remove(wanted)
             self.trouble = "jobs are run with other limits, signals or cores than this pool has (" + wanted.differs(here) + ")"
             return
@@ -421,7 +454,7 @@ class Pool:
         return self._failed < _TRIES and not self._missing() and all(spare.waiting for spare in self._spares)
 
     def _end(self, spares: Sequence[Spare]) -> None:
-        """End these; a template whose forks run jobs goes when they have ended."""
+        """End these processes. A template whose forks run jobs ends when they have ended."""
         templates = [one for one in spares if isinstance(one, Template)]
         forks = [one for one in spares if one not in templates]
         for spare in forks:
@@ -433,6 +466,6 @@ class Pool:
 
 
 def _shown(one: Spare) -> dict[str, Any]:
-    """For people."""
+    """Return what `status` shows of one process."""
     told = {"pid": one.process.pid, "python": one.wanted.python, "waiting": one.waiting, "memory": one.memory.part}
     return {**told, "since": one.began}

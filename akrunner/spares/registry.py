@@ -1,4 +1,4 @@
-"""The pools of this process: those somebody has asked for, and in a notebook the one that comes by itself."""
+"""The pools of this process: those the user has asked for, and in a notebook the one that is made by itself."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _own: list[Pool] = []
 
 
 def pools(python: str = "") -> list[Pool]:
-    """Those whose spares jobs may take: first those whose jobs have used this interpreter, then the newest."""
+    """Return the pools whose spares jobs may take: first those whose jobs have used this interpreter, then the newest."""
     return sorted(_pools, key=lambda pool: not pool.knows(python))
 
 
 def add(pool: Pool) -> None:
-    """Let jobs take its spares. The one that has come by itself goes."""
+    """Let jobs take the spares of this pool. A pool that was made by itself is closed."""
     while _own:
         own = _own.pop()
         remove(own)
@@ -33,30 +33,30 @@ def add(pool: Pool) -> None:
 
 
 def after_job(wants: Sequence[Wanted]) -> None:
-    """In a notebook, where the next job comes soon: keep what the first has wanted, unless somebody keeps others."""
+    """In a notebook, where the next job comes soon, keep spares like the workers of this job, unless the user keeps others."""
     if _pools or not wants or not in_notebook():
         return
     most = memory_bytes() // 4
-    with contextlib.suppress(OSError, RuntimeError):  # nobody has asked for it
+    with contextlib.suppress(OSError, RuntimeError):  # the user has not asked for it
         pool = Pool(wants, min(len(wants), _MOST_IN_NOTEBOOKS), _PRELOAD, _IDLE_IN_NOTEBOOKS, most, hurry=False)
         _own.append(pool)
         _pools.insert(0, pool)
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of one."""
+    """Whether this process is the kernel of a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 
 
 def remove(pool: Pool) -> None:
-    """Let no more jobs do so."""
+    """Let no more jobs take the spares of this pool."""
     if pool in _pools:
         _pools.remove(pool)
 
 
 def _forked() -> None:
-    # a child made by fork: they are its parent's
+    # this is a child made by fork: the pools belong to its parent
     _pools.clear()
     _own.clear()
 

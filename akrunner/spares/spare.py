@@ -1,4 +1,4 @@
-"""The host's end of one worker process that waits for a job; see `akrunner.worker.spare` for the other."""
+"""The host's end of one worker process that waits for a job; `akrunner.worker.spare` is the other end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from akrunner.launch.process import LocalProcess
 from akrunner.spares.wanted import Wanted, is_late
 from akrunner.wire import frames, messages
 
-#: seconds a spare that waits may take to answer
+#: seconds that a waiting spare may take to answer
 _PATIENCE = 2.0
-#: seconds one may take to import what it should; a cold start would take as long
+#: seconds that a spare may take to import its modules; a cold start would take as long
 IMPORTING = 120.0
-#: seconds until its memory is looked at again, which takes the system some milliseconds
+#: seconds between two measurements of its memory, each of which takes the system some milliseconds
 _MEASURED = 5.0
-#: seconds until its parent has said how one has ended
+#: seconds until the parent of a spare that has ended reports how
 _TOLD = 1.0
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
@@ -33,7 +33,10 @@ _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 class Answer:
     """Whether a spare is right for a job.
 
-    Attributes: why: why not, in words, "" when it is; usable: whether it may be for another; stale: whether what it has imported has changed.
+    Attributes:
+        why: why it is not, in words; "" if it is.
+        usable: whether it may be right for another job.
+        stale: whether what it has imported has changed.
     """
 
     why: str
@@ -42,9 +45,12 @@ class Answer:
 
 
 class Memory(NamedTuple):
-    """Bytes a process has, zeros when it is gone.
+    """The memory of a process in bytes; zeros if the process is gone.
 
-    Attributes: whole: all of them; part: of what it shares with others, its part; own: what it shares with nobody.
+    Attributes:
+        whole: all its memory.
+        part: the same, but of memory shared with other processes only its share.
+        own: memory that it shares with no other process.
     """
 
     whole: int
@@ -53,7 +59,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> Memory:
-        """As the system says it now."""
+        """Measure the memory of a process."""
         with contextlib.suppress(OSError, LookupError, ValueError), open(f"/proc/{pid}/smaps_rollup") as f:
             told = {line.split()[0]: int(line.split()[1]) << 10 for line in f.readlines()[1:]}
             return cls(told["Rss:"], told["Pss:"], told["Private_Clean:"] + told["Private_Dirty:"])
@@ -68,9 +74,15 @@ class Spare:
     """One worker process that has no job yet.
 
     Attributes:
-        wanted: what it is; process: its; mark: in its environment, as others see it; began: when, since the epoch.
-        late: variables it has that a job gives it anew; parent: what it was forked from, None: it was not.
-        waiting: whether it has imported what it should; seconds: which took so long; called: in words.
+        wanted: the properties of the process.
+        process: the process.
+        mark: the value in its environment by which other processes recognise it.
+        began: when it was started, in seconds since the epoch.
+        late: variables it has that a job sets anew.
+        parent: the template it was forked from; None if it was not forked.
+        waiting: whether it has imported its modules.
+        seconds: how long the import took.
+        called: its name in messages.
     """
 
     def __init__(
@@ -82,7 +94,11 @@ class Spare:
         began: float,
         parent: Spare | None = None,
     ) -> None:
-        """Of a process that is there, and will go if this one does (`leftovers`). Raises: RuntimeError: there are no more threads; it is gone then."""
+        """Listen to a process that is running, and that the guard ends if this process dies (`leftovers`).
+
+        Raises:
+            RuntimeError: no thread can be started; the process is ended.
+        """
         self.called = "the warm worker"
         self.wanted = wanted
         self.process = process
@@ -94,7 +110,8 @@ class Spare:
         self.seconds = 0.0
         self._changed = threading.Condition()
         self._answer: Answer | None = None
-        #: held while its log is read, or closed: a closed descriptor's number may be another file's the next moment
+        #: held while its log is read or closed, because the number of a closed descriptor may belong to another file the next
+        #: moment
         self._log = threading.Lock()
         self._printed, self._closed = b"", False
         self._memory, self._measured = Memory(0, 0, 0), 0.0
@@ -104,19 +121,19 @@ class Spare:
         try:
             self._thread.start()
         except BaseException:
-            # nobody would hear what it says
+            # no thread would read its messages
             Spare.end(self)
             raise
 
     @property
     def memory(self) -> Memory:
-        """What it has, looked at now and then."""
+        """Return its memory, measured now and then."""
         if not self.waiting or time.monotonic() - self._measured > _MEASURED:
             self._memory, self._measured = Memory.of(self.process.pid), time.monotonic()
         return self._memory
 
     def lifeless(self) -> str:
-        """Why no answer can be expected of it, in words; "" when one can."""
+        """Return why no answer can be expected from it, in words; "" if one can."""
         try:
             state = psutil.Process(self.process.pid).status()
         except psutil.Error:
@@ -129,9 +146,10 @@ class Spare:
         return self.parent.lifeless() if self.parent is not None else ""
 
     def offer(self, names: Sequence[str]) -> Answer:
-        """Ask whether it is right for a job. Blocks while it is still importing: a cold start would take longer.
+        """Ask whether it is right for a job. Blocks while it is still importing, because a cold start would take longer.
 
-        Args: names: of files beside the script.
+        Args:
+            names: names of the files beside the script.
         """
         self._wait(lambda: self.waiting, self.began + IMPORTING - time.time())
         if not self.waiting:
@@ -144,25 +162,31 @@ class Spare:
         return self._answer or Answer(self.lifeless() or "the warm worker did not answer", False)
 
     def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
-        """Make it the worker process of a job that it has been offered. Args: env: all of that process's environment."""
+        """Make it the worker process of a job that it was offered.
+
+        Args:
+            env: the whole environment that the worker process is to have.
+        """
         self._thread.join()
         become(self.process.input_fd, env, self.late, cwd, bundle)
         return self.process
 
     def hand_over(self) -> list[int]:
-        """Let a job of another process have it, which orders. Returns: its pipes' descriptors, to be closed here."""
+        """Give it to a job of another process, which then makes it its worker process. Returns its pipes' descriptors, for the
+        caller to close.
+        """
         self._thread.join()
         leftovers.unwatch(self.process.pid)
         leftovers.unmark(self.mark)
         return [self.process.input_fd, self.process.output_fd, self.process.log_fd]
 
     def end(self) -> None:
-        """Kill it. Returns when it is gone and nothing is held for it any more."""
+        """Kill it. Returns when the process is gone and this object holds nothing any more."""
         self.process.kill()
         self.process.wait(5.0)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(1.0)
-        # who asks what it has printed may come later
+        # a caller may ask later what it has printed
         self.printed()
         with self._log:
             self._closed = True
@@ -172,12 +196,12 @@ class Spare:
         leftovers.unmark(self.mark)
 
     def last_words(self) -> str:
-        """The last line it printed, of one that has ended."""
+        """Return the last line that it printed before it ended."""
         lines = self.printed().decode("utf-8", "backslashreplace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def printed(self) -> bytes:
-        """What it has printed so far, of one whose log nobody else is going to read."""
+        """Return what it has printed so far. Only for a spare whose log no other reader takes."""
         with self._log:
             if not self._closed:
                 os.set_blocking(self.process.log_fd, False)
@@ -186,7 +210,7 @@ class Spare:
             return self._printed
 
     def _wait(self, until: Callable[[], bool], seconds: float) -> None:
-        """Until it is so, or cannot become so, for at most so long."""
+        """Wait until `until()` is true or the process has become lifeless, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         with self._changed:
             while not until() and time.monotonic() < deadline and not self.lifeless():
@@ -196,10 +220,10 @@ class Spare:
         try:
             self._writer.write_json(kind, body)
         except OSError:
-            pass  # it has ended; whoever waits for an answer sees that
+            pass  # it has ended; the caller that waits for an answer notices
 
     def _read(self) -> None:
-        """What it says, until it has taken a job, or ended."""
+        """Read its messages until it has taken a job, or has ended."""
         try:
             while self._is_ours():
                 frame = self._reader.read()
@@ -213,7 +237,7 @@ class Spare:
             self.process.kill()
 
     def _is_ours(self) -> bool:
-        """Whether what it says next is not said to a job."""
+        """Whether its next message is for this object, and not for a job."""
         return self._answer is None or bool(self._answer.why)
 
     def _heard(self, kind: int, body: dict[str, Any]) -> None:
@@ -224,13 +248,16 @@ class Spare:
 
 
 def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str, bundle: str) -> None:
-    """Make a spare that has been offered a job its worker process.
+    """Turn a spare that was offered a job into the job's worker process.
 
-    Args: input_fd: of the pipe it reads; env: all of that process's environment; late: variables it has that may be others now.
+    Args:
+        input_fd: of the pipe that the spare reads.
+        env: the whole environment that the worker process is to have.
+        late: variables that the spare has and that may have other values now.
     """
     names = [*late, *(name for name in env if is_late(name))]
     body = {"env": {name: env.get(name) for name in names}, "cwd": cwd, "bundle": bundle}
-    with contextlib.suppress(OSError):  # it has ended; whoever waits for its first word sees that
+    with contextlib.suppress(OSError):  # it has ended; the caller that waits for its first message notices
         frames.FrameWriter(input_fd).write_json(frames.ORDER, body)
 
 

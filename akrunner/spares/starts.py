@@ -1,4 +1,4 @@
-"""How the tasks of one attempt are started: by a warm worker where there is one that fits, else cold."""
+"""Starts the tasks of one attempt: with a warm worker if there is one that fits, else cold."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ COLD = "cold"
 
 
 class Starts:
-    """Of one attempt.
+    """Starts the worker processes of one attempt.
 
     Attributes:
-        told: task -> "warm"; "cold", where there are no warm workers; or "cold: " and why.
-        marks: of the warm workers taken, beside the job's own (`akrunner.wire.ending.MARK`); since: when the oldest was started.
+        told: task -> "warm"; "cold" if there are no warm workers; or "cold: " and the reason.
+        marks: the marks of the warm workers that were taken; the job's own mark is not among them
+            (`akrunner.wire.ending.MARK`).
+        since: the time at which the oldest of these workers was started, if that is before the time it was made with.
     """
 
     def __init__(self, python: str, overlay: str, task_env: Mapping[str, str], since: float) -> None:
@@ -36,9 +38,13 @@ class Starts:
         self._wants: list[Wanted] = []
 
     def start(self, task: str, env: Mapping[str, str], cpus: Sequence[int], cwd: str, bundle: str) -> LocalProcess:
-        """Start a task's process. Args: env: all of its environment; cwd: where the job's files are laid out.
+        """Start a task's worker process.
 
-        Raises: OSError: it cannot be started.
+        Args:
+            env: the whole environment of the process.
+            cwd: the directory with the job's files.
+        Raises:
+            OSError: it cannot be started.
         """
         if os.environ.get(OFF) != "0":
             spare, why = self._taken(env, cpus, cwd)
@@ -53,11 +59,15 @@ class Starts:
         return worker_process(self._python, bundle, env, cwd)
 
     def ended(self) -> None:
-        """Its processes have ended."""
+        """Note that the attempt's processes have ended."""
         registry.after_job(self._wants)
 
     def _taken(self, env: Mapping[str, str], cpus: Sequence[int], cwd: str) -> tuple[Spare | Handed | None, str]:
-        """A warm worker that is right for a task, or why there is none: of this process, or of the one that keeps some for all."""
+        """Return a warm worker for a task, or None and the reason, in words.
+
+        The worker comes from a pool of this process if there is one, else from the process that keeps workers for all
+        (`akrunner warm start`).
+        """
         pools = registry.pools(self._python)
         nobody = not pools and not client.is_there()
         if nobody and not registry.in_notebook():
@@ -84,6 +94,8 @@ class Starts:
 
 
 def relative(module_path: str) -> str:
-    """Why PYTHONPATH speaks against a warm worker, "" when it does not: the directory of each task is another."""
+    """Return why PYTHONPATH rules a warm worker out, in words; "" if it does not. Each task has a directory of its own, so a
+    relative entry means another directory for each.
+    """
     entries = [entry for entry in module_path.split(os.pathsep) if entry not in ("", ".") and not os.path.isabs(entry)]
     return f"PYTHONPATH has {entries[0]!r}, which is another directory for each task" if entries else ""

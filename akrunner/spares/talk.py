@@ -1,4 +1,5 @@
-"""What is said between the process that keeps warm workers for the command line and those that run jobs: JSON over a socket.
+"""The messages between the process that keeps warm workers for the command line and the processes that run jobs: JSON over a
+socket.
 
 ::
 
@@ -23,7 +24,7 @@ from akrunner import leftovers
 from akrunner.launch import bundle
 from akrunner.wire.ending import started
 
-#: bytes of one message: environments, names of files
+#: the largest message in bytes; it holds environments and names of files
 MOST = 16 << 20
 _LENGTH = struct.Struct("<I")
 _CREDENTIALS = struct.Struct("3i")
@@ -33,31 +34,35 @@ _FOLDER = "warm"
 
 
 class TalkError(Exception):
-    """The other end has gone, is another user's, took too long, or says what nobody understands."""
+    """Raised if the other end is gone, belongs to another user, takes too long, or sends a message that is not understood."""
 
 
 class CutOffError(TalkError):
-    """The other end has no room for one more connection, or has gone."""
+    """Raised if the other end has no room for one more connection, or is gone."""
 
 
 def folder(make: bool = False) -> str | None:
-    """Where the socket is, which nobody else can reach; None where there is none."""
+    """Return the directory of the socket, which other users cannot enter; None if there is none."""
     return leftovers.state_dir(_FOLDER, make)
 
 
 def name() -> str:
-    """Of the socket: a home may be several machines'."""
+    """Return the name of the socket. It depends on the host name, because several machines may share a home directory."""
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12]
 
 
 def version() -> str:
-    """Ends of two versions do not talk: what the workers run is another program."""
+    """Return the version that both ends must share, because the workers of another version run another program."""
     return bundle.version()
 
 
 @contextlib.contextmanager
 def place() -> Iterator[str]:
-    """A path of the socket that fits a socket's address, however deep its directory is. Raises: OSError: there is none."""
+    """Yield a path of the socket that is short enough for a socket's address, however deep its directory is.
+
+    Raises:
+        OSError: there is no such directory.
+    """
     directory = os.open(folder() or "", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{directory}/{name()}"
@@ -66,12 +71,12 @@ def place() -> Iterator[str]:
 
 
 def lock_path(directory: str) -> str:
-    """Of the file that is locked while somebody listens, and says who."""
+    """Return the path of the file that the listening process locks; the file names this process."""
     return os.path.join(directory, f"{name()}.lock")
 
 
 def keeper() -> tuple[int, str] | None:
-    """(pid, when it started) of the process that listens, also when it does not answer; None when there is none."""
+    """Return (pid, start time) of the process that listens, even if it does not answer; None if there is none."""
     directory = folder()
     try:
         with open(lock_path(directory or "")) as f:
@@ -83,7 +88,7 @@ def keeper() -> tuple[int, str] | None:
 
 
 def clear_dead() -> None:
-    """Remove the socket of one that is gone without having done so."""
+    """Remove the socket of a process that died without removing it."""
     directory = folder()
     if directory is None:
         return
@@ -92,7 +97,7 @@ def clear_dead() -> None:
     except OSError:
         return
     try:
-        # nobody listens who could not get it; whoever starts meanwhile tries again
+        # a process that listens holds this lock; a process that starts meanwhile tries again
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(os.path.join(directory, name()))
     except OSError:
@@ -102,7 +107,11 @@ def clear_dead() -> None:
 
 
 def peer(connection: socket.socket) -> int:
-    """Pid of the other end. Raises: TalkError: it is another user's."""
+    """Return the pid of the other end.
+
+    Raises:
+        TalkError: it belongs to another user.
+    """
     try:
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except OSError as e:
@@ -114,7 +123,11 @@ def peer(connection: socket.socket) -> int:
 
 
 def say(connection: socket.socket, body: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Raises: TalkError: the other end does not take it."""
+    """Send a message, with descriptors.
+
+    Raises:
+        TalkError: the other end does not take it.
+    """
     data = json.dumps(body).encode()
     try:
         socket.send_fds(connection, [_LENGTH.pack(len(data))], list(descriptors))
@@ -126,7 +139,14 @@ def say(connection: socket.socket, body: dict[str, Any], descriptors: Sequence[i
 
 
 def hear(connection: socket.socket, seconds: float | None, taking: bool = False) -> tuple[dict[str, Any], list[int]]:
-    """(the next message, descriptors that came with it). Args: taking: such are expected; others are closed. Raises: TalkError."""
+    """Return the next message, and the descriptors that came with it.
+
+    Args:
+        seconds: how long to wait; None for no limit.
+        taking: whether descriptors are expected; if not, they are closed.
+    Raises:
+        TalkError: no message came in time, or it is not understood.
+    """
     deadline = None if seconds is None else time.monotonic() + seconds
     came: list[int] = []
     try:

@@ -1,6 +1,8 @@
-"""The host's end of a process that imports TensorFlow once, and is forked for each spare; see `akrunner.worker.template` for the other.
+"""The host's end of a process that imports TensorFlow once, and is forked for each spare. `akrunner.worker.template` is the
+other end.
 
-Where an import leaves something that a fork would not have, or would share (`Template.alone` says what), it is a spare itself.
+If an import leaves something in the process that a fork would lack, or would share (`Template.alone` says what), the process
+is not forked, but is a spare itself.
 """
 
 from __future__ import annotations
@@ -24,35 +26,45 @@ from akrunner.spares.wanted import Wanted, early, is_late
 from akrunner.wire import frames
 from akrunner.wire.ending import started
 
-#: seconds it may take to fork, and to say how a fork has ended that is gone; one that is stopped or dead is noticed at once
+#: seconds it may take to fork; and to report how a fork that is gone has ended. A template that is stopped or dead is noticed
+#: at once
 _FORKING = 10.0
 _TELLING = 5.0
 _LOOK = 0.25
-#: forks of one that are there at a time
+#: how many forks of one template there may be at a time
 _MOST = 256
 
 
 class CannotFork(Exception):
-    """It does not, for a reason said in words."""
+    """Raised if a template does not fork; the message says why."""
 
 
 class Template(Spare):
-    """One process that imports, or has imported.
+    """One process that imports, or has imported, TensorFlow.
 
-    Attributes: alone: why it cannot be forked but is a spare itself, in words; "" when it can.
+    Attributes:
+        alone: why it cannot be forked and is a spare itself, in words; "" if it can be forked.
     """
 
     def __init__(self, wanted: Wanted, folder: str, preload: Sequence[str]) -> None:
-        """Start it. Args: folder: of the pool, with a bundle in it; preload: modules to import. Raises: OSError: it cannot be started."""
+        """Start the process.
+
+        Args:
+            folder: the directory of the pool, which has a bundle in it.
+            preload: the modules to import.
+        Raises:
+            OSError: it cannot be started.
+        """
         mark, began = uuid.uuid4().hex, time.time()
         self._temp = os.path.join(folder, mark)
         ours = {name: value for name, value in worker_environment({}, mark, folder).items() if is_late(name)}
         env = {**early(wanted.env), **ours, "TMPDIR": self._temp}
         self.alone = ""
         self._retired = self._gone = False
-        #: why it was ended although forks of it run
+        #: why it was ended while forks of it were running, in words
         self._given_up = ""
-        #: marks of forks that have not ended; forks: mark -> what was said of one that was to be made; exits: of one that has ended
+        #: `_running`: marks of forks that have not ended; `_forks`: mark -> what the template reported about a fork it was
+        #: asked for; `_exits`: mark -> how a fork has ended
         self._running: set[str] = set()
         self._forks: dict[str, Mapping[str, Any]] = {}
         self._exits: dict[str, Exit] = {}
@@ -73,7 +85,11 @@ class Template(Spare):
         self._say(frames.SPARE, {**told, "began_ns": int(self.began * 1e9), "temp": self._temp})
 
     def wait_until_imported(self) -> str:
-        """Block until it has, for at most so long as a cold start would take. Returns: why it has not, in words; "" when it has."""
+        """Block until it has imported its modules, for at most as long as a cold start would take.
+
+        Returns:
+            Why it has not, in words; "" if it has.
+        """
         self._wait(lambda: self.waiting, self.began + IMPORTING - time.time())
         why = self.lifeless()
         if why and not self.waiting:
@@ -81,7 +97,12 @@ class Template(Spare):
         return why or ("" if self.waiting else "the warm worker took too long to import TensorFlow")
 
     def fork(self) -> Spare:
-        """A spare that has imported what this one has. Raises: CannotFork; OSError: there are no descriptors left."""
+        """Return a spare that is forked from it, and so has imported the same.
+
+        Raises:
+            CannotFork: it does not fork.
+            OSError: there are no descriptors left.
+        """
         mark, began = uuid.uuid4().hex, time.time()
         pipes = Pipes()
         leftovers.mark(mark)
@@ -96,7 +117,7 @@ class Template(Spare):
         try:
             process = ForkedProcess(pid, pipes, self, mark)
         except BaseException:
-            # there are no threads left
+            # no thread can be started
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             leftovers.unwatch(pid)
@@ -105,7 +126,11 @@ class Template(Spare):
         return Spare(self.wanted, process, mark, self.late, began, self)
 
     def _ask_for(self, mark: str, pipes: Pipes) -> int:
-        """Have it fork. Returns: the fork's pid. Raises: CannotFork."""
+        """Have it fork. Returns the pid of the fork.
+
+        Raises:
+            CannotFork: it does not fork.
+        """
         with self._changed:
             if self._retired:
                 raise CannotFork(f"{self.called} is being ended")
@@ -114,7 +139,7 @@ class Template(Spare):
             self._running.add(mark)
         self._print_again(pipes.far[2])
         try:
-            with self._asking, contextlib.suppress(OSError):  # it has ended, which is seen below
+            with self._asking, contextlib.suppress(OSError):  # it has ended, which is noticed below
                 socket.send_fds(self._socket, [mark.encode()], list(pipes.far))
                 self._say(frames.FORK, {"mark": mark})
             self._wait(lambda: mark in self._forks, _FORKING)
@@ -133,14 +158,14 @@ class Template(Spare):
             self._forks.pop(mark, None)
 
     def _print_again(self, log: int) -> None:
-        """What was printed while it imported is in the log of every worker, as it would be of a cold start."""
+        """Write what was printed during the import to the log of a fork, where it would be after a cold start."""
         os.set_blocking(log, False)
         with contextlib.suppress(BlockingIOError):
             os.write(log, self._printed)
         os.set_blocking(log, True)
 
     def exit_of(self, mark: str, seconds: float) -> Exit | None:
-        """How a fork has ended; None: it has not, or this one has not said so within that time."""
+        """Return how a fork has ended; None if it has not, or if the template has not reported it within `seconds`."""
         with self._changed:
             if mark not in self._exits and self.process.exit is None:
                 self._changed.wait(seconds)
@@ -155,12 +180,14 @@ class Template(Spare):
         return super().hand_over()
 
     def _leave_temp(self) -> None:
-        """Of one that is a spare itself: its temp directory is the job's from now on. What was imported may have left something in this one."""
+        """Remove the temp directory of a template that is a spare itself, as it uses the job's from now on. It stays if an
+        import has left something in it.
+        """
         with contextlib.suppress(OSError):
             os.rmdir(self._temp)
 
     def retire(self) -> None:
-        """Fork no more, and end when the last fork has: until then this one says how they end."""
+        """Fork no more, and end when the last fork has ended; until then the template reports how its forks end."""
         with self._changed:
             self._retired = True
             last = not self._running
@@ -192,18 +219,18 @@ class Template(Spare):
                 self.called = "the process that warm workers are forked from"
                 self.printed()
         super()._heard(kind, body)
-        # what was not waited for any longer ends by itself: nobody has its pipes
+        # a fork that is not waited for any longer ends by itself, because no process holds the other ends of its pipes
         if kind == frames.FORKED and body["mark"] in self._running:
             self._forks[body["mark"]] = body
         elif kind == frames.ENDED and body["mark"] in self._running:
             self._ended(body)
 
     def _ended(self, body: dict[str, Any]) -> None:
-        """One of its forks has."""
+        """Note how one of its forks has ended."""
         code = os.waitstatus_to_exitcode(body["status"])
         self._running.discard(body["mark"])
         if self._retired and not self._running:
-            # before anybody knows: who waits for the fork finds neither
+            # before the exit is known: when the caller learns that the fork has ended, the template is gone too
             self.end()
         self._exits[body["mark"]] = Exit(
             code=code if code >= 0 else None,
@@ -215,7 +242,7 @@ class Template(Spare):
 
 
 class ForkedProcess(OthersChild):
-    """A worker process whose parent is a template, which says how it has ended."""
+    """A worker process whose parent is a template, which reports how it has ended."""
 
     def __init__(self, pid: int, pipes: Pipes, template: Template, mark: str) -> None:
         self._template = template
@@ -224,7 +251,7 @@ class ForkedProcess(OthersChild):
 
     def _awaited(self) -> Exit:
         deadline = None
-        # nothing tells this process that it has ended but its parent, which may be gone or stopped; it is looked for, too
+        # only the parent can report that it has ended, and may be gone or stopped; so the process itself is checked too
         while True:
             ended = self._template.exit_of(self._mark, _LOOK)
             if ended is not None:

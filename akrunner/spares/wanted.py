@@ -1,4 +1,6 @@
-"""What a worker process is that cannot be changed once TensorFlow is imported: a spare one is taken for a job that wants the same."""
+"""Properties of a worker process that cannot be changed once TensorFlow is imported: a job takes a spare that has the same
+ones.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from typing import Any
 from akrunner.launch import cgroups
 from akrunner.launch.texts import text
 
-#: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
+#: variables that nothing reads while TensorFlow is imported, so they are set when a spare is taken. They describe a terminal,
+#: or the job
 _LATE = frozenset(
     {
         "TF_CONFIG", "TMPDIR", "PWD", "OLDPWD", "_", "SHLVL", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST",
@@ -20,21 +23,21 @@ _LATE = frozenset(
         "SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "JPY_PARENT_PID", "JPY_SESSION_NAME",
     }
 )  # fmt: skip
-#: lines of /proc/self/status -> what they say, in words
+#: line of /proc/self/status -> what it is called in messages
 _STATUS = {
     "Umask": "umask", "Uid": "user", "Gid": "group", "Groups": "groups", "SigBlk": "blocked signals", "SigIgn": "ignored signals",
     "CapInh": "capabilities", "CapPrm": "capabilities", "CapEff": "capabilities", "CapBnd": "capabilities", "CapAmb": "capabilities",
     "NoNewPrivs": "privileges", "Seccomp": "seccomp mode", "Cpus_allowed": "cores", "Mems_allowed": "memory nodes",
 }  # fmt: skip
-#: controller -> what its groups limit, of version 2 and of version 1
+#: controller -> the files in which its groups set limits, of version 2 and of version 1
 _GROUP = {
     "memory": ("memory.max", "memory.high", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
     "cpu": ("cpu.max", "cpu.weight", "cpu.cfs_quota_us", "cpu.shares"),
     "pids": ("pids.max",),
 }
-#: what a share is that nobody has set
+#: the default values of shares
 _EVEN = {("cpu.weight", "100"), ("cpu.shares", "1024")}
-#: hierarchies of version 1 that limit nothing, or what is looked at otherwise
+#: controllers of version 1 that limit nothing, or whose limits are read elsewhere
 _NO_LIMITS = frozenset(
     ("", "memory", "cpu", "cpuacct", "cpuset", "pids", "freezer", "net_cls", "net_prio", "perf_event", "misc")
 )
@@ -42,11 +45,13 @@ _NO_LIMITS = frozenset(
 
 @dataclass(frozen=True)
 class Wanted:
-    """One worker process.
+    """The properties of one worker process.
 
     Attributes:
-        python: its interpreter; env: all of its environment; overlay, cpus, task_env: as in a task's context.
-        surroundings: what a child of the host has from it.
+        python: its interpreter.
+        env: its whole environment.
+        overlay, cpus, task_env: as in a task's context.
+        surroundings: what a child of the host inherits from it, besides the environment.
     """
 
     python: str
@@ -58,7 +63,11 @@ class Wanted:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Wanted:
-        """From `dataclasses.asdict`, as JSON. Raises: LookupError, TypeError, ValueError: it is none."""
+        """Return the `Wanted` that `dataclasses.asdict` turned into a mapping, after it was sent as JSON.
+
+        Raises:
+            LookupError, TypeError, ValueError: the mapping does not describe one.
+        """
         maps = [told[name] for name in ("env", "task_env", "surroundings")]
         texts = [told["python"], told["overlay"], *(text for one in maps for pair in one.items() for text in pair)]
         if not all(isinstance(text, str) for text in texts):
@@ -66,7 +75,10 @@ class Wanted:
         return cls(told["python"], maps[0], told["overlay"], tuple(map(int, told["cpus"])), maps[1], maps[2])
 
     def other(self, other: Wanted) -> str:
-        """In which way another one differs, in words; "" when a spare of the one is right for the other. Never a variable's value."""
+        """Return how another one differs, in words; "" if a spare made for this one is right for the other.
+
+        The words never hold the value of a variable.
+        """
         if self.python != other.python:
             return f"they run under {self.python}, and this one under {other.python} (python_env=)"
         mine, its = early(self.env), early(other.env)
@@ -83,25 +95,26 @@ class Wanted:
         return f"they were started with another {name}" if name else ""
 
     def differs(self, surroundings: Mapping[str, str]) -> str:
-        """What of the surroundings is another, in words; "" when nothing is."""
+        """Return the name of the first of the surroundings that differs; "" if none does."""
         names = {**self.surroundings, **surroundings}
         return next((name for name in names if self.surroundings.get(name) != surroundings.get(name)), "")
 
 
 def is_late(name: str) -> bool:
-    """Whether nothing that is imported reads this variable."""
+    """Whether no module reads this variable while it is imported."""
     return name in _LATE or name.startswith("AKRUNNER_")
 
 
 def early(env: Mapping[str, str]) -> dict[str, str]:
-    """What may be read while something is imported."""
+    """Return the variables that may be read while modules are imported."""
     return {name: value for name, value in env.items() if not is_late(name)}
 
 
 def surroundings(thread: int | None = None) -> dict[str, str]:
-    """What a child of a thread has from it beside its environment: words -> what it is. As far as the system says it.
+    """Return what a child of a thread inherits besides the environment: name -> value, as far as the system reports it.
 
-    Args: thread: the system's number of one of this process, None: of this one.
+    Args:
+        thread: the system's number of a thread of this process; None for the current thread.
     """
     number = threading.get_native_id() if thread is None else thread
     told = {"nice value": str(os.getpriority(os.PRIO_PROCESS, 0)), "limits": _text("/proc/self/limits")}
@@ -120,14 +133,17 @@ def surroundings(thread: int | None = None) -> dict[str, str]:
 
 
 def limits(root: str = "/") -> Iterator[tuple[str, str]]:
-    """(file, what it says) of the control groups that bind this process. Terminals have groups of their own, most without limits."""
+    """Yield (file, what it says) for the limits of the control groups that bind this process.
+
+    Groups without limits are left out: each terminal may have a group of its own, and most of these have no limits.
+    """
     for controller, names in _GROUP.items():
         for folder in cgroups.groups(controller, root):
             for name in names:
                 value = text(os.path.join(folder, name)).strip()
                 if value and not _unlimited(name, value):
                     yield os.path.join(folder, name), value
-    # what else version 1 limits (devices, disks) is not looked at: a group of another name is another
+    # what else version 1 limits (devices, disks) is not read: a group of another name counts as different
     for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

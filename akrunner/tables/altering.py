@@ -1,4 +1,4 @@
-"""ALTER TABLE."""
+"""Runs ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from akrunner.tables.sqltext import Words, quoted_name, quoted_text, tokens
 from akrunner.tables.store import TableStore
 
 _ANEW = "CREATE TABLE new AS SELECT ... FROM {} has the columns you name, and as you CAST them"
-#: what is in a condition on partitions, and in no list of their values
+#: tokens that occur in a condition on partitions, but not in a list of their values
 _CONDITION = frozenset(("<", ">", "!", "and", "or", "not", "in", "like", "rlike", "between", "(", "is"))
-#: what changes nothing here
+#: clauses that are accepted and change nothing
 _NOTHING = (
     ("set", "lifecycle"),
     ("set", "comment"),
@@ -32,9 +32,14 @@ _NOTHING = (
 
 
 def alter(words: Words, name: TableName, store: TableStore, partition: Callable[[], TableName]) -> tuple[str, bool]:
-    """Run what stands behind ALTER TABLE and the table's name. Args: partition: takes what stands behind PARTITION.
+    """Run the clauses behind ALTER TABLE and the table's name.
 
-    Returns: what was done, in a sentence, and whether there was anything to do. Raises: ConfigError.
+    Args:
+        partition: parses the clause PARTITION (...) that is next, and returns the partition's name.
+    Returns:
+        (a sentence that says what was done, whether there was anything to do).
+    Raises:
+        ConfigError: the clause is none that is known, or it cannot be done.
     """
     if words.maybe("change") or words.maybe("replace") or words.maybe("alter"):
         raise ConfigError(
@@ -90,7 +95,10 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
 
 
 def _filter(words: Words) -> str | None:
-    """What stands in PARTITION (...), if it is a condition and no list of values; it is taken then."""
+    """Take the clause PARTITION (...) and return the condition in it.
+
+    Returns None, and takes nothing, if the clause holds a list of values.
+    """
     held, depth = [], 0
     for token in tokens(words.rest()):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -107,7 +115,11 @@ def _filter(words: Words) -> str | None:
 
 
 def _fitting(name: TableName, store: TableStore, condition: str) -> list[TableName]:
-    """The partitions for which a condition is true. Raises: ConfigError: it is none."""
+    """Return the partitions for which a condition is true.
+
+    Raises:
+        ConfigError: the text is no condition.
+    """
     info, there = store.describe(name), store.partitions(name)
     if not there:
         return []
@@ -123,7 +135,7 @@ def _fitting(name: TableName, store: TableStore, condition: str) -> list[TableNa
 
 
 def _valued(key: pa.Field, value: str) -> str:
-    """The value of a partition column, in SQL."""
+    """Return the value of a partition column as SQL."""
     return quoted_text(value) if pa.types.is_string(key.type) else f"cast({quoted_text(value)} as {types.words_of(key)})"
 
 

@@ -1,4 +1,4 @@
-"""Tables a job's script asks for itself: names, as a person gives them -> a checked `TablesSpec`."""
+"""The tables that a job's script asks for by itself: turns the names a user gives into a checked `TablesSpec`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,18 @@ def tables_spec(
     store: TableStore | None = None,
     parameters: tuple[str, str] = ("tables", "output_tables"),
 ) -> TablesSpec:
-    """What a script may read and write, all of which is there.
+    """Check that a script can read and write the tables it names, and return them.
 
-    Args: project: of names without one; store: None: where the project's tables are; parameters: what the two are called in errors.
-    Raises: ConfigError: a name is none; SourceError, SinkError: there is no such table.
+    Args:
+        tables: names of the tables the script reads.
+        outputs: names of the tables the script writes.
+        project: the project of names that hold none.
+        store: where the tables are; None for the store of the project.
+        parameters: the names of the first two parameters, for messages.
+    Raises:
+        ConfigError: a text is no name of a table.
+        SourceError: a table to read does not exist, or cannot be read.
+        SinkError: a table to write does not exist, or cannot be written.
     """
     inputs, outs = names_of(parameters[0], tables), names_of(parameters[1], outputs)
     project = project_of(project)
@@ -43,7 +51,11 @@ def tables_spec(
 
 
 def names_of(parameter: str, given: Any) -> Sequence[str]:
-    """Names of tables: a list, or one text with commas. Raises: ConfigError: they are none."""
+    """Return names of tables, given as a list or as one text with commas.
+
+    Raises:
+        ConfigError: `given` is neither.
+    """
     if isinstance(given, str):
         given = given.split(",")
     if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):

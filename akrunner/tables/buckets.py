@@ -1,16 +1,17 @@
-"""A job's places in OSS, `oss://bucket.host/path`, as directories of this machine.
+"""A job's directories in OSS, `oss://bucket.host/path`, as directories of this machine.
 
 ::
 
     with Buckets(roots, say=print) as buckets:
-        buckets.file("oss://b.host/code/train.tar.gz")      read before the start: where the file is now
-        buckets.folder("oss://b.host/data/")                read by the script: all of it is here when this returns
-        buckets.kept("oss://b.host/models/m/")              checkpointDir: what is there is here; what the script writes goes there as the
-        ...  the job runs                                   job goes, and at the end, however it ends
-                                                            ends: the last files go there; directories made here are removed
+        buckets.file("oss://b.host/code/train.tar.gz")      a file that is read before the job starts: returns its local path
+        buckets.folder("oss://b.host/data/")                a directory that the script reads: copied here before this returns
+        buckets.kept("oss://b.host/models/m/")              checkpointDir: its objects are copied here; what the script writes
+        ...  the job runs                                   is uploaded as the job runs
+                                                            at the job's end, however it ends, the last files are uploaded,
+                                                            and the directories made here are removed
 
-With credentials for OSS (`credentials.oss_credentials`) the bucket is the one of the cloud; without, or where a directory is named for it
-(`--oss-root BUCKET=DIR`), it is a directory, `oss.local_path`, and nothing is copied.
+With credentials for OSS (`credentials.oss_credentials`) the bucket is the one in the cloud. Without them, or if the user names
+a directory for it (`--oss-root BUCKET=DIR`), it is a directory, `oss.local_path`, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from akrunner.tables.objects import Bucket
 from akrunner.tables.oss import local_path, parts_of
 from akrunner.tables.upload import Upload
 
-#: seconds between looks at a directory that is kept
+#: seconds between two uploads of what is new in a kept directory
 EVERY = 20.0
 _INTERNAL = "-internal.aliyuncs.com"
 _REACHED_IN = 2.0
@@ -40,7 +41,14 @@ _REACHED_IN = 2.0
 
 @dataclass(frozen=True)
 class _Place:
-    """What a URI of OSS names. Attributes: whole: it ends with `/`, or names the bucket."""
+    """What a URI of OSS names.
+
+    Attributes:
+        bucket: its name.
+        key: of the object, or of the directory; "" for the whole bucket.
+        endpoint: URL of the service that has the bucket.
+        whole: whether the key ends with `/`, or is empty.
+    """
 
     bucket: str
     key: str
@@ -49,7 +57,7 @@ class _Place:
 
 
 class Buckets:
-    """The places of one job. Not for two threads at once."""
+    """The buckets that one job uses. Two threads must not use it at once."""
 
     def __init__(
         self,
@@ -59,15 +67,17 @@ class Buckets:
         say: Callable[[str], None] = lambda text: None,
         every: float = EVERY,
     ) -> None:
-        """Open nothing yet.
+        """Find the credentials; open nothing yet.
 
         Args:
             roots: bucket -> its directory (`--oss-root BUCKET=DIR`); wins over credentials.
-            host: of URIs that name none (`-DossHost`).
-            root: of the local tables; given, or in AKRUNNER_TABLES, it wins over credentials, too.
-            say: is told, in sentences, which buckets are taken from where, how far a copy is, and what goes wrong and is tried again.
-            every: seconds after which what is new in a kept directory is uploaded.
-        Raises: ConfigError: credentials are there, but something of them is missing; it says what.
+            host: the host of URIs that name none (`-DossHost`).
+            root: the directory of the local tables; if given, or in AKRUNNER_TABLES, it wins over credentials too.
+            say: is called with sentences: which bucket is taken from where, how far a copy is, and what failed and is tried
+                again.
+            every: seconds between two uploads of what is new in a kept directory.
+        Raises:
+            ConfigError: there are credentials, but a part of them is missing; the message names the part.
         """
         self._roots, self._host, self._root, self._say, self._every = dict(roots or {}), host, root, say, every
         local = root or os.environ.get(ROOT_VARIABLE)
@@ -79,18 +89,30 @@ class Buckets:
         self._uploads: list[Upload] = []
 
     def remote(self, uri: str) -> bool:
-        """Whether it is in the cloud. Raises: ConfigError: it is no such URI."""
+        """Whether the URI's bucket is in the cloud.
+
+        Raises:
+            ConfigError: the text is no URI of OSS.
+        """
         return self._credentials is not None and parts_of(uri)[0] not in self._roots
 
     def planned(self, uri: str) -> str:
-        """Half a sentence for a dry run: where a URI leads; nothing is opened. Raises: ConfigError: it is no such URI."""
+        """Return a clause for a dry run that says where a URI leads; nothing is opened.
+
+        Raises:
+            ConfigError: the text is no URI of OSS.
+        """
         if not self.remote(uri):
             return local_path(uri, self._roots, self._root)
         assert self._credentials is not None
         return f"(a copy of {uri.partition('?')[0]} from {self._endpoint(uri)}, key found in {self._credentials.found})"
 
     def file(self, uri: str) -> str:
-        """The path of one file, which is read before the job starts. Raises: ConfigError: there is none, or it cannot be read."""
+        """Copy one file, which is read before the job starts, and return its local path.
+
+        Raises:
+            ConfigError: there is no such object, or it cannot be read.
+        """
         if not self.remote(uri):
             return local_path(uri, self._roots, self._root)
         place, mirror = self._mirror(uri)
@@ -100,18 +122,23 @@ class Buckets:
         return os.path.join(mirror.root, place.key)
 
     def folder(self, uri: str) -> str:
-        """The path of a directory (or of a file) the script reads; ends with `/` if the URI does. What it writes there is uploaded at the end.
+        """Copy a directory (or a file) that the script reads, and return its local path, which ends with `/` if the URI does.
 
-        Raises: ConfigError: it cannot be read, or is larger than the disk.
+        What the script writes there is uploaded at the end.
+
+        Raises:
+            ConfigError: it cannot be read, or is larger than the free space of the disk.
         """
         if not self.remote(uri):
             return local_path(uri, self._roots, self._root)
         return self._followed(uri, False)
 
     def kept(self, uri: str) -> str:
-        """The path of a directory the script writes, and reads if it holds something; ends with `/` if the URI does.
+        """Return the local path of a directory that the script writes; it ends with `/` if the URI does. Objects that are
+        there are copied.
 
-        Raises: ConfigError: it cannot be read, or not be written.
+        Raises:
+            ConfigError: it cannot be read, or cannot be written.
         """
         if not self.remote(uri):
             path = local_path(uri, self._roots, self._root)
@@ -142,7 +169,11 @@ class Buckets:
     # -- where
 
     def _mirror(self, uri: str) -> tuple[_Place, Mirror]:
-        """Its place, and the copies of its bucket. Raises: ConfigError."""
+        """Return what a URI names, and the local copy of its bucket.
+
+        Raises:
+            ConfigError: the text is no URI of OSS, or its bucket cannot be opened.
+        """
         bucket, key = parts_of(uri)
         place = _Place(bucket, key, self._reached(self._endpoint(uri)), not key or key.endswith("/"))
         assert self._credentials is not None
@@ -158,7 +189,11 @@ class Buckets:
         return place, Mirror(opened, os.path.join(self._temp, bucket), uri, self._say)
 
     def _endpoint(self, uri: str) -> str:
-        """Where a URI's bucket is. Raises: ConfigError: nobody says, or it is none of Alibaba's."""
+        """Return the endpoint of a URI's bucket.
+
+        Raises:
+            ConfigError: neither the URI nor the settings name a host, or the host is none of Alibaba's.
+        """
         assert self._credentials is not None
         everywhere = os.environ.get("OSS_ENDPOINT")
         if everywhere:
@@ -182,7 +217,9 @@ class Buckets:
         return f"https://{host}"
 
     def _reached(self, endpoint: str) -> str:
-        """An address inside of Alibaba's cloud is changed for the public one where it is not reached."""
+        """Return the endpoint; if it is inside Alibaba's cloud and cannot be reached from here, return the public endpoint
+        instead.
+        """
         host = endpoint.rpartition("://")[2]
         if not host.endswith(_INTERNAL) or os.environ.get("OSS_ENDPOINT"):
             return endpoint
@@ -201,8 +238,12 @@ class Buckets:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Write back what is new. Raises: WriteError: it could not be; the message names the directory that has it. (If the job
-        failed, it is said, and the job's own exception goes on.)"""
+        """Upload what is new, and remove the copies.
+
+        Raises:
+            WriteError: the upload failed; the message names the directory that keeps the files. If the job failed too, the
+                message goes to `say` instead, and the job's own exception continues.
+        """
         failed: list[str] = []
         for upload in self._uploads:
             try:
@@ -223,5 +264,5 @@ class Buckets:
 
 
 def _below(key: str, name: str) -> str:
-    """The key of something in what a key names."""
+    """Return the key of the object `name` in the directory `key`."""
     return f"{key.rstrip('/')}/{name}" if key else name

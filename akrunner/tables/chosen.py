@@ -1,4 +1,4 @@
-"""Which store a project's tables are in."""
+"""Chooses the store that keeps a project's tables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from akrunner.tables.local import LocalTables
 from akrunner.tables.store import TableStore
 from akrunner.wire.near import nearest
 
-#: the directory tables are in
+#: the environment variable with the directory of the local tables
 ROOT_VARIABLE = "AKRUNNER_TABLES"
 
 
 def tables_root(given: str | None = None) -> str:
-    """The directory of the local tables: as given, or as the environment says, or in the user's data directory."""
+    """Return the directory of the local tables: `given`, else the environment's, else one in the user's data directory."""
     named = given or os.environ.get(ROOT_VARIABLE)
     if named:
         return os.path.abspath(os.path.expanduser(named))
@@ -26,10 +26,14 @@ def tables_root(given: str | None = None) -> str:
 
 
 def store_for(project: str, root: str | None = None) -> TableStore:
-    """MaxCompute, where there are credentials for it; else, or if a directory is named, the tables of this machine.
+    """Return MaxCompute if there are credentials for it, else this machine's tables. A directory named here or in the
+    environment selects this machine's tables, whatever credentials there are.
 
-    Args: project: whose tables; root: of the local ones, for a caller that wants them.
-    Raises: ConfigError: there are credentials, and something of them is missing, or PyODPS is.
+    Args:
+        project: the project whose tables are wanted.
+        root: the directory of the local tables, if the caller wants these; None for what the environment says.
+    Raises:
+        ConfigError: there are credentials, but a part of them is missing, or PyODPS is not installed.
     """
     credentials = None if root or os.environ.get(ROOT_VARIABLE) else odps_credentials()
     if credentials is None:
@@ -40,7 +44,11 @@ def store_for(project: str, root: str | None = None) -> TableStore:
 
 
 def check_project(given: str, store: TableStore) -> None:
-    """Raises: SourceError: there are projects, and none of this name."""
+    """Check that the store has a project of this name; a store that lists no projects passes.
+
+    Raises:
+        SourceError: the store lists projects, but not this one.
+    """
     there = store.projects()
     if there and given.lower() not in (name.lower() for name in there):
         raise SourceError(
@@ -49,6 +57,6 @@ def check_project(given: str, store: TableStore) -> None:
 
 
 def told_of(project: str, store: TableStore) -> str:
-    """A sentence for whoever runs a job: which tables these are."""
+    """Return a sentence that tells the user where the tables of a project are."""
     where = f"MaxCompute at {store.place}" if store.kind == "maxcompute" else f"in {store.place}"
     return f"tables of project {project}: {where}"

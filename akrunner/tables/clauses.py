@@ -1,4 +1,4 @@
-"""Parts of statements that several of them have: PARTITION (...), names in parentheses; and a table in words."""
+"""Clauses that several statements share: PARTITION (...), and names in parentheses; and descriptions of tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sqltext import Words
 from akrunner.tables.store import TableInfo
 
-#: what may stand before a constant in quotes
+#: types that may stand before a constant in quotes
 _TYPES = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
 
 
 def partition_of(words: Words, name: TableName) -> list[tuple[str, str | None]]:
-    """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
+    """Parse PARTITION (...) and return its (key, value) pairs; a value is None if the rows give it.
+
+    Raises:
+        ConfigError: the clause is malformed.
+    """
     words.need("partition")
     words.need("(")
     found: list[tuple[str, str | None]] = []
@@ -39,7 +43,7 @@ def partition_of(words: Words, name: TableName) -> list[tuple[str, str | None]]:
 
 
 def _constant(words: Words) -> str:
-    """A text in quotes, also behind its type (`date '2026-01-31'`); a number, with its sign; a word."""
+    """Take a constant: a text in quotes, also behind its type (`date '2026-01-31'`), a number with its sign, or a word."""
     sign = next((one for one in ("-", "+") if words.maybe(one)), "")
     if not sign and words.peek().low in _TYPES and words.peek(1).kind == "text":
         words.take()
@@ -52,7 +56,7 @@ def _constant(words: Words) -> str:
 
 
 def is_query(words: Words) -> bool:
-    """Whether what stands in parentheses is a query, and not names of columns."""
+    """Whether the parentheses that follow hold a query, and not names of columns."""
     return words.rest()[1:].lstrip().lower().startswith(("select", "with", "("))
 
 
@@ -66,7 +70,7 @@ def names_in(words: Words) -> list[str]:
 
 
 def described(name: TableName, info: TableInfo, rows: int) -> str:
-    """A table in a line."""
+    """Return one line that describes a table."""
     parts = [f"{name.sql}: {rows:,} row{'s' * (rows != 1)}", f"{len(info.columns)} column{'s' * (len(info.columns) != 1)}"]
     if info.partitions:
         parts.append(f"partitioned by {', '.join(info.partitions)}")
@@ -76,7 +80,7 @@ def described(name: TableName, info: TableInfo, rows: int) -> str:
 
 
 def columns_of(info: TableInfo) -> pa.Table:
-    """A row for each column."""
+    """Return a table with one row for each column: its name, type and comment."""
     fields = list(info.columns)
     return pa.table(
         {

@@ -1,15 +1,18 @@
-"""Where credentials for MaxCompute and OSS are looked for.
+"""Finds the credentials for MaxCompute and OSS.
 
 ::
 
-    MaxCompute   the file ODPS_CONFIG_FILE_PATH names      access_id= access_key= end_point= [tunnel_endpoint= project_name= sts_token=]
-                 the environment                           ALIBABA_CLOUD_ACCESS_KEY_ID and _SECRET (or ODPS_ACCESS_ID and ODPS_ACCESS_KEY), ODPS_ENDPOINT
-                 ~/.odpscmd/odps_config.ini                as the first
-    OSS          the environment                           OSS_ACCESS_KEY_ID and OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_...; OSS_ENDPOINT
-                 ~/.ossutilconfig                          accessKeyID= accessKeySecret= endpoint= [stsToken=]
-                 those of MaxCompute                       it is the same account
+    MaxCompute   the file ODPS_CONFIG_FILE_PATH names   access_id= access_key= end_point=
+                                                        [tunnel_endpoint= project_name= sts_token=]
+                 the environment                        ALIBABA_CLOUD_ACCESS_KEY_ID and _SECRET
+                                                        (or ODPS_ACCESS_ID and ODPS_ACCESS_KEY), ODPS_ENDPOINT
+                 ~/.odpscmd/odps_config.ini             as in the first file
+    OSS          the environment                        OSS_ACCESS_KEY_ID and OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_...;
+                                                        OSS_ENDPOINT
+                 ~/.ossutilconfig                       accessKeyID= accessKeySecret= endpoint= [stsToken=]
+                 the credentials for MaxCompute         because both belong to the same account
 
-A key comes with its secret, from one place; what else a place lacks, the next one that has it says.
+The key and its secret come from the first source that has either. Each other setting comes from the first source that has it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from akrunner.errors import ConfigError
 
 CONFIG_VARIABLE = "ODPS_CONFIG_FILE_PATH"
 _LONGEST_FILE = 1 << 20
-#: of the environment: key, secret, token
+#: variables of the environment: for the key, the secret, the token
 _Pair = tuple[str, str, str]
 _ALIBABA: _Pair = ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN")
 _ODPS_PAIRS: Sequence[_Pair] = (
@@ -32,7 +35,7 @@ _ODPS_PAIRS: Sequence[_Pair] = (
     _ALIBABA,
 )
 _OSS_PAIRS: Sequence[_Pair] = (("OSS_ACCESS_KEY_ID", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN"), _ALIBABA)
-#: of files: names of one thing
+#: names in files -> what they mean; several names mean the same
 _NAMES = {
     "access_id": "id",
     "accesskeyid": "id",
@@ -51,13 +54,15 @@ _OUT = "; AKRUNNER_TABLES=DIR takes the tables of this machine instead"
 
 @dataclass(frozen=True)
 class Credentials:
-    """Of one service.
+    """The credentials for one service.
 
     Attributes:
-        access_id, access_key; token: of a temporary key; "" for none.
-        endpoint: URL of the service; "" (OSS only): each URI's own host.
-        tunnel: MaxCompute's endpoint for rows; "": it says itself. project: the usual one; "".
-        found: in words: where the key was found.
+        access_id, access_key: the key and its secret.
+        endpoint: URL of the service; "" (OSS only) if each URI names its own host.
+        found: says, in words, where the key was found.
+        token: of a temporary key; "" for none.
+        tunnel: MaxCompute's endpoint for rows; "" if the service names it itself.
+        project: the default project; "" for none.
     """
 
     access_id: str
@@ -70,13 +75,19 @@ class Credentials:
 
     @property
     def place(self) -> str:
-        """The service, and where its key was found: for what is said about it."""
+        """Return the service, and where its key was found, for messages."""
         return f"{self.endpoint} (key found in {self.found})"
 
 
 @dataclass(frozen=True)
 class _Place:
-    """One place's: thing -> value; names: thing -> what it is called there."""
+    """The settings of one source of credentials.
+
+    Attributes:
+        found: says, in words, what source it is.
+        values: setting -> its value.
+        names: setting -> what it is called in this source.
+    """
 
     found: str
     values: Mapping[str, str]
@@ -84,7 +95,11 @@ class _Place:
 
 
 def odps_credentials() -> Credentials | None:
-    """Those for MaxCompute; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
+    """Return the credentials for MaxCompute; None if there are none.
+
+    Raises:
+        ConfigError: a part of them is missing; the message names the part.
+    """
     environ = os.environ
     places: list[_Place] = []
     named = environ.get(CONFIG_VARIABLE)
@@ -109,7 +124,11 @@ def odps_credentials() -> Credentials | None:
 
 
 def oss_credentials() -> Credentials | None:
-    """Those for OSS; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
+    """Return the credentials for OSS; None if there are none.
+
+    Raises:
+        ConfigError: a part of them is missing; the message names the part.
+    """
     places = [_of_environment(_OSS_PAIRS, {"endpoint": "OSS_ENDPOINT"})]
     usual = os.path.join(os.path.expanduser("~"), ".ossutilconfig")
     if os.path.isfile(usual):
@@ -124,7 +143,11 @@ def oss_credentials() -> Credentials | None:
 
 
 def _joined(service: str, places: Sequence[_Place]) -> Credentials:
-    """Raises: ConfigError: no place has a key with its secret."""
+    """Return the credentials that these sources give together; the first ones win.
+
+    Raises:
+        ConfigError: no source has a key with its secret.
+    """
     keys = next((place for place in places if set(place.values) & {"id", "secret"}), None)
     if keys is None:
         only = next(place for place in places if place.values)
@@ -151,7 +174,7 @@ def _joined(service: str, places: Sequence[_Place]) -> Credentials:
 
 
 def _of_environment(pairs: Sequence[_Pair], more: Mapping[str, str]) -> _Place:
-    """What the environment says: of the first pair of which it has something."""
+    """Return the environment's settings; the key is the first pair of variables of which one is set."""
     values: dict[str, str] = {}
     pair = next((pair for pair in pairs if os.environ.get(pair[0]) or os.environ.get(pair[1])), pairs[-1])
     names = {**dict(zip(("id", "secret", "token"), pair)), **more}
@@ -164,7 +187,11 @@ def _of_environment(pairs: Sequence[_Pair], more: Mapping[str, str]) -> _Place:
 
 
 def _of_file(path: str, parameter: str) -> _Place:
-    """What a file of lines `name = value` says. Raises: ConfigError: it cannot be read."""
+    """Return the settings in a file with lines of `name = value`.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_LONGEST_FILE)

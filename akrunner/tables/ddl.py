@@ -1,4 +1,4 @@
-"""CREATE TABLE: its text -> what it makes, and back."""
+"""Parses CREATE TABLE statements, and writes them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ _STORED = ("stored", "tblproperties", "row", "clustered", "sorted", "range", "lo
 
 @dataclass(frozen=True)
 class Create:
-    """A CREATE TABLE.
+    """A parsed CREATE TABLE.
 
-    Attributes: table: as it is written; info: None for LIKE and AS without columns; like: another table, as it is written;
-        select: the query behind AS; ignored: words of what changes nothing here.
+    Attributes:
+        table: the table's name, as written.
+        info: the table's definition; None for CREATE TABLE ... LIKE, and for AS SELECT, where the query gives the columns.
+        if_not_exists: whether the statement says IF NOT EXISTS.
+        like: the name of the table behind LIKE, as written; None for none.
+        select: the query behind AS; None for none.
+        lifecycle: days; None for none.
+        comment: of the table; "" for none.
     """
 
     table: str
@@ -34,7 +40,12 @@ class Create:
 
 
 def parse_create(text: str) -> Create:
-    """Raises: ConfigError: it is no CREATE TABLE of MaxCompute's; SchemaError: a type is none."""
+    """Parse a CREATE TABLE.
+
+    Raises:
+        ConfigError: the text is no CREATE TABLE of MaxCompute.
+        SchemaError: a column's type is none of MaxCompute's.
+    """
     words = Words(text, "create table")
     words.need("create")
     words.maybe("external")
@@ -78,7 +89,11 @@ def parse_create(text: str) -> Create:
 
 
 def _key(column: pa.Field) -> pa.Field:
-    """Raises: ConfigError: it is of a type whose values MaxCompute takes for no partition's."""
+    """Return `column`, if a table can be partitioned by it.
+
+    Raises:
+        ConfigError: MaxCompute does not allow its type for a partition column.
+    """
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)):
         raise ConfigError(
@@ -93,7 +108,11 @@ def _is_query(words: Words) -> bool:
 
 
 def check_info(info: TableInfo) -> None:
-    """Raises: ConfigError: no table can have these columns."""
+    """Check that a table can have these columns.
+
+    Raises:
+        ConfigError: there is no column, or one has no name, or two have the same name.
+    """
     if not info.columns.names:
         raise ConfigError("create table: it has no column of its own")
     seen: set[str] = set()
@@ -107,7 +126,7 @@ def check_info(info: TableInfo) -> None:
 
 
 def columns_of(words: Words) -> list[pa.Field]:
-    """What stands in parentheses, the first of which is taken."""
+    """Parse the list of columns whose opening parenthesis was already taken, up to and with its closing parenthesis."""
     found: list[pa.Field] = []
     while True:
         if words.maybe("primary", "key"):
@@ -156,7 +175,7 @@ def _parenthesised(words: Words) -> None:
 
 
 def _skip(words: Words) -> None:
-    """A clause about how the table is stored."""
+    """Skip a clause about how the table is stored."""
     words.take()
     words.maybe("as")
     while not words.done() and words.peek().low not in ("comment", "partitioned", "lifecycle", "as", *_STORED):
@@ -167,10 +186,13 @@ def _skip(words: Words) -> None:
 
 
 def create_sql(table: str, info: TableInfo, lines: bool = True) -> str:
-    """The statement that makes a table, with its `;`.
+    """Return the CREATE TABLE statement of a table, with its `;`.
 
-    Args: table: its name in SQL; lines: a line for each column.
-    Raises: SchemaError: MaxCompute has no type for a column.
+    Args:
+        table: the table's name in SQL.
+        lines: whether each column has a line of its own.
+    Raises:
+        SchemaError: MaxCompute has no type for a column.
     """
     columns = [column_sql(column) for column in info.columns]
     parts = [f"CREATE TABLE {table} (" + ("\n    " + ",\n    ".join(columns) + "\n" if lines else ", ".join(columns)) + ")"]

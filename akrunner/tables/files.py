@@ -1,4 +1,4 @@
-"""Files into tables, and tables into files: `akrunner tables put` and `get`."""
+"""Reads files into tables, and writes tables to files: `akrunner tables put` and `get`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,20 @@ from akrunner.wire.near import nearest
 
 _HEADER_BYTES = 1 << 16
 _SHOWN = 60
-#: a number or a date: no column is called so
+#: a number or a date, which is no name of a column
 _VALUE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|\d{4}-\d\d-\d\d\b")
-#: what to do with PAI's CSV files
+#: advice for PAI's CSV files, which have no line of names
 _BARE = 'a CSV without a line of names: --no-header, or `akrunner tables sql "TUNNEL UPLOAD FILE {table}"`'
 
 
 @dataclass(frozen=True)
 class Put:
-    """Attributes: rows: how many were added; created: the SQL of a table that was not there; "" if it was."""
+    """What `put` has done.
+
+    Attributes:
+        rows: how many rows were added.
+        created: the CREATE TABLE of the table that was made; "" if the table was there.
+    """
 
     rows: int
     created: str = ""
@@ -57,11 +62,17 @@ def put(
     select: str | None = None,
     header: bool = True,
 ) -> Put:
-    """Add a file's rows to a table, by the names of its columns; a table that is not there is made for them.
+    """Add a file's rows to a table, matched by the names of the columns. A table that does not exist is made for the rows.
 
-    Args: file: as the `source` of a job; overwrite: in place of the rows that are there; header: False: a CSV has no line of names,
-    and its columns are the table's by their places, or those of `input_schema`.
-    Raises: ConfigError: the rows cannot be read, or do not fit; ReadError, WriteError: nothing was written.
+    Args:
+        file: as the `source` of a job.
+        overwrite: whether the rows replace those that are there.
+        header: False if a CSV has no line of names: its columns are then, in their order, the table's, or those of
+            `input_schema`.
+    Raises:
+        ConfigError: the rows cannot be read, or do not fit the table.
+        ReadError: reading failed; nothing was written.
+        WriteError: writing failed; nothing was written.
     """
     if not header:
         return _put_bare(file, name, store, overwrite, input_schema, input_format, select)
@@ -72,7 +83,7 @@ def put(
     with ours(SourceError, "source: it cannot be read"):
         table = open_source(file, input_schema=input_schema, **given)
     if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
-        # a text's numbers may be the table's strings: 007
+        # what looks like a number in a text may be a string in the table: 007
         wanted = _as_table(table.schema, known)
         with ours(SourceError, "source: it cannot be read"):
             table = open_source(file, input_schema=wanted, **given)
@@ -90,13 +101,17 @@ def put(
 
 
 def _headed(files: paths.Files) -> bool:
-    """Whether their first lines name the columns."""
+    """Whether the first lines of the files name the columns."""
     form = formats.lines_named(files.format)
     return form is not None and form.headed
 
 
 def _check_header(file: Any, input_format: str | None, name: TableName, known: TableInfo | None) -> None:
-    """Raises: SourceError: what a CSV has for names of its columns is a row, most likely; it would be lost."""
+    """Check that the first line of a CSV names the columns.
+
+    Raises:
+        SourceError: it is most likely a row, which would be lost.
+    """
     many = file if isinstance(file, (list, tuple)) else [file]
     if not all(isinstance(one, (str, os.PathLike)) for one in many):
         return
@@ -127,7 +142,7 @@ def _put_bare(
     input_format: str | None,
     select: str | None,
 ) -> Put:
-    """As `put`, of CSV files without a line of names."""
+    """Add the rows of CSV files without a line of names, as `put` does."""
     if select is not None:
         raise SourceError("--no-header: --select needs names; put the file into a table first, and query that")
     with ours(SourceError, "source: it cannot be read"):
@@ -152,7 +167,11 @@ def _put_bare(
 
 @contextlib.contextmanager
 def _about(path: str) -> Iterator[None]:
-    """What DuckDB says of a file's rows is about the file. Raises: SourceError."""
+    """Turn an error of DuckDB's about rows into one that names the file.
+
+    Raises:
+        SourceError: DuckDB cannot read the rows.
+    """
     try:
         yield
     except (SinkError, SourceError):
@@ -162,13 +181,13 @@ def _about(path: str) -> Iterator[None]:
 
 
 def table_fits(schema: pa.Schema, info: TableInfo) -> bool:
-    """Whether all columns may be written as they are."""
+    """Whether all columns may be written to the table in the types they have."""
     known = {field.name.lower(): field.type for field in info.columns}
     return all(fits(field.type, known[field.name.lower()]) for field in schema if field.name.lower() in known)
 
 
 def _as_table(schema: pa.Schema, info: TableInfo) -> Schema:
-    """The columns of a text, in the table's types where rows of a job may have them, else as text."""
+    """Return the columns of a text file in the table's types, or as text where a job's rows cannot have such a type."""
     known = {field.name.lower(): field.type for field in info.columns}
     fields: list[Field] = []
     for field in schema:
@@ -179,7 +198,13 @@ def _as_table(schema: pa.Schema, info: TableInfo) -> Schema:
 
 
 def check_columns(name: TableName, info: TableInfo, schema: pa.Schema, more: str = "") -> None:
-    """Args: more: to do, of a column that is not there. Raises: SinkError: the table has no such column."""
+    """Check that the table has all these columns.
+
+    Args:
+        more: the end of the message for a missing column, with further advice.
+    Raises:
+        SinkError: the table has no such column, or is partitioned by it.
+    """
     known = info.columns.names
     for one in schema.names:
         if one.lower() not in known and one.lower() not in info.partitions:
@@ -194,7 +219,7 @@ def check_columns(name: TableName, info: TableInfo, schema: pa.Schema, more: str
 
 
 def _read(table: TableSource, info: TableInfo) -> Iterator[pa.RecordBatch]:
-    """The rows, without the columns the table is partitioned by; text that stands for something else as that."""
+    """Yield the rows without the partition columns, and with text cast where the table has decimals."""
     known = {field.name.lower(): field.type for field in info.columns}
     batches = table.batches()
     while True:
@@ -223,8 +248,15 @@ def get(
 ) -> int:
     """Write a table's rows to a file.
 
-    Args: columns: None: as a job reads it (`read_columns`); output_format: None: the file's name says it.
-    Returns: how many. Raises: SourceError, SinkError; WriteError: nothing was written.
+    Args:
+        columns: None for the columns that a job reads (`read_columns`).
+        output_format: None if the file's name says it.
+    Returns:
+        How many rows were written.
+    Raises:
+        SourceError: the table cannot be read.
+        SinkError: the file cannot be written.
+        WriteError: writing failed; nothing was written.
     """
     with store.reading(name) as reading:
         wanted = columns if columns is not None else read_columns(name, reading.info)
@@ -232,6 +264,6 @@ def get(
 
 
 def read_columns(name: TableName, info: TableInfo) -> list[str]:
-    """The columns of a table that is read whole: its own, and behind them those it is partitioned by, but for those its name says."""
+    """Return the columns that a job reads of a table: its own, then its partition columns except those that the name holds."""
     said = {key for key, _ in name.partition}
     return [*info.columns.names, *(one for one in info.partitions if one not in said)]

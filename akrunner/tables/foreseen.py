@@ -1,4 +1,6 @@
-"""What running statements would refuse at once, said without running them: tables are kept as they would be (`rehearsed`)."""
+"""Finds the statements that a run would refuse, without running them: `rehearsed` keeps the tables as the statements would
+leave them.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from akrunner.tables.sqltext import Words
 from akrunner.tables.statements import Session, Statement, changes
 from akrunner.tables.store import TableStore
 
-#: words behind which a statement names the table that it changes
+#: words that precede the name of the table that a statement changes
 _BEFORE_TABLES = ("table", "into", "overwrite", "to")
 
 
 class Rehearsal:
-    """Statements of one file, and what each would be refused for after those before it. Attributes: unchecked: of the last one, what of its file could
-    not be checked, and why; "": nothing."""
+    """The statements of one file, checked one after the other as if each had the changes of those before it.
+
+    Attributes:
+        unchecked: what of the last statement's file could not be checked, and why; "" if all was checked.
+    """
 
     def __init__(
         self,
@@ -30,37 +35,55 @@ class Rehearsal:
         files: bool = False,
         tables: bool = False,
     ) -> None:
-        """Args: store: project -> where its tables are; project: of names without one; folder: of the file; files, tables: programs that are
-        run between the statements may change any."""
+        """Begin with the tables as they are.
+
+        Args:
+            store: project -> where its tables are.
+            project: the project of names that hold none.
+            folder: of the file with the statements.
+            files: whether programs that run between the statements may change files.
+            tables: whether such programs may change tables.
+        """
         self._base, self._folder = store, folder
         self._programs, self._blind = files, tables
         self._jobs = False
         self.unchecked = ""
         self._rehearsed: dict[str, RehearsedTables] = {}
         self._session = Session(self._kept, project, folder)
-        #: files that a statement writes
+        #: files that the statements so far would write
         self._files: set[str] = set()
 
     def client(self, project: str | None) -> None:
-        """A new client begins. Args: project: of names without one."""
+        """Begin a new client, with `project` as the project of names that hold none."""
         self._session = Session(self._kept, project, self._folder)
 
     def store(self, project: str) -> TableStore:
-        """Where a project's tables are, as the statements so far leave them. Raises: ConfigError: credentials are not whole."""
+        """Return a project's tables, as the statements so far would leave them.
+
+        Raises:
+            ConfigError: a part of the credentials is missing.
+        """
         store = self._base(project)
         if not isinstance(store, LocalTables):
             return store
         return self._rehearsed.setdefault(store.place, RehearsedTables(store))
 
     def _kept(self, project: str) -> TableStore:
-        """As `store`, which statements may change. Raises: Unforeseen: they would change it for everybody; nobody knows what is in it."""
+        """Return a project's tables, which statements may change.
+
+        Raises:
+            Unforeseen: a change could not be kept apart from the real tables, or other programs may have changed them.
+        """
         store = self.store(project)
         if self._blind or not isinstance(store, RehearsedTables):
             raise Unforeseen
         return store
 
     def problem(self, statement: Statement) -> AkrunnerError | None:
-        """Why a statement would be refused; None: it would not, as far as can be known. What it changes is changed for the next."""
+        """Return the error with which a statement would be refused; None if it would not be, as far as that can be known.
+
+        What the statement would change is changed for the next statements.
+        """
         self.unchecked = ""
         for one in self._rehearsed.values():
             one.begin()
@@ -68,7 +91,7 @@ class Rehearsal:
             if not self._tunnel(statement):
                 self._session.run(statement)
         except Unforeseen:
-            # none but RENAME may have changed more of a table than its rows and partitions
+            # only RENAME can have changed more of a table than its rows and partitions
             self._forget(statement, wholly="rename" in statement.text.lower())
             return self._missing(statement)
         except AkrunnerError as e:
@@ -80,7 +103,7 @@ class Rehearsal:
         return None
 
     def job(self, outputs: Sequence[str], project: str | None) -> None:
-        """A job writes these tables, and may make files."""
+        """Note that a job writes these tables, and may make files."""
         self._jobs = True
         for text in outputs:
             name = TableName.parse(text, project)
@@ -89,18 +112,18 @@ class Rehearsal:
                 try:
                     store.written(name)
                 except (ConfigError, Unforeseen):
-                    # of which the job's plan tells
+                    # the job's plan reports this error
                     store.forget(name)
 
     def _tunnel(self, statement: Statement) -> bool:
-        """Whether a statement is done with: a download, which would write its file."""
+        """Check a download, which would write a file. Returns whether the statement is one, and needs no further check."""
         if statement.kind != "tunnel":
             return False
         asked = tunnel.parsed(statement.text, self._session.project)
         if asked.upload:
             return False
         path = tunnel.file_path(asked.file)
-        # a job's script makes files, and takes none away that others need; a program may be rm
+        # a job's script makes files, and is taken not to remove files that others need; a program may be `rm`
         gone = self._programs and os.path.isfile(path)
         self._files.add(path)
         tunnel.check_download(asked, self._kept, gone)
@@ -109,7 +132,7 @@ class Rehearsal:
         return True
 
     def _before(self, asked: tunnel.Tunnel) -> str:
-        """What may make the file of an upload, in words; "": nothing."""
+        """Return words for what may make the file of an upload; "" if nothing does."""
         if self._programs:
             return f"the file {asked.file}: programs run before it, which may make or change it"
         if self._jobs:
@@ -119,7 +142,7 @@ class Rehearsal:
         return f"the file {asked.file}: a download before it makes it" if made else ""
 
     def _missing(self, statement: Statement) -> AkrunnerError | None:
-        """Of an upload to a table that cannot be followed, what is wrong with its file."""
+        """Return the error about the file of a tunnel command whose table cannot be followed; None if there is none."""
         if statement.kind == "tunnel":
             asked = tunnel.parsed(statement.text, self._session.project)
             try:
@@ -136,7 +159,7 @@ class Rehearsal:
         return None
 
     def _may_be_made(self, statement: Statement, error: AkrunnerError) -> bool:
-        """Whether an upload fails for a file that is not there yet, or is another by then."""
+        """Whether an upload fails only because its file is not there yet, or will have changed by then."""
         if statement.kind != "tunnel" or not isinstance(error, SourceError):
             return False
         try:
@@ -148,14 +171,18 @@ class Rehearsal:
         return bool(self.unchecked)
 
     def _forget(self, statement: Statement, wholly: bool = True) -> None:
-        """What a statement that cannot be followed would change is not known any more. Args: wholly: nor which columns it has."""
+        """Forget the tables that a statement changes, because its effect cannot be followed.
+
+        Args:
+            wholly: whether the columns of the tables are forgotten too.
+        """
         for name in self._changed(statement):
             store = self.store(name.project)
             if isinstance(store, RehearsedTables):
                 store.forget(name) if wholly else store.blur(name)
 
     def _changed(self, statement: Statement) -> list[TableName]:
-        """The tables that a statement changes, also one that is wrong."""
+        """Return the tables that a statement changes, even if the statement is wrong."""
         project = self._session.project
         found: list[TableName] = []
         try:
@@ -172,5 +199,5 @@ class Rehearsal:
                         if words.peek().kind in ("word", "name"):
                             found.append(TableName.parse(words.table(), project))
         except ConfigError:
-            pass  # what it names there is no table
+            pass  # the name in the statement is no name of a table
         return found

@@ -1,12 +1,12 @@
-"""Functions of MaxCompute's SQL that neither sqlglot nor DuckDB has, or has with other arguments."""
+"""MaxCompute's SQL functions that neither sqlglot nor DuckDB has, or that they have with other arguments."""
 
 from __future__ import annotations
 
 import re
 
-#: MaxCompute's letters of a date, in which mm are months, as DuckDB's
+#: MaxCompute's letters in the format of a date -> DuckDB's; mm are months
 FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"), ("ff3", "%g"))
-#: (function, how many arguments it is given) -> its name here: Hive has one of that name, which takes others
+#: (function, number of arguments) -> its name here, because Hive has a function of that name with other arguments
 RENAMED = {
     ("isnull", 1): "odps_isnull",
     ("datediff", 3): "odps_datediff",
@@ -59,10 +59,10 @@ RENAMED = {
     ("trunc", 1): "odps_trunc",
     ("trunc", 2): "odps_trunc",
     ("regexp_substr", 2): "odps_regexp_substr",
-    # of a list and of a map
+    # takes a list, or a map
     ("size", 1): "cardinality",
 }
-#: -> DuckDB's function, and what its first argument is
+#: function -> DuckDB's function, and the type of its first argument
 DATES = {
     "odps_to_date": ("strptime", "VARCHAR"),
     "odps_to_char": ("strftime", "TIMESTAMP"),
@@ -71,7 +71,7 @@ DATES = {
     "odps_from_unixtime_as": ("odps_unix_text", "BIGINT"),
     "odps_unix_timestamp_of": ("odps_unix_of", "VARCHAR"),
 }
-#: letters of date_format and from_unixtime, in which upper and lower case differ
+#: letters in the formats of date_format and from_unixtime -> DuckDB's; upper and lower case differ
 JAVA_FORMAT = (
     ("yyyy", "%Y"),
     ("MM", "%m"),
@@ -83,7 +83,7 @@ JAVA_FORMAT = (
     ("SSS", "%g"),
 )
 JAVA_DATES = ("odps_date_format", "odps_from_unixtime_as", "odps_unix_timestamp_of")
-#: functions of MaxCompute's that are not here -> what to do in their place
+#: functions of MaxCompute that this machine does not have -> what to write instead
 ABSENT = {
     "from_json": "get_json_object(x, '$.a') takes one value out of a JSON text",
     "crc32": "md5(x) is",
@@ -93,7 +93,7 @@ ABSENT = {
     "inline": "LATERAL VIEW EXPLODE(x) v AS one gives the structs, and one.a their fields",
     "hash": "its numbers would be others than MaxCompute's; md5(x) gives the same text in both",
 }
-#: sqlglot's names of comparisons -> our names of them, and the sign
+#: sqlglot's names of comparisons -> (our names, the signs)
 COMPARED = {
     "EQ": ("eq", "="),
     "NEQ": ("ne", "<>"),
@@ -103,7 +103,7 @@ COMPARED = {
     "LTE": ("le", "<="),
     "NullSafeEQ": ("same", "IS NOT DISTINCT FROM"),
 }
-#: functions of MaxCompute's that neither sqlglot nor DuckDB has; each after those it calls
+#: functions of MaxCompute that neither sqlglot nor DuckDB has; each follows the functions it calls
 _STATEMENTS = (
     "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
     "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
@@ -128,10 +128,10 @@ _STATEMENTS = (
     "CREATE MACRO odps_percentile(x, p) AS quantile_cont(CAST(x AS DOUBLE), p)",
     "CREATE MACRO tolower(x) AS lower(x)",
     "CREATE MACRO toupper(x) AS upper(x)",
-    # MaxCompute cuts what DuckDB rounds; by its digits, as a double would not have all of them
+    # MaxCompute truncates where DuckDB rounds; this works on the digits, because a double would not hold all of them
     "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
     "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
-    # a text beside a number is a DOUBLE, or nothing
+    # a text used with a number becomes a DOUBLE, or null if it is no number
     "CREATE MACRO odps_number(x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
     *(
         f"CREATE MACRO odps_{name}(a VARCHAR, b DOUBLE) AS TRY_CAST(a AS DOUBLE) {sign} b, "
@@ -167,10 +167,10 @@ _STATEMENTS = (
     "AS INTEGER), '%Y-%m-%d')",
     "CREATE MACRO odps_trunc(x) AS trunc(CAST(x AS DOUBLE)), (x, n) AS trunc(CAST(x AS DOUBLE), CAST(n AS INTEGER))",
     "CREATE MACRO odps_sign(x) AS CAST(sign(CAST(x AS DOUBLE)) AS DOUBLE)",
-    # as forms are sent: blanks are +
+    # as HTML forms are encoded: a blank becomes +
     "CREATE MACRO odps_url_encode(x) AS replace(replace(replace(url_encode(x), '%20', '+'), '~', '%7E'), '%2A', '*')",
     "CREATE MACRO odps_url_decode(x) AS url_decode(replace(x, '+', '%20'))",
-    # what is no JSON has no values
+    # a text that is no JSON gives null
     "CREATE MACRO odps_json(x, path) AS CASE WHEN json_valid(x) THEN json_extract_string(x, path) END",
     "CREATE MACRO odps_regexp_substr(x, y) AS nullif(regexp_extract(x, y), '')",
     "CREATE MACRO odps_slice(x, first, many) AS CASE WHEN x IS NULL OR first IS NULL OR many IS NULL THEN NULL "
@@ -189,15 +189,18 @@ _STATEMENTS = (
     "CREATE MACRO odps_at(x, i VARCHAR) AS x[i], (x, i) AS CASE WHEN starts_with(typeof(x), 'MAP(') THEN x[i] ELSE x[i + 1] END",
     "CREATE MACRO odps_is_date(x, form) AS try_strptime(x, form) IS NOT NULL",
 )
-#: name -> what makes it
+#: function -> the statement that makes it
 MACROS = {macro.split("(")[0].split()[-1]: macro for macro in _STATEMENTS}
 _WORD = re.compile(r"\w+")
 
 
 def macros_for(query: str) -> dict[str, str]:
-    """The functions above that a query in DuckDB's dialect may call, and those they call: making all of them takes DuckDB longer than most queries.
+    """Return the functions above that a query in DuckDB's dialect may call, and those that they call.
 
-    Returns: name -> the statement that makes it, in an order in which they can be made.
+    All of them are not made at once because that takes DuckDB longer than most queries.
+
+    Returns:
+        function -> the statement that makes it, in an order in which they can be made.
     """
     words = set(_WORD.findall(query.lower()))
     found: dict[str, str] = {}

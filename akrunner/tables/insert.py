@@ -1,4 +1,4 @@
-"""INSERT and CREATE TABLE AS: the rows of a query, into a table."""
+"""Runs INSERT and CREATE TABLE AS, which write the rows of a query to a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from akrunner.tables.sql import Queries, column_names, duckdb_type, literal, quo
 from akrunner.tables.sqltext import Words, tokens
 from akrunner.tables.store import Reading, TableInfo, TableOutput, TablePart, TableStore, key_text
 
-#: what may follow FROM in a query
+#: words that may follow the FROM clause of a query
 _BEHIND_FROM = frozenset(("where", "lateral", "group", "having", "order", "distribute", "sort", "cluster", "limit", "window"))
-#: what a text is like that is a value of a type
+#: type -> an example of a text that is a value of it
 _LIKE = {
     "DATETIME": "; one is like '2020-01-31 12:00:00'",
     "TIMESTAMP": "; one is like '2020-01-31 12:00:00.123456789'",
@@ -32,7 +32,13 @@ _VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
 
 
 def create_as(made: Create, name: TableName, store: Callable[[str], TableStore], project: str | None) -> int:
-    """CREATE TABLE ... AS SELECT. Returns: how many rows. Raises: ConfigError; the table is not there then."""
+    """Run CREATE TABLE ... AS SELECT.
+
+    Returns:
+        How many rows the table has.
+    Raises:
+        ConfigError: it cannot be done; the table does not exist then.
+    """
     with Queries(store, project) as queries:
         reader = queries.rows(made.select or "")
         names = column_names(queries, reader.schema.names)
@@ -54,9 +60,14 @@ def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:
 
 @dataclass(frozen=True)
 class Insert:
-    """INSERT INTO | OVERWRITE. The query's columns go by their places, the partition columns without a value last.
+    """An INSERT INTO | OVERWRITE. The query's columns are matched by position; partition columns without a value come last.
 
-    Attributes: keys: of PARTITION; columns: names in parentheses; query: SELECT or VALUES.
+    Attributes:
+        name: of the table.
+        keys: the (key, value) pairs of PARTITION (...); a value is None if the rows give it.
+        columns: the names in parentheses; None for none.
+        query: SELECT or VALUES.
+        overwrite: whether the rows replace those that are there.
     """
 
     name: TableName
@@ -67,9 +78,14 @@ class Insert:
 
 
 def inserted(parts: Sequence[Insert], store: Callable[[str], TableStore], project: str | None) -> list[int]:
-    """Run the INSERTs of one statement: each reads the tables as they were before it, and the rows of all are there at once.
+    """Run the INSERTs of one statement. Each reads the tables as they were before the statement; readers see the rows of all
+    at once.
 
-    Returns: how many rows each had. Raises: ConfigError, WriteError: none are there.
+    Returns:
+        How many rows each INSERT wrote.
+    Raises:
+        ConfigError: an INSERT cannot be done; no rows were written.
+        WriteError: writing failed; no rows were written.
     """
     readings: dict[tuple[str, str], Reading] = {}
     outputs = _Outputs(store)
@@ -84,14 +100,23 @@ def inserted(parts: Sequence[Insert], store: Callable[[str], TableStore], projec
 
 
 class _Outputs:
-    """What the INSERTs of one statement write. Attributes: store: project -> where its tables are; opened."""
+    """The outputs that the INSERTs of one statement write.
+
+    Attributes:
+        store: project -> where its tables are.
+        opened: the outputs so far.
+    """
 
     def __init__(self, store: Callable[[str], TableStore]) -> None:
         self.store = store
         self.opened: list[TableOutput] = []
 
     def part(self, name: TableName, overwrite: bool) -> TablePart:
-        """Raises: ConfigError: another of the INSERTs writes the same table, or partition."""
+        """Open a table or partition to be written, and return its part.
+
+        Raises:
+            ConfigError: another INSERT of the statement writes the same table or partition.
+        """
         if any(one.name.same(name) for one in self.opened):
             raise ConfigError(
                 f"insert: {name} is written by several INSERTs of one statement; give each a statement of its own, or one INSERT the rows of "
@@ -107,7 +132,13 @@ class _Outputs:
 
 
 def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
-    """Write the rows of an INSERT. Returns: how many; they are there with the commit. Raises: ConfigError."""
+    """Write the rows of an INSERT, for the caller to commit.
+
+    Returns:
+        How many rows were written.
+    Raises:
+        ConfigError: the INSERT cannot be done.
+    """
     name, query = one.name, one.query
     info = outputs.store(name.project).describe(name)
     if not query.strip():
@@ -140,7 +171,12 @@ def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
 
 
 def several(words: Words) -> list[str]:
-    """FROM x INSERT ... SELECT a WHERE b INSERT ... SELECT c -> INSERT ... SELECT a FROM x WHERE b, ... Raises: ConfigError."""
+    """Split FROM x INSERT ... SELECT a WHERE b INSERT ... SELECT c into separate statements: INSERT ... SELECT a FROM x WHERE
+    b, ...
+
+    Raises:
+        ConfigError: no INSERT follows FROM.
+    """
     depth = 0
     begins: list[int] = []
     behind: list[int] = []
@@ -164,7 +200,7 @@ def several(words: Words) -> list[str]:
 
 
 def _targets(name: TableName, info: TableInfo, columns: list[str] | None, dynamic: list[str]) -> list[pa.Field]:
-    """The columns rows go to, in the query's order."""
+    """Return the table's columns that the query's columns are written to, in the query's order."""
     partitions = [one for one in info.keys if one.name in dynamic]
     if columns is None:
         return [*info.columns, *partitions]
@@ -186,7 +222,9 @@ def _selected(name: TableName, fields: list[pa.Field], names: list[str], kinds: 
 
 
 def _cast(value: str, kind: str, field: pa.Field) -> str:
-    """MaxCompute cuts a fraction off where DuckDB rounds it; a text that is no number is an error."""
+    """Return SQL that casts a value to a column's type as MaxCompute does: fractions are cut off, where DuckDB rounds, and a
+    text that is no number is an error.
+    """
     given = value
     if pa.types.is_integer(field.type) and kind == "VARCHAR":
         value = f"coalesce(CAST(odps_whole({value}) AS VARCHAR), {value})"
@@ -204,7 +242,7 @@ def _cast(value: str, kind: str, field: pa.Field) -> str:
 
 
 class _Spread:
-    """Rows that say themselves which partition they belong to."""
+    """Writes rows to the partitions that the rows themselves name."""
 
     def __init__(
         self, outputs: _Outputs, name: TableName, info: TableInfo, fixed: dict[str, str], dynamic: list[str], overwrite: bool

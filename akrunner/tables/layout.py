@@ -2,14 +2,14 @@
 
 ::
 
-    ROOT/.lock                                      held while directories are put in place, and by readers while they open files
-    ROOT/PROJECT/TABLE/_table.sql                   its CREATE TABLE; without one, its Parquet files say its columns
-    ROOT/PROJECT/TABLE/*.parquet                    its rows
-    ROOT/PROJECT/TABLE/pt=a/hh=1/*.parquet          ... of a partition; what no file name may hold is %XX
-    ROOT/PROJECT/.TABLE.*.partial                   what is being written, or removed
-    ROOT/.commit                                    what is being put in place (`renames`); of a process that is gone whoever looks next does
-                                                    the rest
-    ROOT/oss/BUCKET/                                the files of a bucket (`oss`)
+    ROOT/.lock                              locked while directories are put in place, and by readers while they open files
+    ROOT/PROJECT/TABLE/_table.sql           the table's CREATE TABLE; without it, the Parquet files give the columns
+    ROOT/PROJECT/TABLE/*.parquet            the table's rows
+    ROOT/PROJECT/TABLE/pt=a/hh=1/*.parquet  the rows of a partition; characters that no file name may hold are written %XX
+    ROOT/PROJECT/.TABLE.*.partial           directories that are being written, or removed
+    ROOT/.commit                            directories that are being put in place (`renames`); if the process that does it
+                                            dies, the next process that looks at the tables does the rest
+    ROOT/oss/BUCKET/                        the files of a bucket (`oss`)
 """
 
 from __future__ import annotations
@@ -31,24 +31,32 @@ from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move
 
 TABLE_SQL = "_table.sql"
-#: the directory of OSS's buckets
+#: the directory below the root that holds OSS's buckets
 BUCKETS = "oss"
 _UNSAFE = re.compile(r"""[%/\\:*?"'<>|\[\]{}^=\x00-\x1f\x7f]""")
 _ENDINGS = (".parquet", ".pq", ".parq")
-#: a partition, and its directory
+#: a partition, and the path of its directory
 Placed = tuple[Partition, str]
 _NUMBERS = re.compile(r"(\d+)")
 
 
 def table_dir(root: str, name: TableName) -> str:
-    """Raises: ConfigError: the directory is another's."""
+    """Return the directory of a table.
+
+    Raises:
+        ConfigError: the project has the name of the directory for OSS's buckets.
+    """
     if name.project == BUCKETS:
         raise ConfigError(f"a project of local tables cannot be called {BUCKETS}: that directory has the files of oss://")
     return os.path.join(root, name.project, name.table)
 
 
 def partition_dir(name: str, value: str) -> str:
-    """The directory of one partition column's value. Raises: ConfigError: no directory can be called so."""
+    """Return the name of the directory for one value of a partition column.
+
+    Raises:
+        ConfigError: no directory can have this name.
+    """
     try:
         found = f"{name}={_UNSAFE.sub(lambda match: f'%{ord(match[0]):02X}', value)}"
         size = len(found.encode("utf-8"))
@@ -60,7 +68,11 @@ def partition_dir(name: str, value: str) -> str:
 
 
 def place(root: str, name: TableName, partition: Partition) -> str:
-    """The directory of a table, or of a partition of it, whether or not it is there. Raises: OSError."""
+    """Return the directory of a table, or of one of its partitions, whether or not it exists.
+
+    Raises:
+        OSError: the table's directory cannot be read.
+    """
     folder = table_dir(root, name)
     spelled = os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
     if partition and os.path.isdir(folder) and not os.path.isdir(spelled):
@@ -72,7 +84,7 @@ def place(root: str, name: TableName, partition: Partition) -> str:
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key to sort by: numbers in a text count as numbers."""
+    """Return a key to sort texts by, in which digits count as numbers."""
     return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(text) if part)
 
 
@@ -82,9 +94,11 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def data_files(folder: str) -> list[str]:
-    """Names of the files with rows in a directory, in their order.
+    """Return the names of the files with rows in a directory, in their order.
 
-    Raises: SourceError: somebody put a file there that is a table, but no Parquet file; OSError.
+    Raises:
+        SourceError: the directory has a file in another table format than Parquet.
+        OSError: the directory cannot be read.
     """
     found = []
     for entry in _entries(folder):
@@ -101,7 +115,11 @@ def data_files(folder: str) -> list[str]:
 
 
 def others(folder: str) -> list[os.DirEntry[str]]:
-    """What else people keep in a directory of rows. Raises: OSError."""
+    """Return the entries that people keep in a directory of rows beside the rows.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
     return [
         entry
         for entry in _entries(folder)
@@ -110,7 +128,11 @@ def others(folder: str) -> list[os.DirEntry[str]]:
 
 
 def partitions_below(folder: str, names: tuple[str, ...]) -> list[Placed]:
-    """All partitions there are, sorted, with their directories: people may have spelled those otherwise. Raises: OSError."""
+    """Return all partitions there are, sorted, with their directories, whose names people may have spelled in another way.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
     if not names:
         return [((), folder)]
     found: list[Placed] = []
@@ -123,7 +145,11 @@ def partitions_below(folder: str, names: tuple[str, ...]) -> list[Placed]:
 
 
 def partition_columns(folder: str) -> tuple[str, ...]:
-    """What a table without a CREATE TABLE is partitioned by, as its directories say. Raises: OSError."""
+    """Return the partition columns of a table without a CREATE TABLE, as the names of its directories say.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
     for entry in sorted(_entries(folder), key=lambda one: one.name):
         key, sign, _ = entry.name.partition("=")
         if sign and key and not entry.name.startswith(".") and entry.is_dir():
@@ -132,7 +158,7 @@ def partition_columns(folder: str) -> tuple[str, ...]:
 
 
 def visible(folder: str) -> list[str]:
-    """Directories in a directory, but those that are being written."""
+    """Return the names of the directories in a directory, except hidden ones and those that are being written."""
     try:
         return sorted(
             entry.name for entry in _entries(folder) if entry.is_dir() and not is_partial(entry.name) and entry.name[0] != "."
@@ -143,9 +169,13 @@ def visible(folder: str) -> list[str]:
 
 @contextlib.contextmanager
 def locked(root: str, exclusive: bool) -> Iterator[None]:
-    """While in the block, nobody puts a table in place, or, if it is exclusive, nobody else does and nobody begins to read one.
+    """Hold the lock of all tables below `root` within the block.
 
-    What a process that is gone was putting in place is in place then. Raises: SourceError: it cannot be.
+    With a shared lock, no other process puts a table in place meanwhile; with an exclusive one, none begins to read a table
+    either. If a process died while it put tables in place, the rest of its work is done before the block begins.
+
+    Raises:
+        SourceError: that rest cannot be done.
     """
     while True:
         with _flocked(root, exclusive) as held:
@@ -166,7 +196,10 @@ def locked(root: str, exclusive: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
-    """Gives: whether there is a lock."""
+    """Hold the lock file within the block. Yields whether it could be locked.
+
+    It could not if the file system has no locks, or if a reader finds no lock file that it may open.
+    """
     path = os.path.join(root, ".lock")
     fd: int | None = None
     held = False
@@ -181,7 +214,7 @@ def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
                 )
                 held = True
             except OSError as e:
-                # a file system without locks
+                # such a file system has no locks
                 if e.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
                     raise
         yield held
@@ -194,12 +227,16 @@ def _open_shared(path: str) -> int | None:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):
-        # nobody has written yet; or another user's, who keeps it to themselves
+        # no process has written yet; or the file is another user's, who lets no other user read it
         return None
 
 
 def make_root(root: str) -> None:
-    """The root is this user's alone if it is made here. Raises: OSError."""
+    """Make the root directory if it is missing; a root made here is accessible to this user alone.
+
+    Raises:
+        OSError: it cannot be made.
+    """
     if not os.path.isdir(root):
         os.makedirs(os.path.dirname(root), exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -207,7 +244,11 @@ def make_root(root: str) -> None:
 
 
 def stage(root: str, name: TableName) -> str:
-    """A new directory beside a table's, that goes if this process dies. Raises: OSError."""
+    """Make a new directory beside a table's, which the guard removes if this process dies, and return its path.
+
+    Raises:
+        OSError: it cannot be made.
+    """
     make_root(root)
     folder = os.path.join(root, name.project)
     os.makedirs(folder, exist_ok=True)
@@ -222,7 +263,13 @@ def stage(root: str, name: TableName) -> str:
 
 
 def puts(staged: str, target: str) -> list[Move]:
-    """What puts a new table's directory in place; what is in it, where somebody made a directory of that name and no table. Raises: OSError."""
+    """Return the moves that put a new table's directory in place.
+
+    If a directory of that name exists, which is no table, the moves put the contents of the new directory into it.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
     if not os.path.isdir(target):
         return [Move(target, staged)]
     names = sorted(os.listdir(staged), key=lambda one: one == TABLE_SQL)

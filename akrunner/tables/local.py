@@ -1,6 +1,6 @@
-"""Tables as directories of Parquet files on this machine (`layout` has where each is).
+"""Tables as directories of Parquet files on this machine (`layout` says where each directory is).
 
-Several processes read and write them at once: what is read is a table as it was before a job, or after it.
+Several processes may read and write the tables at once: a reader sees a table as it was before a job, or as it is after it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,23 @@ from akrunner.tables.store import (
     whole_partition,
 )
 
-#: of a disk that takes no more, or is broken: nothing an argument could mend
+#: the errors of a disk that is full or broken: no argument of the user's could mend them
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LocalTables:
-    """See `store.TableStore`."""
+    """A store of tables on this machine. See `store.TableStore`."""
 
     kind = "local"
 
     def __init__(self, root: str) -> None:
-        """Args: root: the directory of all projects; it is made when something is first written."""
+        """Check the directory; nothing is made yet.
+
+        Args:
+            root: the directory of all projects; it is made when a table is first written.
+        Raises:
+            ConfigError: `root` is a file, or has a NUL byte in it.
+        """
         self.place = os.path.abspath(root)
         if "\0" in root:
             raise ConfigError("AKRUNNER_TABLES: the directory's name has a NUL byte in it")
@@ -87,7 +93,7 @@ class LocalTables:
 
     def tables(self, project: str) -> list[str]:
         with ours(SourceError, f"source: cannot look into {self.place}"):
-            # a name that is no project's has no tables
+            # raises an error for a name that no project can have
             whole = TableName.parse(f"odps://{project}/tables/any")
             folder = os.path.dirname(layout.table_dir(self.place, whole))
             with layout.locked(self.place, exclusive=False):
@@ -103,7 +109,11 @@ class LocalTables:
             yield
 
     def info_at(self, folder: str) -> TableInfo | None:
-        """What the table in a directory is; None: there is none. Raises: SourceError: its files do not say."""
+        """Return the definition of the table in a directory; None if there is no table.
+
+        Raises:
+            SourceError: the table's files do not give a definition.
+        """
         path = os.path.join(folder, layout.TABLE_SQL)
         try:
             with open(path, encoding="utf-8") as file:
@@ -119,7 +129,9 @@ class LocalTables:
         return info
 
     def _found(self, folder: str) -> TableInfo | None:
-        """A directory somebody put Parquet files into."""
+        """Return the definition of a table in a directory that has Parquet files but no CREATE TABLE; None if it has no
+        Parquet files.
+        """
         if not os.path.isdir(folder):
             return None
         import pyarrow.parquet as pq
@@ -146,7 +158,12 @@ class LocalTables:
         return no_table_yet(name, layout.visible(os.path.join(self.place, name.project)), self.place)
 
     def _fitting(self, name: TableName, info: TableInfo) -> list[layout.Placed]:
-        """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
+        """Return all existing partitions that a name fits.
+
+        Raises:
+            SourceError: the table is not partitioned by the keys in the name, or its directory has files or partitions of
+                another layout.
+        """
         check_keys(name, info, SourceError)
         wanted = dict(name.partition)
         asked = {key.name: asked_text(name, key, wanted[key.name], SourceError) for key in info.keys if key.name in wanted}
@@ -190,7 +207,12 @@ class LocalTables:
             self._checked(name)
 
     def _checked(self, name: TableName) -> tuple[TableInfo, Partition]:
-        """What a table is, and the partition that is written. Raises: SinkError; SourceError: it has files that are none of a table's."""
+        """Return the definition of a table, and the partition that is to be written.
+
+        Raises:
+            SinkError: there is no such table, or the name does not hold one whole partition.
+            SourceError: the directory has files that cannot belong to a table.
+        """
         info = self._described(name)
         partition = whole_partition(name, info)
         with layout.locked(self.place, exclusive=False):
@@ -200,7 +222,11 @@ class LocalTables:
         return info, partition
 
     def creating(self, name: TableName, info: TableInfo) -> LocalOutput:
-        """An output that makes its table: both are there from `commit` on, or neither is. Raises: SinkError: the table is there."""
+        """Return an output that also creates its table: `commit` puts the table and its rows in place, both or neither.
+
+        Raises:
+            SinkError: the table exists.
+        """
         ddl.check_info(info)
         with self._writing(name.for_output()):
             with layout.locked(self.place, exclusive=False):
@@ -247,7 +273,7 @@ class LocalTables:
             CHANGED.append(f"{name.whole} (dropped)")
 
     def _take_away(self, targets: list[str]) -> None:
-        """Directories go, for everybody at once: all of them, or none."""
+        """Remove directories, for all readers at the same moment: all of them, or none."""
         with layout.locked(self.place, exclusive=True):
             for target in targets:
                 if not os.path.lexists(target):
@@ -337,7 +363,11 @@ class LocalTables:
 
 
 def no_table_yet(name: TableName, there: Sequence[str], place: str) -> str:
-    """What is said of a table that is not there. Args: there: those of its project."""
+    """Return the error message for a table that does not exist, with the commands that make it.
+
+    Args:
+        there: names of the tables of its project.
+    """
     keys = ", ".join(f"{quoted_name(key)} STRING" for key, _ in name.partition)
     by = f" PARTITIONED BY ({keys})" if keys else ""
     return (
@@ -369,7 +399,11 @@ def partition_there(name: TableName) -> str:
 
 
 def with_columns(name: TableName, info: TableInfo, columns: Sequence[pa.Field]) -> TableInfo:
-    """A table with further columns. Raises: ConfigError: it cannot have them."""
+    """Return the definition of a table with further columns.
+
+    Raises:
+        ConfigError: the table cannot have these columns.
+    """
     more = dataclasses.replace(info, columns=pa.schema([*info.columns, *columns]))
     ddl.check_info(more)
     if any(not one.nullable for one in columns):
@@ -379,7 +413,11 @@ def with_columns(name: TableName, info: TableInfo, columns: Sequence[pa.Field]) 
 
 @contextlib.contextmanager
 def _odd_key(path: str) -> Iterator[None]:
-    """Raises: SourceError: the directory of a partition has a value that is none of its column's."""
+    """Turn a SinkError of the block into a SourceError that names the directory of the partition.
+
+    Raises:
+        SourceError: the value in the directory's name is none of its column's type.
+    """
     try:
         yield
     except SinkError as e:

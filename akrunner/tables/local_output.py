@@ -1,11 +1,11 @@
-"""What a job writes to a local table.
+"""The rows that a job writes to a local table.
 
 ::
 
-    part(key)      ROOT/PROJECT/.TABLE.*.partial/NUMBER.parquet, of each task its own
-    commit         files are finished and synced; then, under the lock: those that stay are linked beside the new ones, and the directory
-                   is swapped with the table's, or the partition's, that of each output or of none (`renames`)
-    abort, a kill  the directory goes, the table is as it was
+    part(key)      each task has a file of its own, ROOT/PROJECT/.TABLE.*.partial/NUMBER.parquet
+    commit         finishes and syncs the files; then, under the lock, links the files that stay beside the new ones, and swaps
+                   the directory with the directory of the table or the partition, for all outputs or for none (`renames`)
+    abort, a kill  the directory is removed, and the table is as it was
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 
 
 class LocalPart:
-    """See `store.TablePart`. Its file is made with its first rows. Attributes: rows: how many were written; path."""
+    """The rows that one task writes to a local table. See `store.TablePart`. Its file is made with its first rows.
+
+    Attributes:
+        rows: how many rows were written.
+        path: of its file; "" if there is none.
+    """
 
     def __init__(self, output: LocalOutput, number: int) -> None:
         self._output, self._number = output, number
@@ -75,7 +80,7 @@ class LocalPart:
         self._writer = None
 
     def drop(self) -> None:
-        """Nobody wants its rows."""
+        """Discard the rows, and remove the file."""
         self._closed = True
         if self._gate is not None:
             self._gate.shut()
@@ -91,7 +96,11 @@ class LocalPart:
 
 
 class LocalOutput:
-    """See `store.TableOutput`. Attributes: schema: of the files."""
+    """What a job writes to a local table or partition. See `store.TableOutput`.
+
+    Attributes:
+        schema: the columns of the files.
+    """
 
     def __init__(
         self,
@@ -102,7 +111,11 @@ class LocalOutput:
         overwrite: bool,
         creates: bool = False,
     ) -> None:
-        """Args: creates: the table, too."""
+        """Make an output; nothing is written yet.
+
+        Args:
+            creates: whether the output creates the table too.
+        """
         self.name, self.info = name, info
         self.schema = pa.schema([field.remove_metadata() for field in info.columns])
         self._store, self._partition, self._overwrite = store, partition, overwrite
@@ -125,7 +138,7 @@ class LocalOutput:
             return self._parts[key]
 
     def staged(self) -> str:
-        """The directory that will be the table's."""
+        """Return the directory that is going to be the table's, or the partition's; make it if it is missing."""
         with self._lock:
             if self._stage is None:
                 self._stage = layout.stage(self._store.place, self.name)
@@ -151,13 +164,18 @@ class LocalOutput:
             self._stage = None
 
     def finish(self) -> None:
-        """Close the parts; all of them are on the disk then."""
+        """Close the parts, so that all rows are on the disk."""
         for part in self._parts.values():
             part.close()
         self.staged()
 
     def moves(self) -> list[Move]:
-        """What puts the rows in place; whoever calls holds the lock, and does it. Raises: WriteError; OSError."""
+        """Return the moves that put the rows in place. The caller holds the lock, and carries the moves out.
+
+        Raises:
+            WriteError: the table was dropped, or made anew with other columns, while rows were written.
+            OSError: the files cannot be put into place.
+        """
         folder = layout.table_dir(self._store.place, self.name)
         found = self._store.info_at(folder)
         if found is None and self._creates:
@@ -183,7 +201,7 @@ class LocalOutput:
         return [Move(target, staged)]
 
     def _name_parts(self, staged: str, number: int) -> None:
-        """The parts' files get their names, in the order of their keys. Args: number: of the first."""
+        """Rename the files of the parts, numbered from `number` in the order of their keys."""
         for key in sorted(self._parts, key=layout.natural):
             part = self._parts[key]
             if part.path:
@@ -191,11 +209,11 @@ class LocalOutput:
                 number += 1
 
     def _new_table(self, folder: str) -> list[Move]:
-        """As `moves`, of a table that is not there."""
+        """Return the moves that create the table and put the rows in it."""
         staged = self.staged()
         self._name_parts(staged, 0)
         if self._partition:
-            # the partition's directory goes into the table's
+            # the directory of the partition moves into a directory for the table
             outer = layout.stage(self._store.place, self.name)
             inner = os.path.join(outer, *(layout.partition_dir(key, value) for key, value in self._partition))
             os.makedirs(os.path.dirname(inner), exist_ok=True)
@@ -206,7 +224,7 @@ class LocalOutput:
         return layout.puts(staged, folder)
 
     def done(self) -> None:
-        """It is committed."""
+        """Mark the output as committed, and remove its directory."""
         self._over = True
         if self._stage is not None:
             removed(self._stage)
@@ -214,7 +232,11 @@ class LocalOutput:
 
 
 def commit(store: LocalTables, outputs: Sequence[LocalOutput]) -> None:
-    """All outputs, or none. Raises: WriteError."""
+    """Commit all outputs, or none.
+
+    Raises:
+        WriteError: it failed.
+    """
     for output in outputs:
         output.finish()
     if not outputs:
@@ -238,7 +260,7 @@ def _file_name(number: int) -> str:
 
 
 def _keep_others(target: str, staged: str) -> None:
-    """What people keep beside the rows (a README) stays."""
+    """Carry what people keep beside the rows (a README) over into the new directory."""
     for entry in layout.others(target):
         kept = os.path.join(staged, entry.name)
         if entry.is_dir(follow_symlinks=False):
@@ -250,7 +272,7 @@ def _keep_others(target: str, staged: str) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """The same file under another name; a copy where there are no links."""
+    """Link a file under another name, or copy it if the file system has no links."""
     try:
         os.link(os.path.realpath(source), target)
     except OSError:
@@ -258,9 +280,12 @@ def _link(source: str, target: str) -> None:
 
 
 def fitted_to(batch: pa.RecordBatch, info: TableInfo, table: str, first: int = 0) -> pa.RecordBatch:
-    """The batch with the table's columns, in its order and types; what it does not have is null.
+    """Return the batch with the table's columns, in the table's order and types; columns that it lacks are null.
 
-    Args: first: number of its first row, for errors. Raises: DataError.
+    Args:
+        first: the number of its first row, for messages.
+    Raises:
+        DataError: the table has no such column, or a value does not fit.
     """
     given: dict[str, pa.Array] = {}
     known = info.columns.names
@@ -310,10 +335,10 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_floating(column.type) and pa.types.is_floating(target):
         return to_floats(column, target)
     if pa.types.is_integer(column.type) and pa.types.is_floating(target):
-        # as in SQL: a number too long for a double is rounded
+        # as in SQL: a whole number with more digits than a double has is rounded
         return column.cast(target, safe=False)
     if pa.types.is_integer(column.type) and pa.types.is_decimal(target):
-        # Arrow looks at what the type could hold, and not at what it holds
+        # Arrow refuses a decimal that is too short for the integer type, even if the values would fit
         column = column.cast(pa.decimal128(20, 0))
     return column.cast(target)
 
@@ -331,7 +356,7 @@ def _first_wrong(column: pa.Array, target: pa.DataType) -> int:
 
 
 def fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type may be written to a column of another: numbers to numbers, text to text, times to times."""
+    """Whether values of one type may be written to a column of another: numbers to numbers, text to text, times to times."""
     if given == wanted or pa.types.is_null(given):
         return True
     if pa.types.is_dictionary(given):

@@ -2,9 +2,11 @@
 
 ::
 
-    opening     under the lock nobody puts a table in place: every file is opened, or, of many, linked into a directory of its own
-    reading     row counts come from the footers; a range reads the row groups it lies in, of the columns that are asked for
-    meanwhile   files that a writer replaced or somebody removed stay readable: they are open
+    opening     under the lock, so that no process puts a table in place: every file is opened or, if there are many, linked
+                into a directory of this reading's own
+    reading     row counts come from the footers; a range reads only the row groups it overlaps, and only the columns that
+                are asked for
+    meanwhile   files that a writer replaces or a user removes stay readable, because they are open
 """
 
 from __future__ import annotations
@@ -31,12 +33,21 @@ from akrunner.tables.renames import removed
 from akrunner.tables.store import Reading, TableInfo, key_scalar
 from akrunner.wire.near import nearest
 
-#: files that are held open; of more, links are made
+#: how many files are held open; if there are more, links are made instead
 _OPEN = 64
 
 
 class _File:
-    """One file of a reading. Attributes: shown; path; partition; rows; types: of its columns; names: column in lower case -> in the file."""
+    """One file of a reading.
+
+    Attributes:
+        shown: its path, for messages.
+        path: the path it is opened by.
+        partition: the partition its rows belong to.
+        rows: how many rows it has.
+        types: the (name, Arrow type) pairs of its columns.
+        names: column in lower case -> its name in the file.
+    """
 
     def __init__(self, shown: str, path: str, partition: Partition) -> None:
         self.shown, self.path, self.partition = shown, path, partition
@@ -57,7 +68,7 @@ class _File:
         return pq.ParquetFile(pa.OSFile(self.path), metadata=metadata, buffer_size=1 << 20, pre_buffer=False)
 
     def read(self, names: list[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Rows of a range, with these columns of the file's."""
+        """Yield the rows from `start` up to `stop`, with the columns `names` of the file."""
         if not names:
             for at in range(start, stop, BATCH_ROWS):
                 rows = min(BATCH_ROWS, stop - at)
@@ -78,7 +89,7 @@ class _File:
             raise SourceError(f"source: {self.shown} says it has {self.rows} rows, and has fewer: it is damaged")
 
     def _groups(self, start: int, stop: int) -> tuple[list[int], int]:
-        """(the row groups a range lies in, the first row of the first of them)."""
+        """Return (the row groups that a range overlaps, the number of the first row of the first of them)."""
         found: list[int] = []
         first = at = 0
         for group in range(self._metadata.num_row_groups):
@@ -91,10 +102,19 @@ class _File:
 
 
 class LocalReading(Reading):
-    """See `store.Reading`. Attributes: root: of all local tables."""
+    """One state of a local table. See `store.Reading`.
+
+    Attributes:
+        root: the directory of all local tables.
+    """
 
     def __init__(self, root: str, name: TableName, info: TableInfo, partitions: list[layout.Placed]) -> None:
-        """Open it; whoever makes it holds the lock. Raises: SourceError; OSError."""
+        """Open the files. The caller holds the lock.
+
+        Raises:
+            SourceError: a file cannot be read.
+            OSError: a directory cannot be read.
+        """
         self.info = info
         self.root = root
         self._name = name
@@ -123,7 +143,7 @@ class LocalReading(Reading):
         return [_File(path, self._fd(path), partition) for path, partition in found]
 
     def _fd(self, path: str) -> str:
-        """A path that leads to the file as it is now, whatever becomes of its name."""
+        """Open a file, and return a path that leads to it as it is now, even if it is renamed or removed later."""
         with ours(SourceError, f"source: cannot open {path}"):
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._held.append(fd)
@@ -148,11 +168,13 @@ class LocalReading(Reading):
 
     @property
     def paths(self) -> list[str]:
-        """Of the files that `query` names."""
+        """Return the paths of the files that `query` names."""
         return [file.path for file in self._files]
 
     def query(self) -> str:
-        """What DuckDB reads the rows with, only the columns and partitions it needs, as long as this is open."""
+        """Return SQL with which DuckDB reads the rows, and only the columns and partitions it needs. Valid until the reading
+        is closed.
+        """
         groups: list[tuple[_File, list[str]]] = []
         for file in self._files:
             if not groups or (groups[-1][0].partition, groups[-1][0].types) != (file.partition, file.types):
@@ -199,7 +221,7 @@ class LocalReading(Reading):
     def _of_file(self, file: _File, schema: pa.Schema, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         values = dict(file.partition)
         names = list(dict.fromkeys(file.names[field.name.lower()] for field in schema if field.name.lower() in file.names))
-        # a file may have the columns it is partitioned by, too: its directory says what they are
+        # the file may hold partition columns too: the name of its directory has their values
         names = [name for name in names if name.lower() not in values]
         for batch in file.read(names, start, stop):
             columns = []
@@ -214,7 +236,7 @@ class LocalReading(Reading):
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def close(self) -> None:
-        """Reads that are under way go on to their end."""
+        """Close the reading. Reads that are under way continue to their end."""
         with self._lock:
             done = not self._closed and not self._readers
             self._closed = True
@@ -230,7 +252,11 @@ class LocalReading(Reading):
 
 
 def fields_of(name: TableName, info: TableInfo, columns: Sequence[str] | None) -> list[pa.Field]:
-    """What is asked for of a table. Raises: SourceError: there is none of a name."""
+    """Return the columns of a table that are asked for; its own columns if `columns` is None.
+
+    Raises:
+        SourceError: the table has no column of such a name.
+    """
     if columns is None:
         return list(info.columns)
     known = {field.name.lower(): field for field in info.columns}
@@ -244,7 +270,11 @@ def fields_of(name: TableName, info: TableInfo, columns: Sequence[str] | None) -
 
 
 def _as(column: pa.Array, field: pa.Field, shown: str) -> pa.Array:
-    """Raises: SourceError: a file somebody put there has a column of another type."""
+    """Return a file's column in the type of the table's column.
+
+    Raises:
+        SourceError: a value does not fit the type, as may be in a file that a user put there.
+    """
     if column.type == field.type:
         return column
     try:
@@ -265,10 +295,10 @@ def _told(shown: str) -> Any:
 
 
 def quoted(name: str) -> str:
-    """A name as DuckDB takes it."""
+    """Return a name in the quotes that DuckDB wants."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as DuckDB takes it."""
+    """Return a text as a DuckDB literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""A table that is made for the rows that are written to it: `put`, CREATE TABLE AS."""
+"""Outputs that also create their table, for `put` and CREATE TABLE AS."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 
 
 def new_table(store: TableStore, name: TableName, info: TableInfo) -> TableOutput:
-    """An output that makes its table: both are there from `commit` on, or neither is. Raises: SinkError: the table is there."""
+    """Return an output that also creates its table: `commit` makes both the table and its rows visible, `abort` leaves neither.
+
+    Raises:
+        SinkError: the table exists.
+    """
     return store.creating(name, info) if isinstance(store, LocalTables) else _Made(store, name, info)
 
 
 class _Made:
-    """Of a store that makes a table first: `abort` drops it."""
+    """An output for a store that must create the table first: `abort` drops the table."""
 
     def __init__(self, store: TableStore, name: TableName, info: TableInfo) -> None:
         self._store, self.name, self.info = store, name, info

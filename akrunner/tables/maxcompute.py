@@ -1,4 +1,5 @@
-"""Tables in MaxCompute, by PyODPS: its REST service for what tables are, its tunnel for their rows, its SQL for everything else.
+"""Tables in MaxCompute, through PyODPS: its REST service for the tables' definitions, its tunnel for their rows, its SQL for
+the rest.
 
 Needs `akrunner[odps]`, which is imported when a store is made.
 """
@@ -32,29 +33,41 @@ from akrunner.tables.store import (
     whole_partition,
 )
 
-#: names of tables that are looked at for an error
+#: how many names of tables are fetched for an error message
 _MOST_NAMES = 1000
-#: rows a SELECT gives, as MaxCompute's client
+#: how many rows a SELECT gives at most, as in MaxCompute's client
 MOST_ROWS = 10_000
-#: a partition's value that the tunnel can be asked for
+#: a partition's value with which the tunnel works
 _VALUE = re.compile(r"[^,='\"/]+\Z")
 
 
 def _quiet(kind: Any) -> Any:
-    """PyODPS's class, without the address of a web page that nobody here opens: it asks the service for it at once, and, where nobody answers,
-    again and again."""
+    """Return a subclass of PyODPS's class that does not ask the service for the address of a web page which is not used here.
+
+    PyODPS asks for it at once and, if the service does not answer, again and again.
+    """
     return type("ODPS", (kind,), {"get_job_insight_host": lambda _: None})
 
 
 class MaxComputeTables:
-    """See `store.TableStore`. Threads may share it. Attributes: place: its endpoint, and where the key was found."""
+    """A store of tables in MaxCompute. See `store.TableStore`. Threads may share it.
+
+    Attributes:
+        place: the endpoint, and where the key was found.
+    """
 
     kind = "maxcompute"
 
     def __init__(self, project: str, credentials: Credentials, threads: int = THREADS) -> None:
-        """Connect to nothing yet. Args: threads: that read one table at a time. Raises: ConfigError: PyODPS is not there."""
+        """Prepare the client; connect to nothing yet.
+
+        Args:
+            threads: how many threads read one table at a time.
+        Raises:
+            ConfigError: PyODPS, or pandas, is not installed.
+        """
         with ours(ConfigError, "tables in MaxCompute need PyODPS"):
-            # it writes Arrow with the help of pandas only
+            # PyODPS needs pandas to write Arrow data
             importlib.import_module("pandas")
             import odps
             from odps import accounts, tunnel
@@ -69,7 +82,7 @@ class MaxComputeTables:
                 project=project or credentials.project or None,
                 endpoint=credentials.endpoint,
                 tunnel_endpoint=credentials.tunnel or None,
-                # as below
+                # spares another request for an address (see `_quiet`)
                 logview_host="http://logview.odps.aliyun.com",
                 overwrite_global=False,
             )
@@ -115,7 +128,7 @@ class MaxComputeTables:
             return sorted(table.name.lower() for table in self._odps.list_tables(project=project))
 
     def projects(self) -> list[str]:
-        """The store's own; without one, all that the key may see."""
+        """Return the store's own project, or all projects that the key may see if it has none."""
         if self.project:
             return [self.project]
         with ours(SourceError, "source: cannot list the projects"):
@@ -164,13 +177,17 @@ class MaxComputeTables:
                 )
 
     def _fitting(self, name: TableName, info: TableInfo) -> list[Partition]:
-        """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
+        """Return all existing partitions that a name fits.
+
+        Raises:
+            SourceError: the table is not partitioned by the keys in the name.
+        """
         self._check_keys(name, info, SourceError)
         table = self._odps.get_table(name.table, project=name.project)
         given = dict(name.partition)
         found = []
         if set(given) == set(info.partitions):
-            # no need to list a thousand others
+            # the name holds all keys: there is no need to list a thousand other partitions
             whole = tuple((key, given[key]) for key in info.partitions)
             return [whole] if not whole or table.exist_partition(_spec(whole)) else []
         for one in table.partitions:
@@ -193,7 +210,7 @@ class MaxComputeTables:
         return tunnel.create_upload_session(self._at(name), partition_spec=_spec(partition) or None, overwrite=overwrite)
 
     def modified(self, name: TableName, partition: Partition) -> Any:
-        """When rows of it last changed, as the server has it."""
+        """Return the time at which the rows of the table or the partition last changed, as the server reports it."""
         table = self._at(name)
         if partition:
             one = table.get_partition(_spec(partition))
@@ -222,7 +239,11 @@ class MaxComputeTables:
         self._partition(name, self._info(name.for_output(), SinkError))
 
     def _partition(self, name: TableName, info: TableInfo) -> Partition:
-        """The partition a name holds, whether or not it is there. Raises: SinkError: it is not one, but several or none."""
+        """Return the partition that a name holds, whether or not it exists.
+
+        Raises:
+            SinkError: the name holds no partition, or only some of its keys.
+        """
         self._check_keys(name, info, SinkError)
         return whole_partition(name, info)
 
@@ -272,7 +293,11 @@ class MaxComputeTables:
             self.execute(f"ALTER TABLE {names[0].sql} DROP IF EXISTS {what}")
 
     def _there(self, name: TableName) -> None:
-        """Raises: SinkError: there is no such table."""
+        """Check that a table exists.
+
+        Raises:
+            SinkError: it does not.
+        """
         with self._asking(SinkError, name):
             if not self._odps.exist_table(name.table, project=name.project):
                 raise SinkError(self._no_table(name))
@@ -280,7 +305,7 @@ class MaxComputeTables:
     # -- SQL
 
     def execute(self, text: str, settings: Mapping[str, str] | None = None) -> tuple[str, pa.Table | None]:
-        """See `store.SqlStore`."""
+        """Run one statement. See `store.SqlStore.execute`."""
         hints = {"odps.sql.type.system.odps2": "true", **(settings or {})}
         gives_rows = re.match(r"[\s(]*(select|with|values)\b", text, re.IGNORECASE) is not None
         with ours(SinkError, f"MaxCompute cannot run {' '.join(text.split())[:80]!r}"):
@@ -289,7 +314,7 @@ class MaxComputeTables:
                 CHANGED.append(f"what {' '.join(text.split())[:60]!r} names")
                 told = "\n".join(str(one) for one in instance.get_task_results().values() if one).strip()
                 return told or f"done (instance {instance.id})", None
-            # no more come than MOST_ROWS
+            # the service sends at most MOST_ROWS rows
             with instance.open_reader(tunnel=True, arrow=True, limit=True) as reader:
                 rows = reader.read_all().slice(0, MOST_ROWS)
         cut = rows.num_rows == MOST_ROWS
@@ -297,7 +322,11 @@ class MaxComputeTables:
 
 
 def _field(column: Any) -> pa.Field:
-    """A column as MaxCompute describes it. Raises: SchemaError: it is of no type that is known."""
+    """Return a column from MaxCompute's description of it.
+
+    Raises:
+        SchemaError: its type is not known.
+    """
     made = types.field(column.name.lower(), str(column.type).lower(), column.comment or "")
     return made if getattr(column, "nullable", True) is not False else made.with_nullable(False)
 
@@ -307,12 +336,12 @@ def _key_types(words: list[str]) -> tuple[str, ...]:
 
 
 def _spec(partition: Partition) -> str:
-    """A partition as PyODPS names it."""
+    """Return a partition in the form that PyODPS wants."""
     return ",".join(f"{key}={value}" for key, value in partition)
 
 
 def _sql_spec(partition: Partition) -> str:
-    """A partition as SQL names it."""
+    """Return a partition in the form that SQL wants."""
     return ", ".join(f"{key}='{_escaped(value)}'" for key, value in partition)
 
 

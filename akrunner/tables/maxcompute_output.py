@@ -1,11 +1,11 @@
-"""What a job writes to a MaxCompute table, or to one partition.
+"""The rows that a job writes to a MaxCompute table, or to one of its partitions.
 
 ::
 
-    output         an upload session: nobody sees anything of it
-    part(key)      batches -> blocks of about 16 MB -> the session; a block that fails is sent again, under its number
-    commit         one call for all blocks: the rows are there, in place of the old ones if it overwrites
-    abort, a kill  the session is forgotten, and the table as it was
+    output         opens an upload session, whose rows no reader sees yet
+    part(key)      batches -> blocks of about 16 MB -> the session; a block that fails is sent again with the same number
+    commit         makes all blocks visible in one call; if the output overwrites, they replace the old rows
+    abort, a kill  the session is forgotten, and the table is as it was
 """
 
 from __future__ import annotations
@@ -28,18 +28,23 @@ from akrunner.tables.store import CHANGED, TableInfo, TableOutput
 if TYPE_CHECKING:
     from akrunner.tables.maxcompute import MaxComputeTables
 
-#: of a block; later ones are larger: a session takes 20,000
+#: bytes of a block; later blocks are larger, because a session takes only 20,000 blocks
 _BLOCK_BYTES = 16 << 20
 _BLOCKS_OF_A_SIZE = 4_000
 _MOST_BLOCKS = 20_000
-#: seconds after which a session without blocks is made anew: MaxCompute keeps one for a day
+#: seconds after which a session without blocks is replaced by a new one: MaxCompute keeps a session for a day
 _FRESH = 3600.0
-#: PyODPS tries again by itself; this is for what is left
+#: PyODPS itself tries again; these limits are for errors that remain
 _TRIES, _PATIENCE = 4, 60.0
 
 
 class MaxComputePart:
-    """See `store.TablePart`. Attributes: rows: how many were written; blocks: numbers of those that were sent."""
+    """The rows that one task writes. See `store.TablePart`.
+
+    Attributes:
+        rows: how many rows were written.
+        blocks: the numbers of the blocks that were sent.
+    """
 
     def __init__(self, output: MaxComputeOutput) -> None:
         self._output = output
@@ -65,7 +70,7 @@ class MaxComputePart:
             self._send()
 
     def drop(self) -> list[int]:
-        """Nobody wants its rows. Returns: numbers of its blocks."""
+        """Discard the rows. Returns the numbers of the blocks that were sent."""
         self._closed = True
         self._held = []
         return self.blocks
@@ -79,17 +84,21 @@ class MaxComputePart:
 
 
 class MaxComputeOutput:
-    """See `store.TableOutput`."""
+    """The rows that a job writes to a table in MaxCompute. See `store.TableOutput`."""
 
     def __init__(
         self, store: MaxComputeTables, name: TableName, info: TableInfo, partition: Partition, overwrite: bool
     ) -> None:
-        """Open a session: whoever may not write learns it now. Raises: SinkError."""
+        """Open a session, so that a user without permission to write gets the error now.
+
+        Raises:
+            SinkError: the session cannot be opened.
+        """
         self.name, self.info = name, info
         self._store, self._partition, self._overwrite = store, partition, overwrite
         self._lock = threading.Lock()
         self._parts: dict[str, MaxComputePart] = {}
-        #: numbers of blocks that hold what nobody wants; they are written again
+        #: numbers of blocks with discarded rows; these numbers are used again
         self._free: list[int] = []
         self._numbers = 0
         self._over = False
@@ -116,7 +125,11 @@ class MaxComputeOutput:
         return _BLOCK_BYTES << self._numbers // _BLOCKS_OF_A_SIZE
 
     def number(self) -> int:
-        """Of the next block. Raises: WriteError."""
+        """Return the number of the next block.
+
+        Raises:
+            WriteError: the output is closed, a session cannot be opened, or it has as many blocks as MaxCompute takes.
+        """
         with self._lock:
             if self._over:
                 raise WriteError(f"output: {self.name} is committed, or given up")
@@ -133,12 +146,16 @@ class MaxComputeOutput:
             return self._numbers - 1
 
     def send(self, number: int, rows: pa.Table) -> None:
-        """Send one block, whole; again if it has to be. Raises: WriteError."""
+        """Send one whole block, again if an error may pass.
+
+        Raises:
+            WriteError: it cannot be sent.
+        """
         session = self._session
         with self._told(f"cannot send block {number} ({rows.num_rows:,} rows)"):
             for again in _attempts():
                 with again:
-                    # it holds the block until it is closed, and sends it then
+                    # the writer holds the block in memory, and sends it when it is closed
                     writer = session.open_arrow_writer(initial_block_id=number, buffer_size=1 << 40)
                     for batch in rows.combine_chunks().to_batches() or [_empty(rows.schema)]:
                         writer.write(batch)
@@ -157,14 +174,18 @@ class MaxComputeOutput:
                     self._open()
 
     def finish(self) -> list[int]:
-        """Send what is left. Returns: the numbers of all blocks. Raises: WriteError."""
+        """Send the rows that are left, and empty the blocks of discarded rows. Returns the numbers of all blocks, sorted.
+
+        Raises:
+            WriteError: a block cannot be sent.
+        """
         for part in list(self._parts.values()):
             part.close()
         blocks = [number for part in self._parts.values() for number in part.blocks]
         if self._overwrite and not blocks and not self._free:
             self._free = [self.number()]
         while self._free:
-            # a block cannot be taken back: it is made empty
+            # a block that was sent cannot be removed, but it can be made empty
             empty = self._free.pop()
             self.send(empty, self.info.columns.empty_table())
             blocks.append(empty)
@@ -174,12 +195,20 @@ class MaxComputeOutput:
         commit([self])
 
     def check(self) -> None:
-        """Raises: WriteError: its session is there no more."""
+        """Check that the session still exists.
+
+        Raises:
+            WriteError: it does not.
+        """
         with self._told("cannot commit its rows; the table is as it was"):
             self._session.reload()
 
     def put(self, blocks: list[int]) -> None:
-        """Have the rows be there. Raises: WriteError."""
+        """Make the rows of these blocks visible.
+
+        Raises:
+            WriteError: it failed; the table is as it was.
+        """
         self._over = True
         if not blocks:
             return
@@ -193,7 +222,7 @@ class MaxComputeOutput:
                             raise
 
     def _is_committed(self) -> bool:
-        """Whether it was done after all, and only the answer was lost."""
+        """Whether the commit succeeded after all, and only the answer was lost."""
         with contextlib.suppress(Exception):
             self._session.reload()
             return str(getattr(self._session.status, "value", "")).upper() == "CLOSED"
@@ -207,9 +236,11 @@ class MaxComputeOutput:
 
 
 def commit(outputs: Sequence[TableOutput]) -> None:
-    """All of a job's outputs. MaxCompute has no commit of several tables: all is sent and checked before the first one counts.
+    """Commit all outputs of a job. MaxCompute cannot commit several tables at once, so all rows are sent and checked before
+    the first commit.
 
-    Raises: WriteError: none is committed, or it names those that are.
+    Raises:
+        WriteError: none is committed, or the message names those that are.
     """
     ours_ = [cast(MaxComputeOutput, output) for output in outputs]
     blocks = [output.finish() for output in ours_]
@@ -235,7 +266,11 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 class _Attempt:
-    """A context that swallows what is worth another attempt. Attributes: failed."""
+    """A context that suppresses errors after which another attempt may succeed.
+
+    Attributes:
+        failed: whether it suppressed one.
+    """
 
     def __init__(self, last: bool) -> None:
         self._last = last
@@ -250,7 +285,7 @@ class _Attempt:
 
 
 def _attempts() -> Iterator[_Attempt]:
-    """`for again in _attempts(): with again: ...`: until it succeeds, or fails for good."""
+    """Yield attempts until one succeeds or fails for good: `for again in _attempts(): with again: ...`."""
     began = time.monotonic()
     for number in range(1, _TRIES + 1):
         attempt = _Attempt(number == _TRIES or time.monotonic() - began > _PATIENCE)

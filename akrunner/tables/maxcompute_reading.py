@@ -1,9 +1,11 @@
-"""One state of a MaxCompute table: a download session for each partition (or the table), read by ranges side by side.
+"""One state of a MaxCompute table: a download session for each partition (or the table), read in ranges by several threads.
 
 ::
 
-    read(columns, start, rows)   ranges of about 8 MB -> threads, each with a connection of its own -> batches, in the table's order
-    a range that fails           is asked for again, whole; a session that is over is opened anew, if the table is as it was
+    read(columns, start, rows)   ranges of about 8 MB -> threads, each with a connection of its own -> batches, in the table's
+                                 order
+    a range that fails           is read again as a whole; a session that has expired is opened anew, if the table has not
+                                 changed
 """
 
 from __future__ import annotations
@@ -30,24 +32,32 @@ from akrunner.tables.store import Reading, TableInfo, key_scalar
 if TYPE_CHECKING:
     from akrunner.tables.maxcompute import MaxComputeTables
 
-#: ranges of one reading that are asked for at a time; each holds its rows in memory until they are drawn
+#: how many ranges of one reading are requested at a time; each holds its rows in memory until the caller takes them
 THREADS = 4
 _RANGE_BYTES = 8 << 20
 _FIRST_RANGE, _SHORTEST_RANGE, _LONGEST_RANGE = 20_000, 1_000, 1_000_000
-#: of rows without a column of the table's own
+#: rows in a batch that has only partition columns
 _BATCH = 65_536
-#: PyODPS tries again by itself (five times where the server fails, longer and longer); this is for what is left
+#: PyODPS itself tries again (five times if the server fails, after longer and longer pauses); these limits are for errors that
+#: remain
 _TRIES, _PATIENCE = 4, 60.0
 _GONE = ("NoSuchDownload", "InvalidDownloadId", "SessionExpired", "DownloadSessionExpired")
 
 
 class _Short(Exception):
-    """Fewer rows came than were asked for, and the stream ended as if it were whole."""
+    """Raised if fewer rows came than were requested, although the stream ended as a whole one does."""
 
 
 @dataclass
 class _Part:
-    """One download session. Attributes: partition; session; rows; modified: when the table last changed, as the server has it."""
+    """One download session.
+
+    Attributes:
+        partition: the partition it reads; () for a table without partitions.
+        session: PyODPS's session.
+        rows: how many rows it has.
+        modified: the time at which the rows last changed, as the server reports it.
+    """
 
     partition: Partition
     session: Any
@@ -55,20 +65,24 @@ class _Part:
     modified: Any
 
 
-#: (part, its first row, rows)
+#: (the part, the range's first row in it, how many rows)
 _Range = tuple[_Part, int, int]
 
 
 class MaxComputeReading(Reading):
-    """See `store.Reading`."""
+    """One state of a table in MaxCompute, to be read. See `store.Reading`."""
 
     def __init__(
         self, store: MaxComputeTables, name: TableName, info: TableInfo, partitions: Sequence[Partition], threads: int
     ) -> None:
-        """Open the sessions. Raises: SourceError."""
+        """Open the sessions.
+
+        Raises:
+            SourceError: a session cannot be opened.
+        """
         self.info, self._store, self._name = info, store, name
         self._pool = _Pool(threads)
-        #: rows are asked for ahead of who draws them; all iterators together so many ranges
+        #: one permit for each range that is requested before the caller needs it; all iterators share them
         self._ahead = threading.Semaphore(threads)
         self._lock = threading.Lock()
         self._row_bytes = 0.0
@@ -90,7 +104,7 @@ class MaxComputeReading(Reading):
         return ours(SourceError, f"source: {self._name}: {what}")
 
     def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
-        """See `store.Reading.read`."""
+        """Yield rows. See `store.Reading.read`."""
         fields = fields_of(self._name, self.info, columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
@@ -105,7 +119,7 @@ class MaxComputeReading(Reading):
         waiting: collections.deque[tuple[Future[list[pa.RecordBatch]], bool]] = collections.deque()
         try:
             while True:
-                # one is always asked for; more while the others leave room
+                # one range is always requested; more of them while there are permits
                 while not waiting or self._ahead.acquire(blocking=False):
                     one, ahead = next(ranges, None), bool(waiting)
                     if one is None:
@@ -131,7 +145,7 @@ class MaxComputeReading(Reading):
                     self._ahead.release()
 
     def _ranges(self, start: int, stop: int) -> Iterator[_Range]:
-        """What to ask for; longer or shorter as the rows turn out to be."""
+        """Yield the ranges to request; their length follows the size of the rows read so far."""
         first = 0
         for part in self._parts:
             at, end = max(start - first, 0), min(stop - first, part.rows)
@@ -143,7 +157,7 @@ class MaxComputeReading(Reading):
             first += part.rows
 
     def _of_keys(self, schema: pa.Schema, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Rows that have nothing but what the table is partitioned by."""
+        """Yield rows that have only partition columns."""
         first = 0
         for part in self._parts:
             at, end = max(start - first, 0), min(stop - first, part.rows)
@@ -154,7 +168,11 @@ class MaxComputeReading(Reading):
             first += part.rows
 
     def _fetched(self, one: _Range, columns: list[str], schema: pa.Schema) -> list[pa.RecordBatch]:
-        """The rows of a range. Raises: SourceError."""
+        """Return the rows of a range.
+
+        Raises:
+            SourceError: they cannot be read.
+        """
         part, first, count = one
         with self._told(f"cannot read its rows from {first:,} on"):
             batches = self._tried(part, first, count, columns)
@@ -196,7 +214,11 @@ class MaxComputeReading(Reading):
         return batches
 
     def _renew(self, part: _Part, lost: Any) -> None:
-        """Another session in place of one that has expired. Raises: SourceError: the table has changed since."""
+        """Open another session in place of one that has expired.
+
+        Raises:
+            SourceError: the table has changed since.
+        """
         with self._lock:
             if part.session is not lost:
                 return
@@ -213,7 +235,11 @@ class MaxComputeReading(Reading):
 
 
 def _with_keys(batch: pa.RecordBatch, schema: pa.Schema, partition: Partition, table: str) -> pa.RecordBatch:
-    """The columns of a schema, in its order: the batch's, and what the table is partitioned by. Raises: SourceError."""
+    """Return the columns of the schema, in its order: the batch's columns, and the partition columns.
+
+    Raises:
+        SourceError: a column came in another type than the table's.
+    """
     values = dict(partition)
     columns = []
     for field in schema:
@@ -232,7 +258,9 @@ def _with_keys(batch: pa.RecordBatch, schema: pa.Schema, partition: Partition, t
 
 
 def worth_another(error: BaseException) -> bool:
-    """Whether a request that failed so may succeed when it is made again: the network, or the server, not what was asked for."""
+    """Whether a request that failed with this error may succeed if it is made again: the network or the server failed, and not
+    the request.
+    """
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return status in (408, 429) or status >= 500
@@ -243,21 +271,26 @@ def worth_another(error: BaseException) -> bool:
 
 
 class _Pool:
-    """Threads that work while the pool is open. They keep nobody from ending: a server that does not answer is not waited for.
+    """Threads that do the work of one reading. They do not keep the process from ending, even if a server does not answer.
 
-    Attributes: over: it is closed.
+    Attributes:
+        over: set when the pool is closed.
     """
 
     def __init__(self, threads: int) -> None:
         self.over = threading.Event()
         self._threads = threads
         self._started: list[threading.Thread] = []
-        # a finalizer may close it inside any of these
+        # reentrant, because a finalizer may close the pool within any of these methods
         self._lock = threading.RLock()
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
 
     def submit(self, does: Callable[[], Any]) -> Future[Any]:
-        """Raises: SourceError: it is closed."""
+        """Have a thread call `does`, and return the future of its result.
+
+        Raises:
+            SourceError: the pool is closed.
+        """
         future: Future[Any] = Future()
         with self._lock:
             if self.over.is_set():

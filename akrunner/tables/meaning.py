@@ -1,4 +1,7 @@
-"""A query as MaxCompute means it, where DuckDB would take the same words for something else: tree -> tree, both of sqlglot's."""
+"""Changes a query so that it means in DuckDB what it means in MaxCompute, where both read the same words differently.
+
+Changes a tree of sqlglot's in place.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,31 @@ from akrunner.tables.functions import COMPARED
 if TYPE_CHECKING:
     from sqlglot import exp
 
-#: stands among what is grouped by where GROUPING SETS follow without a comma: they alone say what is grouped
+#: a column that marks GROUPING SETS which follow GROUP BY's columns without a comma: then only the sets say how rows are
+#: grouped
 ALONE = "odps_alone"
-#: functions over a window that take the rows up to this one, of those with the same place in its order too
+#: functions whose window, if it is ordered, ends at the current row; rows that are equal in the order but come later are not
+#: part of it
 _RUNNING = frozenset("sum avg count min max stddev stddevpop stddevsamp variance variancepop median".split())
-#: functions of groups that sqlglot does not know as such
+#: aggregate functions that sqlglot does not know as such
 _OF_GROUPS = frozenset(("grouping_id", "grouping", "string_agg", "odps_percentile"))
-#: where a whole number is a BIGINT
+#: kinds of parent nodes in which a whole number is a BIGINT
 _VALUES = frozenset(
     "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
 )
-#: of a regular expression, what is in no group: a quoted character, a set of them; and where a group begins that keeps what it matches
+#: parts of a regular expression in which no group begins: a quoted character, a set of characters; and the beginning of a group
+#: that captures
 _NO_GROUP = re.compile(r"(?s)\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]")
 _GROUP = re.compile(r"\((?:\?P?<(?![=!])|(?!\?))")
 _NUMBERS = ("Literal", "Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "Neg", "Count", "Sum", "Avg", "Interval")
 
 
 def as_meant(tree: exp.Query) -> None:
-    """Change the tree so that DuckDB gives MaxCompute's rows. Raises: ConfigError: it cannot."""
+    """Change the tree so that DuckDB gives MaxCompute's rows.
+
+    Raises:
+        ConfigError: the query has a part for which that cannot be done.
+    """
     from sqlglot import exp
 
     for select in list(tree.find_all(exp.Select)):
@@ -45,7 +55,7 @@ def as_meant(tree: exp.Query) -> None:
 
 
 def _group(select: exp.Select) -> None:
-    """`k GROUPING SETS (...)`, `k WITH ROLLUP`, `k WITH CUBE`, `grouping__id`."""
+    """Rewrite `k GROUPING SETS (...)`, `k WITH ROLLUP`, `k WITH CUBE` and `grouping__id`."""
     from sqlglot import exp
 
     group = select.args.get("group")
@@ -70,7 +80,10 @@ def _group(select: exp.Select) -> None:
 
 
 def _add_whole(select: exp.Select, sets: list[Any], columns: list[Any]) -> None:
-    """DuckDB knows no column that is in none of the sets, where it is null: it gets a set of all, whose rows are left out."""
+    """Add a set of all columns, and leave out its rows, if a column is in none of the sets.
+
+    DuckDB does not know such a column, which is null in MaxCompute.
+    """
     from sqlglot import exp
 
     named = {part.sql("duckdb").lower() for one in sets for part in one.walk()}
@@ -81,7 +94,7 @@ def _add_whole(select: exp.Select, sets: list[Any], columns: list[Any]) -> None:
 
 
 def _lateral(select: exp.Select) -> None:
-    """LATERAL VIEW [OUTER] EXPLODE | POSEXPLODE, with all its columns."""
+    """Rewrite LATERAL VIEW [OUTER] EXPLODE | POSEXPLODE as a join, with all its columns."""
     import sqlglot
     from sqlglot import exp
 
@@ -117,7 +130,10 @@ def _lateral(select: exp.Select) -> None:
 
 
 def _sort(select: exp.Select) -> None:
-    """SORT BY and CLUSTER BY order what each task has: here there is one."""
+    """Rewrite SORT BY and CLUSTER BY as ORDER BY.
+
+    In MaxCompute they order the rows of each task; here there is only one task.
+    """
     from sqlglot import exp
 
     sort, cluster = select.args.get("sort"), select.args.get("cluster")
@@ -135,7 +151,10 @@ def _ordered(part: Any) -> Any:
 
 
 def _window(window: exp.Window) -> None:
-    """The frame that MaxCompute takes without one; and `rand()` to order by, which DuckDB takes for the same row twice."""
+    """Add the frame that MaxCompute uses if none is given, and replace `rand()` in the window's partitions and order.
+
+    DuckDB would compute such a `rand()` twice for the same row, or refuse it.
+    """
     from sqlglot import exp
 
     called = window.this.this if isinstance(window.this, (exp.IgnoreNulls, exp.RespectNulls)) else window.this
@@ -150,7 +169,7 @@ def _window(window: exp.Window) -> None:
 
 
 def _row(select: Any) -> list[Any]:
-    """What tells the rows of a query apart."""
+    """Return an expression, in a list, by which the rows of a query can be told apart."""
     from sqlglot import exp
 
     group = select.args.get("group")
@@ -167,14 +186,14 @@ def _row(select: Any) -> list[Any]:
 
 
 def _functions(tree: Any) -> None:
-    """Functions that both have, and mean differently."""
+    """Rewrite functions that both dialects have, with different meanings."""
     from sqlglot import exp
 
     for call in list(tree.find_all(exp.Stddev, exp.Variance)):
         kind = exp.StddevPop if isinstance(call, exp.Stddev) else exp.VariancePop
         call.replace(kind(this=call.this))
     for call in list(tree.find_all(exp.ArrayAgg, exp.ArrayUniqueAgg)):
-        # of nothing, an array of nothing: DuckDB's is null
+        # the array of no rows is empty in MaxCompute, and null in DuckDB
         whole: Any = call
         while isinstance(whole.parent, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) and whole.arg_key == "this":
             whole = whole.parent
@@ -217,12 +236,14 @@ def _functions(tree: Any) -> None:
 
 
 def _has_group(pattern: str) -> bool:
-    """Whether a regular expression has a group that keeps what it matches. Python's `re` would not take all that DuckDB's does."""
+    """Whether a regular expression has a group that captures. Python's `re` cannot tell, as it does not accept all that
+    DuckDB's does.
+    """
     return _GROUP.search(_NO_GROUP.sub("", pattern)) is not None
 
 
 def _concatenated(call: Any) -> None:
-    """WM_CONCAT([DISTINCT] separator, x)."""
+    """Rewrite WM_CONCAT([DISTINCT] separator, x)."""
     from sqlglot import exp
 
     inner: Any = call.expressions[0] if call.expressions else None
@@ -236,7 +257,7 @@ def _concatenated(call: Any) -> None:
 
 
 def _comparisons(tree: Any) -> None:
-    """A text that is compared with a number is taken for a DOUBLE."""
+    """Make a text that is compared with a number a DOUBLE."""
     from sqlglot import exp
 
     for case in list(tree.find_all(exp.Case)):
@@ -264,7 +285,9 @@ def _comparisons(tree: Any) -> None:
 
 
 def _late(value: Any) -> bool:
-    """Whether DuckDB learns the type of a value too late to tell by it what is meant: it is computed of groups, or of a query."""
+    """Whether DuckDB learns the type of a value too late to choose a function by it, as an aggregate, a window or a query
+    computes it.
+    """
     from sqlglot import exp
 
     if value.find(exp.AggFunc, exp.Window, exp.Query) is not None:
@@ -292,7 +315,7 @@ def _number(value: Any) -> Any:
 
 
 def _arithmetic(tree: Any) -> None:
-    """A text that is computed with is taken for a DOUBLE."""
+    """Make a text in arithmetic a DOUBLE."""
     from sqlglot import exp
 
     for one in reversed(list(tree.find_all(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv))):
@@ -309,7 +332,7 @@ def _arithmetic(tree: Any) -> None:
 
 
 def _literals(tree: Any) -> None:
-    """A number with a point is a DOUBLE, one without is a BIGINT."""
+    """Make a number with a point a DOUBLE, and one without a BIGINT."""
     from sqlglot import exp
 
     for one in list(tree.find_all(exp.Literal)):

@@ -1,4 +1,4 @@
-"""Objects of a bucket -> files of a directory, before a job starts.
+"""Copies objects of a bucket to files of a directory, before a job starts.
 
 ::
 
@@ -28,11 +28,16 @@ _LONGEST_NAME = 250
 
 
 class Mirror:
-    """Copies of a bucket's objects. Attributes: bucket; root: the directory that stands for it."""
+    """Local copies of a bucket's objects.
+
+    Attributes:
+        bucket: the bucket.
+        root: the directory that stands for the bucket.
+    """
 
     def __init__(self, bucket: Bucket, root: str, uri: str, say: Callable[[str], None]) -> None:
         self.bucket, self.root, self._uri, self._say = bucket, root, uri, say
-        # beside the files: every name among them may be an object's
+        # beside the files, because any name among the files may be an object's
         self._coming = f"{root}.coming"
         self._numbers = itertools.count()
 
@@ -40,10 +45,15 @@ class Mirror:
         return os.path.join(self.root, key)
 
     def fetch(self, key: str, whole: bool) -> list[str]:
-        """Copy an object, or all below a key.
+        """Copy an object, or all objects in a directory.
 
-        Args: whole: also what is below it. Returns: keys of what was copied.
-        Raises: SourceError: it cannot be read; ConfigError: it is too large.
+        Args:
+            whole: whether objects below `key` are copied too.
+        Returns:
+            The keys of the objects that were copied.
+        Raises:
+            SourceError: the bucket cannot be read.
+            ConfigError: the objects are too large.
         """
         with ours(SourceError, f"{self._uri}: cannot read it at {self.bucket.endpoint}"):
             found = self._wanted(key, whole)
@@ -53,7 +63,11 @@ class Mirror:
         return [one.key for one in found]
 
     def _wanted(self, key: str, whole: bool) -> list[Found]:
-        """What there is, as far as it can be files. Raises: ConfigError: it is more than is allowed."""
+        """Return the objects to copy; those whose keys cannot be names of files are left out, and reported to `say`.
+
+        Raises:
+            ConfigError: there are more objects, or bytes, than allowed.
+        """
         budget = downloading("a copy of it", Blame(self._uri, ConfigError))
         every: dict[str, Found] = {}
         folders: set[str] = set()
@@ -61,7 +75,7 @@ class Mirror:
         for one in self.bucket.listed(key):
             if one.key != key and not (whole and (not key or key.endswith("/") or one.key.startswith(key + "/"))):
                 if not whole:
-                    # what is asked for is listed first
+                    # the object that is asked for comes first in the list
                     break
                 continue
             if one.key.endswith("/"):
@@ -74,7 +88,7 @@ class Mirror:
             every[one.key] = one
             parts = one.key.split("/")
             folders.update("/".join(parts[:number]) for number in range(1, len(parts)))
-        # an object and a directory of the same name: objects of that kind are markers that programs leave
+        # an object that has the name of a directory: if it is empty, it is a marker that programs leave
         odd += [name for name in every if name in folders and every[name].size]
         if odd:
             self._say(f"{self._uri}: {len(odd)} objects cannot be files, and are left out: {', '.join(map(repr, odd[:3]))}")
@@ -121,7 +135,7 @@ class Mirror:
 
 
 class _Progress:
-    """Says now and then how far a copy is."""
+    """Reports now and then how far a copy is."""
 
     def __init__(self, uri: str, files: int, size: int, say: Callable[[str], None]) -> None:
         self._uri, self._files, self._size, self._say = uri, files, size, say

@@ -1,4 +1,4 @@
-"""`odps://project/tables/t/pt=v?start=0&end=10`: what a table, or a part of it, is called."""
+"""The name of a table, or of a part of one: `odps://project/tables/t/pt=v?start=0&end=10`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from akrunner.errors import ConfigError, SinkError
 
 SCHEME = "odps://"
-#: where a name says no project
+#: the environment variable with the project of names that hold none
 PROJECT_VARIABLE = "AKRUNNER_PROJECT"
 _FORM = "odps://project/tables/name, or odps://project/tables/name/pt=value"
 _WORD = re.compile(r"[A-Za-z0-9_]{1,128}\Z")
 _KEY = re.compile(r"([^\W\d]\w{0,127})=(.*)\Z", re.DOTALL)
 _LONGEST_VALUE = 200
-#: keys, and values, of a partition
+#: the (key, value) pairs that name a partition
 Partition = tuple[tuple[str, str], ...]
 
 
@@ -24,10 +24,12 @@ class TableName:
     """A table, or a part of it.
 
     Attributes:
-        project, table: in lower case: MaxCompute does not tell cases apart.
-        partition: (key, value) of each, in the order given; keys in lower case; () for the whole table. A value may hold anything, `/` too.
-        start, end: rows, counted from 0, without `end` itself; None: from the first, to the last.
-        uri: as it was given.
+        project, table: in lower case, because MaxCompute ignores case in names.
+        partition: (key, value) pairs in the order given, keys in lower case; () for the whole table. A value may hold any
+            character, `/` too.
+        start, end: the range of rows, counted from 0; `end` itself is not part of it. None: from the first row, to the last
+            row.
+        uri: the text as the user gave it.
     """
 
     project: str
@@ -39,10 +41,13 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str, project: str | None = None) -> TableName:
-        """From `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`, or `t`, `p.t` and the same behind them.
+        """Parse `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`; `t` or `project.t` may stand for
+        `odps://project/tables/t`.
 
-        Args: project: of a name without one.
-        Raises: ConfigError: "invalid odps table path ...", and what is wrong with it.
+        Args:
+            project: the project of a name that holds none.
+        Raises:
+            ConfigError: "invalid odps table path ...", with the reason.
         """
         if not isinstance(text, str):
             raise ConfigError(f"a table's name must be text, not {type(text).__name__}")
@@ -70,17 +75,25 @@ class TableName:
         return cls(owner.lower(), table.lower(), _partition(text, rest), start, end, text)
 
     def same(self, other: TableName) -> bool:
-        """Whether both are the same table, or partition, whichever rows of it."""
+        """Whether both names mean the same table or partition; ranges of rows are ignored."""
         return (self.project, self.table, sorted(self.partition)) == (other.project, other.table, sorted(other.partition))
 
     def for_output(self) -> TableName:
-        """Itself. Raises: SinkError: it names a range of rows, which can only be read."""
+        """Return the name itself.
+
+        Raises:
+            SinkError: the name holds a range of rows, which can only be read.
+        """
         if self.start is not None or self.end is not None:
             raise SinkError(f"output: {self}: rows are added, or replace all of it (--overwrite); leave out ?start= and end=")
         return self
 
     def for_sql(self) -> TableName:
-        """Itself. Raises: ConfigError: it is a part of a table, which SQL says in words of its own."""
+        """Return the name itself.
+
+        Raises:
+            ConfigError: the name holds a partition or a range of rows, for which SQL has its own clauses.
+        """
         if self.partition or self.start is not None or self.end is not None:
             raise ConfigError(
                 f"sql: {self} is a part of a table; name the table, and say which rows with WHERE or PARTITION (...)"
@@ -89,22 +102,22 @@ class TableName:
 
     @property
     def whole(self) -> TableName:
-        """The table it is, or is a part of."""
+        """Return the name of the whole table."""
         return TableName(self.project, self.table, uri=f"{SCHEME}{self.project}/tables/{self.table}")
 
     def at(self, partition: Partition) -> TableName:
-        """Another partition of the same table."""
+        """Return the name of another partition of the same table."""
         uri = "/".join([self.whole.uri, *(f"{key}={value}" for key, value in partition)])
         return TableName(self.project, self.table, partition, uri=uri)
 
     def rows(self, count: int) -> tuple[int, int]:
-        """(first, behind the last) of `count` rows: as `start` and `end` say, as far as there are any."""
+        """Return (first, behind the last): the rows that `start` and `end` select from a table with `count` rows."""
         first = min(self.start or 0, count)
         return first, max(first, min(self.end if self.end is not None else count, count))
 
     @property
     def sql(self) -> str:
-        """The table as SQL names it: `project.table`."""
+        """Return the name of the table in SQL: `project.table`."""
         return f"{self.project}.{self.table}"
 
     def __str__(self) -> str:
@@ -112,19 +125,23 @@ class TableName:
 
 
 def check_project(word: str) -> str:
-    """A project's name. Raises: ConfigError: none is called so."""
+    """Return `word` if it can be the name of a project.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     if not _WORD.match(word):
         raise ConfigError(f"{_shown(word)} is no name of a project: letters, digits and _ only")
     return word
 
 
 def is_table(text: object) -> bool:
-    """Whether a source or an output is a table's name, and not a path."""
+    """Whether a source or an output is the name of a table, and not a path."""
     return isinstance(text, str) and text[: len(SCHEME)].lower() == SCHEME
 
 
 def project_of(given: str | None = None) -> str | None:
-    """The project of names without one: as given, or as the environment says."""
+    """Return the project of names that hold none: `given`, else the environment's, else None."""
     return given or os.environ.get(PROJECT_VARIABLE) or None
 
 
@@ -135,7 +152,7 @@ def _partition(text: str, parts: list[str]) -> Partition:
     for part in parts:
         match = _KEY.match(part)
         if match is None and found:
-            # a value with a slash in it
+            # a part without a key belongs to the value before it, which holds a slash
             found[-1] = found[-1][0], f"{found[-1][1]}/{part}"
         elif match is None:
             raise _invalid(text, f"{_shown(part)} is no partition: write key=value")
@@ -148,7 +165,11 @@ def _partition(text: str, parts: list[str]) -> Partition:
 
 
 def check_value(text: str, key: str, value: str) -> str:
-    """Raises: ConfigError: no partition can have it."""
+    """Return `value` if a partition column can have it; `text` is the name it comes from, for the message.
+
+    Raises:
+        ConfigError: the value is empty, too long, or holds a NUL.
+    """
     if not value:
         raise _invalid(text, f"the partition column {key} has no value")
     if len(value.encode("utf-8", "surrogatepass")) > _LONGEST_VALUE or "\0" in value:
@@ -159,7 +180,7 @@ def check_value(text: str, key: str, value: str) -> str:
 
 
 def unquoted(value: str) -> str:
-    """Without the quotes around it, as people write them here as well as in SQL."""
+    """Return a value without the quotes around it: people write quotes in names, as they do in SQL."""
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 

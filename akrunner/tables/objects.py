@@ -1,6 +1,7 @@
-"""One bucket of OSS, by oss2: what is in it, pieces of objects, uploads that count when they are complete. Tried again where that may help.
+"""One bucket of OSS, through oss2: lists objects, reads pieces of them, and uploads files, each of which appears when it is
+complete.
 
-Needs `akrunner[odps]`, which is imported when a bucket is opened.
+Requests that may succeed later are tried again. Needs `akrunner[odps]`, which is imported when a bucket is opened.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.tables.credentials import Credentials
 
-#: of an upload; larger objects are sent in pieces of so much, or more: OSS takes ten thousand
+#: bytes of a piece: larger files are uploaded in pieces of this size, or larger ones, because OSS takes at most ten thousand
+#: pieces
 PART_BYTES = 16 << 20
 _MOST_PARTS = 9_000
 _TRIES = 5
-#: seconds, doubled with each try
+#: seconds before another try, doubled with each try
 _PAUSE = 0.25
 _TIMEOUT = 60
 _REGION = re.compile(r"(?:^|[/.])oss-([a-z0-9-]+?)(?:-internal)?\.aliyuncs\.com", re.IGNORECASE)
@@ -30,7 +32,13 @@ _REGION = re.compile(r"(?:^|[/.])oss-([a-z0-9-]+?)(?:-internal)?\.aliyuncs\.com"
 
 @dataclass(frozen=True)
 class Found:
-    """An object. Attributes: tag: changes with its content."""
+    """An object of a bucket.
+
+    Attributes:
+        key: of the object.
+        size: in bytes.
+        tag: changes when the content does.
+    """
 
     key: str
     size: int
@@ -38,10 +46,20 @@ class Found:
 
 
 class Bucket:
-    """See above. Threads may share it. Attributes: endpoint."""
+    """One bucket of OSS. Threads may share it.
+
+    Attributes:
+        endpoint: URL of the service.
+    """
 
     def __init__(self, name: str, endpoint: str, credentials: Credentials, threads: int) -> None:
-        """Connect to nothing yet. Args: threads: that use it at a time. Raises: ConfigError: the package is not there."""
+        """Prepare the client; connect to nothing yet.
+
+        Args:
+            threads: how many threads use the bucket at a time.
+        Raises:
+            ConfigError: oss2 is not installed, or the name or the endpoint is invalid.
+        """
         with ours(ConfigError, "buckets in OSS need oss2"):
             import oss2
 
@@ -49,7 +67,7 @@ class Bucket:
         self.endpoint = endpoint
         named = next((one for one in _REGION.findall(endpoint) if not one.startswith("accelerate")), None)
         region = os.environ.get("OSS_REGION") or named
-        # the newer signature names the region
+        # the newer signature includes the region
         version = "v4" if region else "v1"
         keys = (credentials.access_id, credentials.access_key)
         if credentials.token:
@@ -61,7 +79,7 @@ class Bucket:
             self._bucket = self._oss.Bucket(auth, endpoint, name, session=session, connect_timeout=_TIMEOUT, region=region)
 
     def listed(self, prefix: str) -> Iterator[Found]:
-        """Objects whose keys begin so, sorted."""
+        """Yield the objects whose keys begin with `prefix`, sorted."""
         token = ""
         while True:
             page = self._again(functools.partial(self._bucket.list_objects_v2, prefix, continuation_token=token, max_keys=1000))
@@ -72,7 +90,11 @@ class Bucket:
             token = page.next_continuation_token
 
     def piece(self, found: Found, start: int, size: int) -> bytes:
-        """Bytes of an object as it was found. Raises: oss2's own: it has changed."""
+        """Return `size` bytes of an object, from `start` on.
+
+        Raises:
+            oss2's exceptions: the object has changed since it was found, or cannot be read.
+        """
 
         def read() -> Any:
             headers = {"If-Match": f'"{found.tag}"', "x-oss-range-behavior": "standard"}
@@ -87,7 +109,11 @@ class Bucket:
         self._again(lambda: self._bucket.put_object(key, data))
 
     def put_file(self, key: str, path: str, size: int) -> None:
-        """The first `size` bytes of a file, which may grow meanwhile. Raises: OSError: it is not there, or shorter."""
+        """Upload the first `size` bytes of a file, which may grow meanwhile.
+
+        Raises:
+            OSError: the file does not exist, or has become shorter.
+        """
         with open(path, "rb") as file:
             if size <= PART_BYTES:
                 self.put_bytes(key, _exactly(file, size))
@@ -112,7 +138,7 @@ class Bucket:
         try:
             self._again(lambda: self._bucket.complete_multipart_upload(key, upload, parts))
         except self._oss.exceptions.NoSuchUpload:
-            # an answer that was lost on its way: the second try finds no upload any more, but the object
+            # the answer to the first try was lost: the second finds the upload gone, and the object there
             self._again(lambda: self._bucket.head_object(key))
 
     def remove(self, keys: Sequence[str]) -> None:
@@ -120,14 +146,18 @@ class Bucket:
             self._again(functools.partial(self._bucket.batch_delete_objects, list(keys[start : start + 1000])))
 
     def check_writable(self, key: str) -> None:
-        """Begin an upload and end it: may it be written? Nothing is left. Raises: oss2's own."""
+        """Begin an upload and abort it, to see whether the object may be written; nothing is left of it.
+
+        Raises:
+            oss2's exceptions: it may not.
+        """
         upload = self._again(lambda: self._bucket.init_multipart_upload(key)).upload_id
-        # who may begin one but not end it gets no error for that: it is empty
+        # a user who may begin an upload but not abort it gets no error for that: the upload is empty
         with contextlib.suppress(Exception):
             self._bucket.abort_multipart_upload(key, upload)
 
     def _again(self, does: Callable[[], Any]) -> Any:
-        """What it returns, after several tries if need be."""
+        """Call `does` and return its result, trying again after errors that may pass."""
         for number in range(1, _TRIES + 1):
             try:
                 return does()
@@ -145,7 +175,7 @@ class Bucket:
 
 
 def _broken(error: Exception) -> bool:
-    """Whether a connection broke while an answer was read: that comes as the lower library's own exception."""
+    """Whether a connection broke while an answer was read: the lower library raises an exception of its own for that."""
     return type(error).__module__.partition(".")[0] in ("requests", "urllib3", "http")
 
 

@@ -1,4 +1,4 @@
-"""A table as a job's input and output: `odps://project/tables/t/pt=v` wherever a path may stand."""
+"""Tables as a job's input and output: `odps://project/tables/t/pt=v` wherever a path may stand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     **options: Any,
 ) -> TableSource:
-    """As `akrunner.io.sources.open_source`, which see; of tables, too."""
+    """Open a job's source as `akrunner.io.sources.open_source` does (see there); it may also be a table, or several."""
     names = [source] if is_table(source) else source
     if isinstance(names, (list, tuple)) and any(map(is_table, names)):
         odd = next((one for one in names if not is_table(one)), None)
@@ -49,9 +49,12 @@ def open_source(
 
 
 def _tables(names: list[TableName], only: Sequence[str] | None) -> TableSource:
-    """Several tables of the same columns, one after the other. The columns they are partitioned by come last, but those a name holds.
+    """Return a source with the rows of several tables of the same columns, one after the other.
 
-    Args: only: columns that are read, if all of them are there; None: all.
+    The partition columns come last, without those that a name holds.
+
+    Args:
+        only: the columns to read, if all of them exist; None for all.
     """
     readings = [store_for(name.project).reading(name) for name in names]
     columns = [_columns(name, reading.info) for name, reading in zip(names, readings)]
@@ -87,10 +90,14 @@ def _listed(schema: pa.Schema) -> str:
 
 
 class TableSink:
-    """A table, or a partition, as the output of a job: as `FileSink`. Without `overwrite` rows are added, as INSERT INTO does.
+    """A table, or a partition, as the output of a job, as `FileSink` is. Without `overwrite`, rows are added, as INSERT INTO
+    does.
 
-    Args: path: its name; schema: of the rows.
-    Raises: SinkError: it is not there, or does not take these rows; it gives the SQL that makes one.
+    Args:
+        path: the table's name.
+        schema: of the rows.
+    Raises:
+        SinkError: the table does not exist (the message gives the SQL that makes it), or does not take these rows.
     """
 
     def __init__(self, path: str, schema: pa.Schema, form: str | None = None, overwrite: bool = False) -> None:
@@ -115,7 +122,7 @@ class TableSink:
         self._write(task.name, batch)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        """Append rows, whichever task they come from."""
+        """Append rows, without regard to the task that wrote them."""
         self._write("rows", batch)
 
     def _write(self, key: str, batch: pa.RecordBatch) -> None:
@@ -127,13 +134,13 @@ class TableSink:
             raise WriteError(f"output: {e}") from e
 
     def commit(self) -> None:
-        """The job succeeded: its rows are in the table. Once that is done, it does nothing."""
+        """Make the rows visible, because the job succeeded. Does nothing when called again."""
         if not self._over:
             self._output.commit()
             self._over = True
 
     def commit_with(self, store: TableStore, commit: Callable[[Sequence[TableOutput]], None]) -> None:
-        """As `akrunner.engines.base.JoiningSink`, which see."""
+        """Commit together with the tables of the script's own writers; see `akrunner.engines.base.JoiningSink`."""
         if (store.kind, store.place) == (self._store.kind, self._store.place):
             commit([self._output])
             self._over = True
@@ -145,17 +152,21 @@ class TableSink:
             self.commit()
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Discard all rows written so far, because the job starts again."""
         self._parts = {}
         self._output.restart()
 
     def abort(self) -> None:
-        """The job failed: the table stays as it was."""
+        """Discard the rows, because the job failed; the table stays as it was."""
         self._output.abort()
 
 
 def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
-    """Raises: SinkError: the table has no such column, or one of another type."""
+    """Check that the table takes rows of this schema.
+
+    Raises:
+        SinkError: the table has no such column, or one of another type.
+    """
     known = {field.name.lower(): field for field in info.columns}
     for field in schema:
         found = known.get(field.name.lower())
@@ -174,7 +185,11 @@ def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
 
 
 def check_other(output: Any, names: Iterable[str], project: str | None) -> None:
-    """Raises: SinkError: the output is a table that the script's own writers write, too."""
+    """Check that the script's own writers do not write the table that is the job's output.
+
+    Raises:
+        SinkError: they do.
+    """
     if is_table(output) and any(TableName.parse(one, project).same(TableName.parse(output)) for one in names):
         raise SinkError(
             f"output: {output} is one of output_tables=, too: rows of output_schema= would take the place of those the script's own "
@@ -183,7 +198,7 @@ def check_other(output: Any, names: Iterable[str], project: str | None) -> None:
 
 
 def missing(name: TableName, schema: pa.Schema) -> str:
-    """Words for a table that is not there, with the SQL that makes one for these columns."""
+    """Return the error message for a table that does not exist, with the SQL that makes one for these columns."""
     try:
         info = TableInfo(types.as_columns(schema), tuple(key for key, _ in name.partition))
         ddl.check_info(info)
@@ -198,7 +213,7 @@ OutputSink = FileSink | PartsSink | TableSink | systems.TableSink
 
 
 def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
-    """A table by name, or one in a database."""
+    """Open a table by its name, or one in a database, to be written."""
     if is_table(path):
         return TableSink(path, schema, form, overwrite)
     systems.check_no_format(path, form)
@@ -208,7 +223,7 @@ def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool)
 def sink_to(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> OutputSink:
-    """As `akrunner.io.sinks.sink_to`, which see; of tables, too."""
+    """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
     if is_table(path) or systems.is_system(path):
         return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
@@ -218,7 +233,7 @@ def sink_to(
 def file_sink(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> RowsSink:
-    """As `sink_to`, of what is one file if it is no table."""
+    """Open a job's output as `sink_to` does, but as one file if it is no table."""
     if is_table(path) or systems.is_system(path):
         return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
@@ -226,7 +241,11 @@ def file_sink(
 
 
 def check_reachable(names: Iterable[Any]) -> None:
-    """Before a job goes to other machines. Raises: ConfigError: one of these is a table of this one."""
+    """Check, before a job is sent to other machines, that these tables are not on this machine.
+
+    Raises:
+        ConfigError: one of them is.
+    """
     names = list(names)
     for name in filter(systems.is_system, names):
         if systems.system_of(name).in_files:

@@ -1,4 +1,4 @@
-"""`oss://bucket[.host]/path` -> a directory of this machine."""
+"""Turns `oss://bucket[.host]/path` into a path on this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ def is_oss(text: object) -> bool:
 
 
 def local_path(uri: str, roots: Mapping[str, str] | None = None, root: str | None = None) -> str:
-    """Where the files of a bucket are on this machine.
+    """Return the path on this machine for the files of a bucket.
 
     Args:
-        uri: `oss://bucket/path`, `oss://bucket.host/path`, with or without `?role_arn=...&host=...`, which is cut off. A `/` at its end stays.
-        roots: bucket -> its directory (`--oss-root BUCKET=DIR`); others are below the tables' root, in `oss/BUCKET`.
-        root: of the tables.
-    Raises: ConfigError: it is no such URI, or would lead out of the bucket's directory.
+        uri: `oss://bucket/path` or `oss://bucket.host/path`. `?role_arn=...&host=...` behind it is cut off. A `/` at its end
+            is kept.
+        roots: bucket -> its directory (`--oss-root BUCKET=DIR`); other buckets are below the root of the local tables, in
+            `oss/BUCKET`.
+        root: the directory of the local tables.
+    Raises:
+        ConfigError: the text is no such URI, or the path would lead out of the bucket's directory.
     """
     if not is_oss(uri):
         raise ConfigError(f"invalid oss uri {uri!r}: it must begin with {SCHEME}")
@@ -35,7 +38,11 @@ def local_path(uri: str, roots: Mapping[str, str] | None = None, root: str | Non
 
 
 def parts_of(uri: str) -> tuple[str, str]:
-    """(bucket, path in it). Raises: ConfigError."""
+    """Return (bucket, path in it).
+
+    Raises:
+        ConfigError: the text is no URI of OSS.
+    """
     place = uri[len(SCHEME) :].partition("?")[0]
     authority, _, path = place.partition("/")
     bucket = authority.partition(".")[0].lower()

@@ -1,4 +1,4 @@
-"""What DuckDB and sqlglot say of a query, in words of ours: without their names, and the text they were given."""
+"""Turns errors of DuckDB and sqlglot into our own words, without their names and without the text they were given."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ from akrunner.tables.types import DUCKDB
 
 #: DuckDB's names of types -> MaxCompute's
 _TYPES = {
-    # numpy's names of integers, as its errors have them
+    # numpy's names of integers, which DuckDB's errors use
     **{row.dtype.upper(): row.maxcompute.upper() for row in TABLE if row.sql and row.family is Family.WHOLE},
     **{duckdbs: words.upper() for words, duckdbs in DUCKDB.items()},
 }
-#: columns that are named in place of one that is not there
+#: how many columns are named when a query names one that does not exist
 _SHOWN = 50
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @contextlib.contextmanager
 def told(columns: Sequence[str] = ()) -> Iterator[None]:
-    """What is raised in a `with` block, as ours. Args: columns: of all tables of the query, if it names columns of theirs and no others."""
+    """Turn the exceptions of a `with` block into ours.
+
+    Args:
+        columns: the columns of all tables of the query, if it can name no others; () if it can.
+    Raises:
+        ConfigError: DuckDB or Arrow refused the query, or could not compute a value.
+    """
     import duckdb
 
     try:
@@ -44,7 +50,7 @@ def told(columns: Sequence[str] = ()) -> Iterator[None]:
 
 
 def plain(said: str, columns: Sequence[str] = ()) -> str:
-    """What DuckDB says of a query, without its own names and the text it was given."""
+    """Return DuckDB's message about a query in our words, without its own names and without the text it was given."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
     words = re.sub(r"^[A-Z]\w*( [A-Z]\w*)* (Error|Exception): ", "", " ".join(" ".join(lines[:3]).split()))
     words = re.sub(r"(?i)\bodps_", "", words)

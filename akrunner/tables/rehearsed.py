@@ -1,10 +1,10 @@
-"""Tables as a file's statements would leave them, while none of them is run.
+"""Tables as a file's statements would leave them, while none of the statements is run.
 
 ::
 
-    a table nobody has touched      is the store's own
-    one that a statement changes    is kept here: its columns, its partitions, and of few rows the rows themselves
-    what cannot be told             raises `Unforeseen`: nothing is refused that a run might accept
+    a table no statement has changed    is read from the store
+    a table that a statement changes    is kept here: its columns, its partitions and, if they are few, its rows
+    what cannot be known                raises `Unforeseen`: nothing is refused that a run might accept
 """
 
 from __future__ import annotations
@@ -34,25 +34,28 @@ from akrunner.tables.store import (
     whole_partition,
 )
 
-#: rows that a query reads for it to be computed, and not only checked
+#: the largest number of rows that are read from a table to compute a query; if there are more, the query is only checked
 FEW_ROWS = 1_000
-#: rows of a statement that are kept
+#: the largest number of rows of a statement that are kept
 _MOST_ROWS = 100_000
 _Key = tuple[str, str]
-#: rows that are there, of a table or a partition of the store's; and rows that a statement has written
+#: rows: either those that a table or a partition has in the store, or those that a statement has written
 _Piece: TypeAlias = TableName | pa.RecordBatch
 
 
 class Unforeseen(Exception):
-    """What a statement comes to depends on rows that nobody has looked at."""
+    """Raised if the effect of a statement depends on rows that have not been read."""
 
 
 @dataclass
 class _Table:
     """A table that a statement has changed.
 
-    Attributes: info: None: there is none; parts: the rows of each partition, () the only one of a table without; vague: what they are is not
-        known, and there may be further partitions; unknown: nor whether the table is there.
+    Attributes:
+        info: the table's definition; None if there is no such table any more.
+        parts: the rows of each partition; a table without partitions has the one key ().
+        vague: whether the rows are not known, and there may be further partitions.
+        unknown: whether it is not even known if the table exists.
     """
 
     info: TableInfo | None = None
@@ -62,8 +65,11 @@ class _Table:
 
 
 class RehearsedTables:
-    """See `store.TableStore`: a store of this machine's, of which nothing is changed. Attributes: guessed: since `begin`, rows were asked for that are not
-    looked at."""
+    """A store of this machine's tables, which takes changes without making them. See `store.TableStore`.
+
+    Attributes:
+        guessed: whether, since `begin`, rows were asked for that are not read here.
+    """
 
     kind = "local"
 
@@ -77,36 +83,43 @@ class RehearsedTables:
     # -- statements
 
     def begin(self) -> None:
-        """A statement begins."""
+        """Note that a statement begins."""
         self.guessed = False
         self._touched.clear()
 
     def end(self) -> None:
-        """It is done: what it has written is not known if what it has read is not."""
+        """Note that the statement is done.
+
+        If it has read rows that are not known, the rows it has written are not known either.
+        """
         for name in list(self._touched.values()) if self.guessed else []:
             if self.exists(name.whole):
                 self._own(name).vague = True
 
     def forget(self, name: TableName) -> None:
-        """Nobody knows what became of a table."""
+        """Note that it is not known what became of a table."""
         self._tables[_key(name)] = _Table(unknown=True)
 
     def blur(self, name: TableName) -> None:
-        """Nobody knows what became of a table's rows and partitions, or of the table, if it was not there."""
+        """Note that a table's rows and partitions are not known any more; of a table that did not exist, nothing is known."""
         try:
             self._own(name.whole).vague = True
         except (ConfigError, Unforeseen):
             self.forget(name)
 
     def written(self, name: TableName) -> None:
-        """A job may write a table, or a partition. Raises: ConfigError: it cannot."""
+        """Note that a job may write a table or a partition.
+
+        Raises:
+            ConfigError: the job cannot write it.
+        """
         table = self._own(name)
         assert table.info is not None
         whole_partition(name, table.info)
         table.vague = True
 
     def is_made(self, name: TableName) -> bool:
-        """Whether there is a table only because a statement makes it."""
+        """Whether a table exists only because a statement makes it."""
         table = self._tables.get(_key(name))
         return table is not None and table.info is not None and not self._base.exists(name.whole)
 
@@ -253,14 +266,22 @@ class RehearsedTables:
     # -- of one table
 
     def _known(self, name: TableName) -> _Table | None:
-        """What is kept of a table; None: nothing has touched it. Raises: Unforeseen."""
+        """Return what is kept of a table; None if no statement has changed it.
+
+        Raises:
+            Unforeseen: it is not known whether the table exists.
+        """
         table = self._tables.get(_key(name))
         if table is not None and table.unknown:
             raise Unforeseen
         return table
 
     def _own(self, name: TableName) -> _Table:
-        """A table that is about to change. Raises: SinkError: it is not there."""
+        """Return what is kept of a table, for a statement that is about to change it.
+
+        Raises:
+            SinkError: the table does not exist.
+        """
         self._touched[_key(name)] = name
         table = self._known(name)
         if table is None:
@@ -278,7 +299,11 @@ class RehearsedTables:
         return table.info
 
     def _fitting(self, table: _Table, name: TableName) -> list[Partition]:
-        """The partitions a name fits. Raises: SourceError: the table is not partitioned so."""
+        """Return the partitions that a name fits.
+
+        Raises:
+            SourceError: the table is not partitioned by the keys in the name.
+        """
         info = self._info(table, name, SourceError)
         check_keys(name, info, SourceError)
         wanted = dict(name.partition)
@@ -286,7 +311,7 @@ class RehearsedTables:
         return [one for one in table.parts if asked.items() <= dict(_canonical(info, one)).items()]
 
     def _spelled(self, table: _Table, partition: Partition) -> Partition:
-        """A partition as it is spelt where it is there: 01 of a BIGINT is 1."""
+        """Return a partition as an existing one is spelled: "1" and "01" of a BIGINT are the same."""
         assert table.info is not None
         return next((one for one in table.parts if _canonical(table.info, one) == partition), partition)
 
@@ -301,7 +326,7 @@ class RehearsedTables:
 
 
 class _Standing(Reading):
-    """Rows of a table that statements have changed."""
+    """One state of a table that statements have changed, to be read."""
 
     def __init__(
         self,
@@ -340,7 +365,7 @@ class _Standing(Reading):
 
 
 def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: dict[str, str]) -> pa.RecordBatch:
-    """The columns that are asked for; those that were added later are null."""
+    """Return the columns that are asked for; columns that were added after the rows are null."""
     columns = []
     for one in fields:
         if one.name in partition:
@@ -353,7 +378,12 @@ def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: dict[s
 
 
 class _Part:
-    """See `store.TablePart`. Attributes: batches."""
+    """Rows that a statement writes. See `store.TablePart`.
+
+    Attributes:
+        rows: how many were written.
+        batches: the rows.
+    """
 
     def __init__(self, output: _Output) -> None:
         self._output = output
@@ -361,18 +391,28 @@ class _Part:
         self.batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Raises: Unforeseen: the rows are too many to go on."""
+        """Append rows.
+
+        Raises:
+            Unforeseen: they are too many to be kept.
+        """
         self.batches.append(fitted_to(batch, self._output.info, str(self._output.name.whole), self.rows))
         self.rows += batch.num_rows
         if self.rows > _MOST_ROWS:
             raise Unforeseen
 
     def close(self) -> None:
-        """All are kept already."""
+        """Do nothing: all rows are kept already."""
 
 
 class _Output:
-    """See `store.TableOutput`. Attributes: partition; overwrite; parts."""
+    """An output that keeps the rows in memory. See `store.TableOutput`.
+
+    Attributes:
+        partition: the partition that is written; () for a table without partitions.
+        overwrite: whether the rows replace those that are there.
+        parts: the parts so far.
+    """
 
     def __init__(self, store: RehearsedTables, name: TableName, info: TableInfo, partition: Partition, overwrite: bool) -> None:
         self._store, self.name, self.info, self.partition, self.overwrite = store, name, info, partition, overwrite
@@ -389,7 +429,7 @@ class _Output:
         self._store.commit([self])
 
     def abort(self) -> None:
-        """Nothing is anywhere else."""
+        """Do nothing: the rows are only in memory."""
 
 
 def _key(name: TableName) -> _Key:

@@ -1,13 +1,15 @@
-"""Directories of local tables put in place, and taken away: all of them, or none, also if the process is killed meanwhile.
+"""Puts directories of local tables in place, and takes them away: all of them or none, even if the process is killed meanwhile.
 
 ::
 
-    ROOT/.commit.*.partial     what is to happen: `plan.json`, and the new directories, called 0, 1, ...; it goes if the process dies
-    ROOT/.commit               the same, from one rename on, which is the moment at which all of it counts. Then each directory takes its
-                               place, what was there takes its own, and .commit is removed. Of a process that is gone whoever looks next
-                               does the rest (`finish`), which may be killed, and done again
+    ROOT/.commit.*.partial     the plan of what to do: `plan.json`, and the new directories, named 0, 1, ...; the guard removes
+                               it if the process dies
+    ROOT/.commit               the same directory after one rename, which is the moment from which all of it counts. Then each
+                               new directory moves to its place, the old directory moves into .commit, and .commit is removed.
+                               If the process dies before that, the next process that looks at the tables does the rest
+                               (`finish`); that process may be killed too, and the rest done again
 
-All of it is under the exclusive lock of `layout.locked`.
+All of this happens under the exclusive lock of `layout.locked`.
 """
 
 from __future__ import annotations
@@ -27,20 +29,25 @@ from akrunner.io.unfinished import partial_of
 
 _NAME = ".commit"
 _PLAN = "plan.json"
-#: of a step: its number, and what the plan says of it
+#: a step: its number, and its entry in the plan
 _Step = tuple[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Move:
-    """Attributes: target: a directory, or file, of a table; staged: what takes its place; None: it goes."""
+    """A change of one directory or file.
+
+    Attributes:
+        target: the directory, or file, of a table.
+        staged: what replaces it; None if it is only removed.
+    """
 
     target: str
     staged: str | None = None
 
 
 def removed(path: str) -> None:
-    """Remove what goes if this process dies, and hold it no longer."""
+    """Remove a directory or a link that the guard would remove if this process died, and tell the guard to forget it."""
     if os.path.islink(path):
         os.remove(path)
     else:
@@ -49,7 +56,13 @@ def removed(path: str) -> None:
 
 
 def carry_out(root: str, moves: Sequence[Move]) -> str:
-    """Do all of it, or nothing. Returns: a directory with what was there, for `removed`. Raises: OSError."""
+    """Do all moves, or none.
+
+    Returns:
+        The path of a directory with what was replaced, for the caller to give to `removed`.
+    Raises:
+        OSError: a move failed; all are undone.
+    """
     folder, counts = partial_of(os.path.join(root, "commit")), os.path.join(root, _NAME)
     leftovers.register(folder)
     steps: list[_Step] = []
@@ -77,7 +90,11 @@ def carry_out(root: str, moves: Sequence[Move]) -> str:
 
 
 def is_left(root: str, locked: bool) -> bool:
-    """Whether there is a commit of a process that is gone. Args: locked: whoever is at one would have the lock."""
+    """Whether there is an unfinished commit of a process that has died.
+
+    Args:
+        locked: whether the caller holds the lock: then no living process is at work on a commit.
+    """
     counts = os.path.join(root, _NAME)
     if not os.path.lexists(counts):
         return False
@@ -88,7 +105,11 @@ def is_left(root: str, locked: bool) -> bool:
 
 
 def finish(root: str) -> None:
-    """Do what a process that is gone has left undone. Raises: SourceError: it cannot be done."""
+    """Finish the commit of a process that has died, if there is one.
+
+    Raises:
+        SourceError: it cannot be finished.
+    """
     counts = os.path.join(root, _NAME)
     if not os.path.lexists(counts):
         return
@@ -105,7 +126,12 @@ def finish(root: str) -> None:
 
 
 def _gathered(root: str, folder: str, moves: Sequence[Move]) -> list[dict[str, Any]]:
-    """The new directories come together in one; those of a project on another disk stay where they are. Raises: OSError."""
+    """Move the new directories into `folder`, and return the steps of the plan. Directories on another disk stay where they
+    are.
+
+    Raises:
+        OSError: a directory cannot be moved.
+    """
     swaps = _can_swap(folder)
     steps: list[dict[str, Any]] = []
     for number, move in enumerate(moves):
@@ -121,13 +147,18 @@ def _gathered(root: str, folder: str, moves: Sequence[Move]) -> list[dict[str, A
                 new = os.path.relpath(move.staged, root)
                 inode = os.lstat(move.staged).st_ino
                 leftovers.forget(move.staged)
-        # where nothing is swapped, what is at its place is new; and an inode's number may not be for ever there
+        # the number of its inode tells whether a directory at the path "new" is the new one, or the old one after a swap; where
+        # the file system cannot swap, it is always the new one, and inode numbers may not be stable there
         steps.append({"new": new, "inode": inode if swaps else None, "target": os.path.relpath(move.target, root)})
     return steps
 
 
 def _check(target: str) -> None:
-    """Raises: OSError: what would come up in the middle of it, as far as it can be known."""
+    """Check what can be known beforehand of the errors that a move would raise.
+
+    Raises:
+        OSError: the directory above `target` cannot be written.
+    """
     above = os.path.dirname(target)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
@@ -136,7 +167,7 @@ def _check(target: str) -> None:
 
 
 def _missing(move: Move) -> list[str]:
-    """Directories that are made for a new one."""
+    """Return the directories that must be made above a new one."""
     found, above = [], os.path.dirname(move.target)
     while move.staged is not None and not os.path.isdir(above):
         found.append(above)
@@ -163,7 +194,11 @@ def _write_plan(folder: str, steps: list[_Step]) -> None:
 
 
 def _plan(counts: str) -> dict[str, Any]:
-    """Raises: SourceError: it is none that `_write_plan` wrote."""
+    """Return the plan of a commit.
+
+    Raises:
+        SourceError: the file is missing, or was not written by `_write_plan`.
+    """
     path = os.path.join(counts, _PLAN)
     try:
         with open(path, "rb") as file:
@@ -187,13 +222,17 @@ def _sync_folder(folder: str) -> None:
 
 
 def _is_to_do(root: str, step: dict[str, Any]) -> bool:
-    """Whether what is new is not in its place yet."""
+    """Whether the new directory of a step is not in its place yet."""
     new = os.path.join(root, step["new"])
     return os.path.lexists(new) and step["inode"] in (None, os.lstat(new).st_ino)
 
 
 def _do(root: str, number: int, step: dict[str, Any]) -> None:
-    """One step, or the rest of it. Raises: OSError."""
+    """Do one step, or the rest of it.
+
+    Raises:
+        OSError: it failed.
+    """
     target, old = os.path.join(root, step["target"]), _old(root, number)
     if step["new"] is None:
         if os.path.lexists(target) and not os.path.lexists(old):
@@ -208,7 +247,11 @@ def _do(root: str, number: int, step: dict[str, Any]) -> None:
 
 
 def _undo(root: str, number: int, step: dict[str, Any]) -> None:
-    """A step of `_do`, whether or not it was done. Raises: OSError."""
+    """Undo one step of `_do`, whether or not it was done.
+
+    Raises:
+        OSError: it failed.
+    """
     target, old = os.path.join(root, step["target"]), _old(root, number)
     if step["new"] is not None and not _is_to_do(root, step):
         new = os.path.join(root, step["new"])
@@ -225,7 +268,13 @@ def _old(root: str, number: int) -> str:
 
 
 def _over(root: str) -> str:
-    """All is done. Returns: where the rest is now, which goes if this process dies. Raises: OSError."""
+    """Mark the commit as done: rename its directory, and remove the plan's directories on other disks.
+
+    Returns:
+        The directory's new path, which the guard removes if this process dies.
+    Raises:
+        OSError: it cannot be renamed.
+    """
     counts = os.path.join(root, _NAME)
     gone = partial_of(os.path.join(root, "commit"))
     elsewhere = [

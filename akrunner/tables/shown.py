@@ -1,4 +1,4 @@
-"""Values of tables as people see them, the same everywhere: as `akrunner tables get` writes them."""
+"""Values of tables as people see them: the same text everywhere, also in what `akrunner tables get` writes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Any
 import pyarrow as pa
 
 _T = pa.types
-#: a value that is missing, which is another thing than an empty text
+#: the text for a null, which differs from an empty text
 NULL = "NULL"
-#: bytes that stand for themselves, as in DuckDB's text of a BLOB, which `get` writes
+#: bytes that are shown as themselves, as in DuckDB's text of a BLOB, which `get` writes
 _REGULAR = frozenset(range(32, 127)) - frozenset(b"\\'\"")
 
 
 def texts(column: Any) -> list[str]:
-    """A column as text. Args: column: an array, of chunks or not."""
+    """Return the values of a column as texts. `column` is an array, chunked or not."""
     return [_text(value, column.type) for value in column.to_pylist()]
 
 
 def plain(value: Any, data_type: pa.DataType) -> Any:
-    """A value as JSON has it: times and decimals are text, bytes too; so are the numbers it has no words for, NaN and Infinity."""
+    """Return a value as JSON can hold it. Times, decimals and bytes become text, and so do NaN and Infinity, which JSON does
+    not have.
+    """
     if value is None:
         return None
     if _T.is_map(data_type):
@@ -50,12 +52,12 @@ def _text(value: Any, data_type: pa.DataType) -> str:
 
 
 def _key(value: Any) -> str:
-    """JSON's keys are texts."""
+    """Return a map's key as text, because JSON's keys are texts."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _moment(text: str) -> str:
-    """A time without the zeros at its end: .123000 is .123."""
+    """Return a time without the zeros at its end: .123000 becomes .123."""
     whole, point, rest = text.partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     kept = digits.rstrip("0")

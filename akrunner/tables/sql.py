@@ -1,11 +1,12 @@
-"""MaxCompute's queries over a store's tables, by DuckDB.
+"""Runs MaxCompute's queries over a store's tables, with DuckDB.
 
 ::
 
     text --sqlglot: Hive's dialect--> tree --> tables it names: a view of each, over one state of it
                                       tree --sqlglot: DuckDB's dialect--> rows, as they are computed
 
-Before DuckDB is given a person's query it is shut in: it opens the files of these tables and no others, and nothing can let it out again.
+Before DuckDB gets a user's query it is shut in: it can open the files of these tables and no others, and nothing in a query
+can undo that.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ if TYPE_CHECKING:
 
 #: what gives rows without being a table, in MaxCompute and here
 _GIVE_ROWS = frozenset(("explode", "posexplode", "inline", "unnest", "subquery"))
-#: what no table here needs
+#: settings of DuckDB's that turn off what no query here needs
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-#: names and types of a query's columns -> expressions over c0, c1, ...
+#: takes the names and the types of a query's columns; returns expressions over c0, c1, ..., as these columns are called
 Selection = Callable[[list[str], list[str]], list[str]]
 
 
 class Queries:
-    """A connection of DuckDB's with the tables that its queries name. Closed when its rows are read.
+    """A connection to DuckDB with the tables that its queries name. Close it after the rows are read.
 
-    Attributes: named: of each column of the last query, whether it has a name of its own.
+    Attributes:
+        named: for each column of the last query, whether it has a name of its own.
     """
 
     def __init__(
@@ -56,8 +58,14 @@ class Queries:
         project: str | None,
         readings: dict[tuple[str, str], Reading] | None = None,
     ) -> None:
-        """Args: store: project -> where its tables are; project: of names without one; readings: of tables, which several share and
-        whoever gives them closes."""
+        """Prepare; the connection is opened by `with`.
+
+        Args:
+            store: project -> where its tables are.
+            project: the project of names that hold none.
+            readings: readings that several connections share, and that the caller closes; None if this connection closes its
+                own.
+        """
         self._store, self._project = store, project
         self._readings: dict[tuple[str, str], Reading] = {} if readings is None else readings
         self._shared = readings is not None
@@ -71,7 +79,7 @@ class Queries:
     def __enter__(self) -> Queries:
         import duckdb
 
-        # of its own: DuckDB opens what lies there, whatever it is told later
+        # a directory of its own, because DuckDB may open what is in it, whatever other limits are set
         self._temp = leftovers.temp_folder("akrunner-sql-")
         try:
             self._connection = duckdb.connect(config={"temp_directory": self._temp, **_SETTINGS})
@@ -90,10 +98,13 @@ class Queries:
                 reading.close()
 
     def rows(self, query: str, columns: Selection | None = None) -> pa.RecordBatchReader:
-        """The rows of a query of MaxCompute's, after which this takes no other.
+        """Return the rows of a query in MaxCompute's SQL. It must be the last query of this connection.
 
-        Args: columns: names of the query's columns -> what is selected of them, in DuckDB's SQL; they are called c0, c1, ... there.
-        Raises: ConfigError: it is none, or DuckDB refuses it; SourceError: there is no such table.
+        Args:
+            columns: chooses, in DuckDB's SQL, what is selected of the query's columns; None for all of them.
+        Raises:
+            ConfigError: the text is no query, or DuckDB refuses it.
+            SourceError: there is no such table.
         """
         check_query(query, "sql", ConfigError)
         text = self._translated(query)
@@ -102,21 +113,33 @@ class Queries:
             return heard(lambda: self._begun(text, columns), self._connection.interrupt)
 
     def execute(self, text: str, *columns: Any) -> Any:
-        """What DuckDB's own SQL gives. Raises: ConfigError."""
+        """Run a statement in DuckDB's own SQL, and return DuckDB's result.
+
+        Raises:
+            ConfigError: DuckDB refuses it.
+        """
         with told():
             return heard(lambda: self._with_macros(text).execute(text, *columns), self._connection.interrupt)
 
     def register(self, name: str, rows: pa.RecordBatchReader) -> None:
-        """Rows that `execute` may name."""
+        """Make rows available to `execute` under a name."""
         self._connection.register(name, rows)
 
     def reader(self, text: str) -> pa.RecordBatchReader:
-        """The rows of a query in DuckDB's own SQL. Raises: ConfigError."""
+        """Return the rows of a query in DuckDB's own SQL.
+
+        Raises:
+            ConfigError: DuckDB refuses it.
+        """
         with told():
             return heard(lambda: self._begun(text, None), self._connection.interrupt)
 
     def draw(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """The batches of one of these. Raises: ConfigError: a value could not be computed."""
+        """Yield the batches of a reader that `rows` or `reader` returned.
+
+        Raises:
+            ConfigError: a value could not be computed.
+        """
         while True:
             with told():
                 try:
@@ -126,19 +149,19 @@ class Queries:
             yield batch
 
     def _shut_in(self) -> None:
-        """From here on DuckDB opens the files of the tables that are named, and nothing else."""
+        """From now on, let DuckDB open only the files of the tables that the query names."""
         readings = [one for one in self._readings.values() if isinstance(one, LocalReading)]
         paths = [path for one in readings for path in one.paths]
         self._connection.execute(f"SET allowed_paths = [{', '.join(map(literal, paths))}]")
-        # DuckDB resolves a path when it opens it: a file that another process has replaced by then lies elsewhere below the root, or has no name.
-        # Nothing else there can be named, as no function that reads files is one of MaxCompute's
+        # DuckDB resolves a path when it opens it: a file that another process has replaced by then is elsewhere below the root,
+        # or has no name. A query cannot name anything else there, because no function of MaxCompute's reads files
         places = {"/proc/self/fd", f"/proc/{os.getpid()}/fd", *(os.path.realpath(one.root) for one in readings)}
         self._connection.execute(f"SET allowed_directories = [{', '.join(map(literal, sorted(places)))}]")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
     def _with_macros(self, text: str) -> Any:
-        """The connection, with the functions of MaxCompute's that a text calls."""
+        """Return the connection, after making the functions of MaxCompute's that a text calls."""
         for name, macro in macros_for(text).items():
             if name not in self._made:
                 self._connection.execute(macro)
@@ -166,7 +189,7 @@ class Queries:
         return duckdb_reader(relation if all(one.drawn for one in self._readings.values()) else relation.limit(0))
 
     def _translated(self, query: str) -> str:
-        """The query in DuckDB's dialect; what it reads is there then."""
+        """Return the query in DuckDB's dialect, after making views of the tables it reads."""
         import sqlglot
         from sqlglot import exp
         from sqlglot.errors import ErrorLevel, SqlglotError
@@ -182,7 +205,7 @@ class Queries:
         _check_places(tree)
         named = {one.alias.lower() for one in tree.find_all(exp.CTE)}
         for table in list(tree.find_all(exp.Table)):
-            # DuckDB might take what is no word for a file's name
+            # DuckDB might take a name that is no word for the name of a file
             given = table.name.lower() in named and not table.db and re.fullmatch(r"\w+", table.name)
             if isinstance(table.this, exp.Identifier) and not given:
                 self._view(table)
@@ -199,7 +222,7 @@ class Queries:
             if cast.to.this == exp.DataType.Type.TIMESTAMP:
                 cast.set("to", exp.DataType.build("TIMESTAMP_NS", dialect="duckdb"))
         as_meant(tree)
-        # those within others first: they are moved
+        # inner calls first, because an outer call moves them
         for call in reversed(list(tree.find_all(exp.Anonymous))):
             if call.name.lower() in DATES:
                 _set_format(call)
@@ -208,7 +231,7 @@ class Queries:
         return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
     def _choose_columns(self, select: exp.Select) -> None:
-        """`(ds)?+.+` in backticks stands for all columns whose names fit: here, for all but ds."""
+        """Replace a pattern in backticks by the columns it stands for: `(ds)?+.+` stands for all columns but ds."""
         from sqlglot import exp
 
         tables = [
@@ -229,7 +252,7 @@ class Queries:
                 names = [*reading.info.columns.names, *reading.info.partitions]
                 known += names
                 found += [exp.column(name, place.alias_or_name, quoted=True) for name in names if _fits(pattern, name)]
-            # a column may be called so
+            # a column may have the pattern's text as its name
             called = {*known, *(alias.alias.lower() for alias in select.root().find_all(exp.Alias))}
             if not found and pattern.lower() not in called:
                 fits = f"fits none of {', '.join(known)}" if known else "is known over tables, and not over a subquery"
@@ -255,13 +278,13 @@ class Queries:
             else:
                 self._copied(reading, target)
         if not table.alias:
-            # its columns may be called after it
+            # the query may name its columns by the table's name
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         table.set("db", exp.to_identifier(name.project, quoted=True))
         table.set("this", exp.to_identifier(name.table, quoted=True))
 
     def _copied(self, reading: Reading, target: str) -> None:
-        """The rows of a table that DuckDB cannot read itself."""
+        """Copy the rows of a table that DuckDB cannot read itself."""
         names = [*reading.info.columns.names, *reading.info.partitions]
         fields = [*reading.info.columns, *reading.info.keys]
         schema = pa.schema([field.remove_metadata() for field in fields])
@@ -271,7 +294,7 @@ class Queries:
         self._connection.unregister("copied")
 
     def _max_pt(self, call: Any) -> str:
-        """The last partition of a table that has rows, as MaxCompute's `max_pt`."""
+        """Return the value of the last partition that has rows, as MaxCompute's `max_pt` does."""
         name = TableName.parse(str(call.expressions[0].name) if call.expressions else "", self._project)
         store = self._store(name.project)
         for partition in reversed(store.partitions(name)):
@@ -281,7 +304,7 @@ class Queries:
 
 
 def _renamed(query: str) -> str:
-    """The query with other names for functions that Hive would take for others of its own."""
+    """Return the query with other names for functions that sqlglot would take for functions of Hive's with the same name."""
     found = list(tokens(query))
     pieces, at = [], 0
     for number, token in enumerate(found[:-1]):
@@ -301,17 +324,21 @@ def _renamed(query: str) -> str:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """Whether a column's name is one of those a pattern stands for."""
+    """Whether a pattern stands for this column."""
     but = re.fullmatch(r"\((.*)\)\?\+\.\+", pattern)
     try:
-        # Java's ?+ takes what it can and gives nothing back
+        # Java's `?+` is possessive: once it has matched, it does not backtrack
         return not re.fullmatch(but[1], name, re.I) if but is not None else re.fullmatch(pattern, name, re.I) is not None
     except re.error as e:
         raise ConfigError(f"sql: {pattern!r} in backticks is no column, and no pattern of columns: {e}") from None
 
 
 def _check_places(tree: Any) -> None:
-    """Raises: ConfigError: rows come from a function that is none of MaxCompute's: DuckDB has those that read files."""
+    """Check that rows come only from tables, and from functions of MaxCompute's: DuckDB has functions that read files.
+
+    Raises:
+        ConfigError: rows come from another function.
+    """
     from sqlglot import exp
 
     for place in tree.find_all(exp.Table, exp.Lateral):
@@ -333,7 +360,11 @@ def _check_places(tree: Any) -> None:
 
 
 def _set_format(call: Any) -> None:
-    """`to_date`, `to_char`, `date_format`, in DuckDB's words. Raises: ConfigError: the format is computed, or another than MaxCompute's."""
+    """Rewrite `to_date`, `to_char` and `date_format` in DuckDB's words.
+
+    Raises:
+        ConfigError: the format is computed, or has letters that are not known.
+    """
     from sqlglot import exp
 
     value, given = call.expressions
@@ -350,13 +381,15 @@ def _set_format(call: Any) -> None:
 
 
 def _final(kind: str) -> str:
-    """The type in which a query gives what DuckDB has computed in this one: a sum of whole numbers is a BIGINT, a time a DATETIME."""
+    """Return the type that a query's result has in MaxCompute if DuckDB has computed it in this one: a sum of whole numbers is
+    a BIGINT, a time a DATETIME.
+    """
     kind = re.sub(r"\b(HUGEINT|UBIGINT)\b", "BIGINT", kind)
     return re.sub(r"\bTIMESTAMP\b(?! WITH)", "TIMESTAMP_MS", kind)
 
 
 def _arguments(found: list[Token], number: int) -> int:
-    """How many stand in the parentheses that the token of a number opens."""
+    """Return how many arguments are in the parentheses that the token with this number opens."""
     depth, count = 0, 1
     if found[number + 1].text == ")":
         return 0
@@ -369,7 +402,9 @@ def _arguments(found: list[Token], number: int) -> int:
 
 
 def column_names(queries: Queries, names: list[str]) -> list[str]:
-    """The columns of a query as MaxCompute calls them: what has no name of its own, or another's, is `_c0`, by its place."""
+    """Return MaxCompute's names for the columns of a query. A column is named by its position, `_c0`, if it has no name of its
+    own, or the name of an earlier column.
+    """
     known = queries.named if len(queries.named) == len(names) else [re.fullmatch(r"\w+", name) is not None for name in names]
     low = [name.lower() for name in names]
     return [

@@ -1,4 +1,4 @@
-"""SQL as MaxCompute writes it, in tokens: enough to find where a statement ends, and to read a CREATE TABLE."""
+"""Splits MaxCompute's SQL into tokens: enough to find where a statement ends, and to parse a CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     |(?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
-#: the words of one command of PAI: `--` may stand in it, and begins a comment only where a line begins
+#: the words of a command of PAI's: `--` may occur in it, and begins a comment only at the start of a line
 _WORDS = re.compile(
     r"""(?P<space>\s+)
     |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
@@ -28,7 +28,7 @@ _WORDS = re.compile(
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|.)", re.DOTALL)
-#: words that are no column's name without backticks
+#: words that cannot be a column's name without backticks
 _RESERVED = frozenset(
     "all alter and as asc between by case cast column comment create cross date desc distinct drop else end exists false from full group having "
     "if in inner insert interval into is join left like limit not null on or order outer overwrite partition right select set show table then "
@@ -38,7 +38,14 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Token:
-    """Attributes: kind: "name" (in backticks), "text" (in quotes), "word", "mark"; text: as it stands; at: its first character; end."""
+    """One token.
+
+    Attributes:
+        kind: "name" (in backticks), "text" (in quotes), "word", "mark" or, behind the last one, "end".
+        text: as written.
+        at: the position of its first character.
+        end: the position behind it.
+    """
 
     kind: str
     text: str
@@ -50,22 +57,24 @@ class Token:
 
     @property
     def low(self) -> str:
-        """A word in lower case; "" for what is quoted."""
+        """Return a word in lower case; "" for a quoted token."""
         return self.text.lower() if self.kind in ("word", "mark") else ""
 
     @property
     def value(self) -> str:
-        """Without quotes."""
+        """Return the text without quotes."""
         if self.kind == "name":
             return self.text[1:-1].replace("``", "`")
         return text_of(self.text) if self.kind == "text" else self.text
 
 
 def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
-    """The tokens from a place on, without blanks and comments.
+    """Yield the tokens from position `at` on, without blanks and comments.
 
-    Args: command: it is one of PAI's, of the client's: words and quotes.
-    Raises: ConfigError: a quote, or a comment, is not closed; it names the line.
+    Args:
+        command: whether the text is a command of PAI's or of MaxCompute's client, which has only words and quotes.
+    Raises:
+        ConfigError: a quote, or a comment, is not closed; the message names the line.
     """
     pattern, begun = _WORDS if command else _TOKEN, None
     while at < len(text):
@@ -87,7 +96,7 @@ def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
 
 
 def text_of(quoted: str) -> str:
-    """What a text in quotes says, with \\n, \\t and the like in it."""
+    """Return the value of a text in quotes, with \\n, \\t and the like replaced."""
     return _ESCAPE.sub(_escaped, quoted[1:-1])
 
 
@@ -99,13 +108,13 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def quoted_text(value: str) -> str:
-    """A text as MaxCompute's SQL takes it."""
+    """Return a text in the quotes that MaxCompute's SQL wants."""
     value = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     return f"'{value}'"
 
 
 def quoted_name(name: str) -> str:
-    """A column's name as MaxCompute's SQL takes it."""
+    """Return a column's name as MaxCompute's SQL wants it, in backticks if it needs them."""
     if re.fullmatch(r"[A-Za-z_]\w*", name) and name.lower() not in _RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -116,16 +125,24 @@ def line_of(text: str, at: int) -> int:
 
 
 class Words:
-    """The tokens of a statement, one after the other, for a parser of it. Attributes: text."""
+    """The tokens of a statement, for a parser that takes them one after the other.
+
+    Attributes:
+        text: of the statement.
+    """
 
     def __init__(self, text: str, what: str) -> None:
-        """Args: what: names the statement in errors."""
+        """Split a statement into tokens.
+
+        Args:
+            what: the statement's name in error messages.
+        """
         self.text, self._what = text, what
         self._tokens: list[Token] = list(tokens(text))
         self._next = 0
 
     def peek(self, further: int = 0) -> Token:
-        """The next token, or one behind it."""
+        """Return the next token, or the one that is `further` tokens behind it; the kind is "end" if there is none."""
         at = self._next + further
         return self._tokens[at] if at < len(self._tokens) else Token("end", "", len(self.text))
 
@@ -135,7 +152,7 @@ class Words:
         return found
 
     def maybe(self, *words: str) -> bool:
-        """Take these words, if they are next."""
+        """Take these words if they are next. Returns whether they were."""
         for offset, word in enumerate(words):
             at = self._next + offset
             if at >= len(self._tokens) or self._tokens[at].low != word:
@@ -144,12 +161,20 @@ class Words:
         return True
 
     def need(self, *words: str) -> None:
-        """Raises: ConfigError: others are next."""
+        """Take these words.
+
+        Raises:
+            ConfigError: others are next.
+        """
         if not self.maybe(*words):
             raise self.wrong(f"{' '.join(words).upper()} was expected")
 
     def name(self, what: str) -> str:
-        """A word, or what is in backticks. Raises: ConfigError."""
+        """Take a name: a word, or a text in backticks.
+
+        Raises:
+            ConfigError: no name is next.
+        """
         token = self.take()
         if token.kind not in ("word", "name") or not token.value:
             self._next -= 1
@@ -157,7 +182,7 @@ class Words:
         return token.value
 
     def table(self) -> str:
-        """`t`, `p.t`, with or without backticks around each or both."""
+        """Take a table's name: `t` or `project.t`, with or without backticks around each part or both."""
         found = self.name("table")
         while self.peek().text == ".":
             self.take()
@@ -171,7 +196,7 @@ class Words:
             raise self.wrong(f"{what} in quotes was expected")
         value = token.value
         while self.peek().kind == "text" and self.peek().at == token.end and self.peek().text[0] == token.text[0]:
-            # a quote that is doubled
+            # a doubled quote stands for one
             token = self.take()
             value += token.text[0] + token.value
         return value
@@ -184,14 +209,18 @@ class Words:
         return int(token.text)
 
     def rest(self) -> str:
-        """What follows, as it stands."""
+        """Return the rest of the text, as written."""
         return self.text[self.peek().at :]
 
     def done(self) -> bool:
         return self.peek().kind == "end"
 
     def end(self) -> None:
-        """Raises: ConfigError: something follows."""
+        """Check that nothing follows.
+
+        Raises:
+            ConfigError: a token follows.
+        """
         if not self.done():
             raise self.wrong("nothing more was expected")
 

@@ -1,4 +1,4 @@
-"""What a file for MaxCompute's client (`odpscmd -f`) holds: statements of SQL, `set`, `tunnel`, and PAI's commands."""
+"""Runs the statements in a file for MaxCompute's client (`odpscmd -f`): SQL, `set`, `tunnel`, and PAI's commands."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from akrunner.tables.sqltext import Words, line_of, tokens
 from akrunner.tables.store import SqlStore, TableStore
 from akrunner.tables.tunnel import rows_of, tunnel
 
-#: rows a SELECT gives, as MaxCompute's
+#: how many rows a SELECT gives at most, as in MaxCompute
 MOST_ROWS = 10_000
 _KNOWN = (
     "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
     "COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
-#: what CREATE and DROP name and is not here -> what to do in its place
+#: things that CREATE and DROP name but that do not exist here -> what to do instead
 _OTHERS = {
     "view": "CREATE TABLE v AS SELECT ... keeps the rows that a query has now, and WITH v AS (SELECT ...) SELECT ... names one for a statement",
     "function": "SQL has MaxCompute's own functions only",
@@ -39,14 +39,14 @@ _OTHERS = {
     "schema": "a project is made with its first table",
     "database": "a project is made with its first table",
 }
-#: what does the same as a statement on a transactional table
+#: statement on a transactional table -> a statement that does the same
 _ANEW = {
     "delete": "INSERT OVERWRITE TABLE t SELECT * FROM t WHERE NOT nvl(CONDITION, false)",
     "update": "INSERT OVERWRITE TABLE t SELECT a, if(CONDITION, NEW, b) AS b FROM t, with all its columns",
     "merge": "INSERT OVERWRITE TABLE t SELECT nvl(s.k, t.k) AS k, if(s.k IS NULL, t.a, s.a) AS a FROM t FULL OUTER JOIN s ON t.k = s.k, with all "
     "its columns",
 }
-#: statements that change nothing; of a resource that is added PAI's commands are told
+#: statements that change nothing; "add" is one because it only tells PAI's commands of a resource
 _LOOKING = frozenset(
     ("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze", "explain", "add")
 )
@@ -57,9 +57,9 @@ class Statement:
     """One statement.
 
     Attributes:
-        kind: "pai" (`PAI -name ...`, whole, as it is written), "set", "tunnel", "sql".
-        text: without comments before it and the `;` behind it.
-        line: of the file, from 1.
+        kind: "pai" (a whole `PAI -name ...`, as written), "set", "tunnel" or "sql".
+        text: without the comments before it and the `;` behind it.
+        line: its line in the file, from 1.
     """
 
     kind: str
@@ -69,12 +69,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class StatementResult:
-    """What a statement did.
+    """The result of a statement.
 
     Attributes:
-        statement; message: what it did, in a sentence; "" where rows say it.
-        rows: of SELECT, DESC, SHOW; None: it gives none.
-        settings: of `set`: what it set.
+        statement: the statement.
+        message: a sentence that says what it did; "" if the rows say it.
+        rows: the rows of SELECT, DESC or SHOW; None for a statement that gives none.
+        settings: what a `set` statement set; None for others.
     """
 
     statement: Statement
@@ -84,7 +85,11 @@ class StatementResult:
 
 
 def split(text: str) -> list[Statement]:
-    """The statements of a file. Raises: ConfigError: a quote or a comment is not closed; it names the line."""
+    """Return the statements of a file.
+
+    Raises:
+        ConfigError: a quote or a comment is not closed; the message names the line.
+    """
     found: list[Statement] = []
     at = 0
     while True:
@@ -103,7 +108,7 @@ def split(text: str) -> list[Statement]:
                 end, last = token.at, token.end
                 break
             if kind != "sql":
-                # lines that are comments stand between the words
+                # there may be lines of comments between the words
                 pieces.append(("\n" if "\n" in text[before : token.at] else " " if before < token.at else "") + token.text)
                 before = token.end
         words = "".join(pieces) if kind != "sql" else text[first.at : end]
@@ -120,16 +125,17 @@ def run(
     said: Callable[[StatementResult], Any] | None = None,
     folder: str = "",
 ) -> list[StatementResult]:
-    """Run statements, one after the other.
+    """Run statements, one after the other. An exception has the number of its statement, from 1, in `statement`.
 
     Args:
         store: project -> where its tables are (`chosen.store_for`).
-        project: of names without one.
-        pai: is given each of PAI's commands; None: they are an error.
-        said: is told of each when it is done.
-        folder: of the file they come from (`Session`).
-    Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line, and nothing was changed; ReadError, StatementError, WriteError:
-        one of those before it has changed something. Each has the number of its statement.
+        project: the project of names that hold none.
+        pai: is called with each of PAI's commands; None makes them an error.
+        said: is called with the result of each statement when it is done.
+        folder: the directory of the statements' file (`Session`).
+    Raises:
+        ConfigError: a statement is unknown, or cannot be done; the message names the line, and nothing was changed.
+        ReadError, StatementError, WriteError: a statement failed after an earlier one had changed something.
     """
     statements = split(text)
     for one in statements:
@@ -158,9 +164,11 @@ def run(
 
 
 def located(error: AkrunnerError, statement: Statement, before: int, changed: bool) -> AkrunnerError:
-    """The error with the line, if it has none; of the kind that says whether anything was done.
+    """Return the error with the statement's line, if it names none, and in the class that says whether anything was changed.
 
-    Args: before: how many statements are done; changed: one of them has changed something.
+    Args:
+        before: how many statements are done.
+        changed: whether one of them has changed something.
     """
     if not isinstance(error, ConfigError):
         return error
@@ -172,7 +180,7 @@ def located(error: AkrunnerError, statement: Statement, before: int, changed: bo
 
 
 def changes(statement: Statement) -> bool:
-    """Whether a statement that was run has changed something, as its first words say."""
+    """Whether a statement, after it was run, has changed something; judged by its first words."""
     first = statement.text.lstrip("( \t\r\n").split(None, 1)[0].lower()
     if first == "with":
         first = _behind_with(statement.text)[1]
@@ -180,7 +188,11 @@ def changes(statement: Statement) -> bool:
 
 
 def _check_kind(words: Words) -> None:
-    """Raises: ConfigError: something else than a table is made, or dropped."""
+    """Check that a statement creates or drops a table.
+
+    Raises:
+        ConfigError: it creates or drops something else.
+    """
     said = [token.low for token in list(tokens(words.text))[:5]]
     other = next((one for one in said[1:4] if one in _OTHERS), None)
     if other is not None and "table" not in said[1 : said.index(other)]:
@@ -190,7 +202,7 @@ def _check_kind(words: Words) -> None:
 
 
 def _behind_with(text: str) -> tuple[int, str]:
-    """(where the statement behind WITH begins, its first word: select, from or insert); (0, "") where there is none."""
+    """Return (where the statement behind WITH begins, its first word: select, from or insert); (0, "") if there is none."""
     depth = 0
     for token in tokens(text):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -200,22 +212,36 @@ def _behind_with(text: str) -> tuple[int, str]:
 
 
 class Session:
-    """Statements of one file. Attributes: project: of names without one, which `use` changes; changed: whether one has changed something."""
+    """The statements of one file, run one after the other.
+
+    Attributes:
+        project: the project of names that hold none; `use` changes it.
+        changed: whether a statement has changed something.
+    """
 
     def __init__(
         self, store: Callable[[str], TableStore], project: str | None, folder: str = "", changed: bool = False
     ) -> None:
-        """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory; changed: by those before."""
+        """Begin without settings.
+
+        Args:
+            folder: the directory of the file; `tunnel upload` looks there for files that are not in the current directory.
+            changed: whether statements before this session have changed something.
+        """
         self._store, self.project, self._folder = store, project, folder
-        #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
+        #: what `set` has set; MaxCompute gets it, and this machine's tables ignore it
         self._settings: dict[str, str] = {}
         self.changed = changed
-        #: the statement that runs has found nothing to change
+        #: whether the current statement has found nothing to change
         self._idle = False
 
     @leftovers.together()
     def run(self, statement: Statement) -> StatementResult:
-        """Raises: ConfigError: it is none that is known, or cannot be done."""
+        """Run one statement.
+
+        Raises:
+            ConfigError: the statement is unknown, or cannot be done.
+        """
         self._idle = False
         done = self._run(statement)
         self.changed = self.changed or (changes(statement) and not self._idle)
@@ -279,7 +305,7 @@ class Session:
         return TableName.parse(words.table(), self.project).for_sql()
 
     def _partition(self, words: Words, name: TableName) -> TableName:
-        """What stands behind PARTITION, all of it with values."""
+        """Take PARTITION (...), in which every key must have a value, and return the partition's name."""
         keys = partition_of(words, name)
         missing = next((key for key, value in keys if value is None), None)
         if missing is not None:
@@ -361,7 +387,11 @@ class Session:
         return "; ".join(done), None
 
     def _part_of(self, words: Words, before: str = "") -> Insert:
-        """Args: before: what stands before INSERT and belongs to its query: WITH."""
+        """Parse an INSERT.
+
+        Args:
+            before: text before INSERT that belongs to its query: WITH.
+        """
         words.need("insert")
         overwrite = words.maybe("overwrite")
         if not overwrite:
@@ -375,7 +405,7 @@ class Session:
         return Insert(name, keys, columns, before + words.rest(), overwrite)
 
     def _with(self, words: Words) -> tuple[str, pa.Table | None]:
-        """WITH ... SELECT, WITH ... INSERT ... SELECT, or WITH ... FROM ... INSERT ... SELECT ... INSERT ... SELECT."""
+        """Run WITH ... SELECT, WITH ... INSERT ... SELECT, or WITH ... FROM ... INSERT ... SELECT ... INSERT ... SELECT."""
         at, first = _behind_with(words.text)
         before, rest = words.text[:at], words.text[at:]
         if first == "from":
@@ -383,7 +413,11 @@ class Session:
         return self._inserted([self._part_of(Words(rest, "insert"), before)]) if first == "insert" else self._select(words)
 
     def _from(self, words: Words, before: str = "") -> tuple[str, pa.Table | None]:
-        """FROM ... INSERT ... SELECT ... INSERT ... SELECT ... Args: before: WITH."""
+        """Run FROM ... INSERT ... SELECT ... INSERT ... SELECT ...
+
+        Args:
+            before: the WITH clause before it.
+        """
         return self._inserted([self._part_of(Words(one, "insert"), before) for one in several(words)])
 
     def _count(self, words: Words) -> tuple[str, pa.Table | None]:
@@ -393,7 +427,7 @@ class Session:
         return "", pa.table({"_c0": pa.array([self._store(name.project).count(name)], pa.int64())})
 
     def _read(self, words: Words) -> tuple[str, pa.Table | None]:
-        """`read t [(a, b)] [partition (...)] [10]`."""
+        """Run `read t [(a, b)] [partition (...)] [10]`."""
         words.take()
         name = self._name(words)
         columns = names_in(words) if words.peek().text == "(" else None

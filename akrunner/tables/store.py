@@ -1,17 +1,17 @@
-"""What keeps tables, as everybody uses it: on this machine (`local`), or MaxCompute.
+"""The interface of every store of tables: the one on this machine (`local`), and MaxCompute.
 
 ::
 
-    with store.reading(name) as reading:            one state of the table, whatever is written meanwhile, until it is closed
-        reading.rows                                known without reading rows
-        reading.read(["a", "b"], 1000, 500)         any range, again and again, from any thread
+    with store.reading(name) as reading:        one state of the table until it is closed, whatever is written meanwhile
+        reading.rows                            known without reading rows
+        reading.read(["a", "b"], 1000, 500)     any range, again and again, from any thread
 
-    output = store.output(name)                     nothing is touched
-    output.part("worker:0").write(batch)            a part for each task (or slice); parts are written at the same time
-    commit([output, other])                         now the rows are there, in the order of the parts' keys
+    output = store.output(name)                 changes nothing yet
+    output.part("worker:0").write(batch)        a part for each task (or slice); several parts may be written at the same time
+    commit([output, other])                     from now on readers see the rows, in the order of the parts' keys
 
-Names may hold a partition, or only some of its columns, for all partitions below. Their `start` and `end` are not looked at here:
-`TableName.rows` makes a range of them.
+A name may hold a whole partition, or values for only some of the partition columns; the latter means all partitions that have
+these values. The stores ignore the `start` and `end` of a name: `TableName.rows` makes a range of them.
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.tables import types
 from akrunner.tables.names import Partition, TableName
 
-#: what is said of a table that is to go, and is not there
+#: the end of the error message when a table that is to be dropped does not exist
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
-#: names of what this process has committed: for what is said of a command that a signal ends then
+#: names of what this process has committed, tables above all: a command that a signal ends lists them in its last message
 CHANGED: list[str] = []
-#: a whole number in the name of a partition: Python's int() takes more, "1_0" and " 1 " for two
+#: a whole number in the name of a partition; Python's int() accepts more: "1_0" and " 1 " too
 _WHOLE = re.compile(r"-?[0-9]+")
-#: tables of a project that an error names
+#: how many tables of a project an error names
 _SHOWN = 5
-#: partitions of a table that an error names
+#: how many partitions of a table an error names
 _SHOWN_PARTITIONS = 10
 
 
 @dataclass(frozen=True)
 class TableInfo:
-    """What a table is.
+    """The definition of a table, as its CREATE TABLE gives it.
 
     Attributes:
-        columns: without those it is partitioned by; `types.words_of(field)` says MaxCompute's type, `types.comment_of` the comment.
-        partitions: names of the columns it is partitioned by; () for none.
-        partition_types: MaxCompute's words for the type of each of these; () if all of them are strings.
-        comment, lifecycle (days): as in its CREATE TABLE; nothing is deleted by it.
+        columns: the columns without the partition columns; `types.words_of(field)` returns a column's MaxCompute type,
+            `types.comment_of(field)` its comment.
+        partitions: names of the partition columns; () for none.
+        partition_types: MaxCompute's word for the type of each partition column; () if all of them are strings.
+        comment: of the table; "" for none.
+        lifecycle: days, or None if it has none; akrunner deletes nothing because of it.
     """
 
     columns: pa.Schema
@@ -60,7 +62,7 @@ class TableInfo:
 
     @property
     def keys(self) -> list[pa.Field]:
-        """The columns it is partitioned by, with their types."""
+        """Return the partition columns, with their types."""
         return [types.field(*one) for one in zip(self.partitions, self.partition_types or ("string",) * len(self.partitions))]
 
 
@@ -68,10 +70,12 @@ _R = TypeVar("_R", bound="Reading")
 
 
 class Reading(abc.ABC):
-    """One state of a table, or of some partitions, to be read. Threads may share it.
+    """One state of a table, or of some of its partitions, to be read. Threads may share it.
 
-    Attributes: info; rows: how many; drawn: False: nobody knows the rows yet, or they are not to be looked at: a query over them is
-        checked, and gives none.
+    Attributes:
+        info: the table's definition.
+        rows: how many rows there are.
+        drawn: False if the rows are not known yet, or must not be read: then a query over them is checked, and gives no rows.
     """
 
     info: TableInfo
@@ -80,21 +84,24 @@ class Reading(abc.ABC):
 
     @abc.abstractmethod
     def read(self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows in the table's order, which does not change.
+        """Yield rows in the table's order, which does not change.
 
-        Args: columns: in this order, those it is partitioned by too; any case; None: the table's own.
-            start: the first row, counted from 0; rows: how many at most; None: all that follow.
-        Raises: SourceError: there is no such column; the rows cannot be read.
+        Args:
+            columns: names in the order wanted, in any case; partition columns are allowed; None for the table's own columns.
+            start: the first row, counted from 0.
+            rows: the largest number of rows; None for all from `start` on.
+        Raises:
+            SourceError: there is no such column; the rows cannot be read.
         """
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Once or twice; also of one that could not be opened."""
+        """Release what the reading holds. May be called twice, and on a reading whose opening failed."""
 
     def read_and_close(
         self, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """As `read`, of a reading that nobody else holds: it is closed behind the last batch."""
+        """Yield rows as `read` does, and close this reading after the last batch. For a caller that shares it with no other."""
         return self._until_read(self.read(columns, start, rows))
 
     def _until_read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,12 +115,16 @@ class Reading(abc.ABC):
         self.close()
 
     def __del__(self) -> None:
-        # one that somebody let go in the middle
+        # for a reading that its user dropped without closing it
         self.close()
 
 
 def whole_partition(name: TableName, info: TableInfo) -> Partition:
-    """The partition a name holds, in the table's order. Raises: SinkError: it is not one, but several or none."""
+    """Return the one partition that a name holds, with the keys in the table's order.
+
+    Raises:
+        SinkError: the name holds no partition, or only some of its keys.
+    """
     check_keys(name, info, SinkError)
     given = dict(name.partition)
     if any(key not in given for key in info.partitions):
@@ -125,7 +136,11 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
 
 
 def asked_text(name: TableName, key: pa.Field, value: str, kind: type[ConfigError]) -> str:
-    """As `key_text`, of a name that somebody has given, which is named. Raises: ConfigError, of that kind."""
+    """Return `key_text(key, value)`, for a table name that the user gave.
+
+    Raises:
+        ConfigError: as `key_text`, but of the class `kind`, and with the name in the message.
+    """
     try:
         return key_text(key, value)
     except SinkError as e:
@@ -133,7 +148,11 @@ def asked_text(name: TableName, key: pa.Field, value: str, kind: type[ConfigErro
 
 
 def key_text(key: pa.Field, value: str) -> str:
-    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: SinkError: it is none of the type."""
+    """Return the value of a partition column as its type spells it: "01" of a BIGINT becomes "1".
+
+    Raises:
+        SinkError: the text is no value of the column's type.
+    """
     if pa.types.is_string(key.type):
         return value
     try:
@@ -143,7 +162,11 @@ def key_text(key: pa.Field, value: str) -> str:
 
 
 def key_scalar(key: pa.Field, value: str) -> pa.Scalar:
-    """Raises: ValueError, ArrowException, OverflowError: the text is no value of the column's type."""
+    """Return the value of a partition column as a scalar of the column's type.
+
+    Raises:
+        ValueError, ArrowException, OverflowError: the text is no value of that type.
+    """
     if pa.types.is_integer(key.type):
         if not _WHOLE.fullmatch(value):
             raise ValueError(f"{value!r} is no whole number")
@@ -152,9 +175,12 @@ def key_scalar(key: pa.Field, value: str) -> pa.Scalar:
 
 
 def no_table(name: TableName, there: Sequence[str], where: str, all_of_them: bool = True) -> str:
-    """What is said of a table that is not there: first the names it may have meant, then a few that there are.
+    """Return the error message for a table that does not exist: first the similar names, then a few of the project's tables.
 
-    Args: there: names of the project's tables; where: "in" a directory, "at" an address; all_of_them: False: it may have more.
+    Args:
+        there: names of the project's tables.
+        where: "in" a directory, or "at" an address.
+        all_of_them: False if the project may have more tables than `there`.
     """
     close = difflib.get_close_matches(name.table, there, n=3)
     meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
@@ -166,7 +192,11 @@ def no_table(name: TableName, there: Sequence[str], where: str, all_of_them: boo
 
 
 def check_keys(name: TableName, info: TableInfo, kind: type[ConfigError]) -> None:
-    """Raises: ConfigError, of that kind: the table is not partitioned by what a name says."""
+    """Check that a table is partitioned by every key in a name.
+
+    Raises:
+        ConfigError: it is not; the error is of the class `kind`.
+    """
     for key, _ in name.partition:
         if key not in info.partitions:
             by = f"partitioned by {', '.join(info.partitions)}, not by {key}" if info.partitions else "not partitioned"
@@ -174,22 +204,28 @@ def check_keys(name: TableName, info: TableInfo, kind: type[ConfigError]) -> Non
 
 
 def known_partitions(every: Sequence[Partition]) -> str:
-    """The last of a table's partitions, in words."""
+    """Return a clause that names the last of a table's partitions, for an error message."""
     shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-_SHOWN_PARTITIONS:]]
     return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
 
 
 def check_readable(store: TableStore, name: TableName) -> None:
-    """Raises: SourceError: there is no such table, or it has no such partition; it names those that there are."""
+    """Check that a table, and the partition a name holds, exist.
+
+    Raises:
+        SourceError: they do not; the message names the tables or partitions that do.
+    """
     store.describe(name)
     if not store.exists(name):
         raise SourceError(f"{name} does not exist: {known_partitions(store.partitions(name.whole))}")
 
 
 def check_writable(store: TableStore, name: TableName) -> None:
-    """As `TableStore.check_output`, and whoever may not write learns it now: what is there is opened, and left as it is.
+    """Check as `TableStore.check_output` does, and also that the caller has permission to write: an existing table or partition
+    is opened as an output, and given up without a change.
 
-    Raises: SinkError.
+    Raises:
+        SinkError: the table cannot be written.
     """
     store.check_output(name)
     if store.exists(name):
@@ -197,86 +233,138 @@ def check_writable(store: TableStore, name: TableName) -> None:
 
 
 class TablePart(Protocol):
-    """The rows one task writes. Not for two threads at once; two parts are. Attributes: rows: how many were written."""
+    """The rows that one task writes. Two threads must not use one part at once; they may use two parts at once.
+
+    Attributes:
+        rows: how many rows were written.
+    """
 
     rows: int
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows. Columns go by name; those left out are null; types are cast where no value changes.
+        """Append rows. Columns are matched by name; columns left out become null; types are cast if no value changes.
 
-        Raises: DataError: there is no such column, or its values do not fit the table's type; WriteError: a full disk, a network.
+        Raises:
+            DataError: the table has no such column, or a value does not fit the column's type.
+            WriteError: the disk is full, or the network fails.
         """
         ...
 
     def close(self) -> None:
-        """No more rows. `TableOutput.commit` does it for those that are open. Raises: WriteError."""
+        """Finish the part: no more rows follow. `TableOutput.commit` closes the parts that are still open.
+
+        Raises:
+            WriteError: the rows cannot be written.
+        """
         ...
 
 
 class TableOutput(Protocol):
-    """What a job writes to a table, or to one partition: there when it is committed. Attributes: name; info."""
+    """The rows that a job writes to a table, or to one partition. Readers see them after `commit`.
+
+    Attributes:
+        name: of the table or partition.
+        info: the table's definition.
+    """
 
     name: TableName
     info: TableInfo
 
     def part(self, key: str) -> TablePart:
-        """A part, and none of what an earlier one of the same key holds. Any thread. Keys sort as `worker:2` before `worker:10`."""
+        """Return a new part, and discard the rows of an earlier part with the same key.
+
+        May be called from any thread. Keys sort by their numbers: `worker:2` before `worker:10`.
+        """
         ...
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Discard all rows written so far, because the job starts again."""
         ...
 
     def commit(self) -> None:
-        """The rows are there; in place of the old ones if it overwrites. Raises: WriteError; the table is as it was."""
+        """Make the rows visible to readers; if the output overwrites, they replace the old rows.
+
+        Raises:
+            WriteError: it failed; the table is as it was.
+        """
         ...
 
     def abort(self) -> None:
-        """Leave nothing, and the table as it was. After `commit`, or twice, it does nothing."""
+        """Discard the rows and leave the table as it was. Does nothing after `commit`, or when called again."""
         ...
 
 
 class TableStore(Protocol):
-    """Attributes: kind: "local" or "maxcompute", for what is said about it; place: where, for the same."""
+    """A store of tables.
+
+    Attributes:
+        kind: "local" or "maxcompute", for messages.
+        place: the directory or address of the store, for messages.
+    """
 
     kind: str
     place: str
 
     def describe(self, name: TableName) -> TableInfo:
-        """Raises: SourceError: there is no such table; it names those that there are."""
+        """Return the definition of a table.
+
+        Raises:
+            SourceError: there is no such table; the message names the tables that there are.
+        """
         ...
 
     def exists(self, name: TableName) -> bool:
-        """Whether there is the table, and the partition if the name holds one."""
+        """Whether the table exists, and the partition too if the name holds one."""
         ...
 
     def count(self, name: TableName) -> int:
-        """Rows, without reading them. Raises: SourceError."""
+        """Return how many rows there are, without reading them.
+
+        Raises:
+            SourceError: there is no such table or partition, or it cannot be read.
+        """
         ...
 
     def reading(self, name: TableName) -> Reading:
-        """Raises: SourceError: there is no such table or partition, or it cannot be read."""
+        """Open the table, or the partitions that the name holds, to be read.
+
+        Raises:
+            SourceError: there is no such table or partition, or it cannot be read.
+        """
         ...
 
     def read(
         self, name: TableName, columns: Sequence[str] | None = None, start: int = 0, rows: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """As `Reading.read`, of a reading of its own."""
+        """Yield rows as `Reading.read` does, from a reading that is opened for this call and closed at its end."""
         ...
 
     def output(self, name: TableName, overwrite: bool = True) -> TableOutput:
-        """Args: overwrite: False: the rows come behind those that are there.
+        """Open the table, or the partition that the name holds, to be written.
 
-        Raises: SinkError: there is no such table (it gives the SQL that makes one), or no partition is named of one that has them.
+        Args:
+            overwrite: False: the new rows follow the rows that are there.
+        Raises:
+            SinkError: there is no such table (the message gives the SQL that makes one), or the table is partitioned and the
+                name
+                holds no partition.
         """
         ...
 
     def check_output(self, name: TableName) -> None:
-        """Raise what `output` would of a name, and only look: no partition is made, no session opened. Raises: SinkError."""
+        """Raise what `output` would raise for a name, without making a partition or opening a session.
+
+        Raises:
+            SinkError: the table cannot be written.
+        """
         ...
 
     def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
-        """Raises: SinkError: it is there."""
+        """Create a table.
+
+        Raises:
+            SinkError: the table exists.
+        """
         ...
 
     def drop(self, name: TableName, if_exists: bool = False) -> None: ...
@@ -284,19 +372,31 @@ class TableStore(Protocol):
     def rename(self, name: TableName, table: str) -> None: ...
 
     def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
-        """Behind those there are; rows that are there have nulls in them. Raises: SinkError."""
+        """Add columns behind the existing ones; they are null in the rows that are there.
+
+        Raises:
+            SinkError: there is no such table, or it cannot have these columns.
+        """
         ...
 
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
-        """Add partitions of one table: all of them, or none. Raises: SinkError: one is there."""
+        """Add partitions to one table: all of them, or none.
+
+        Raises:
+            SinkError: a partition exists.
+        """
         ...
 
     def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
-        """Drop those of one table that the names fit: all of them, or none. Raises: SinkError: one is not there."""
+        """Drop every partition of one table that fits one of the names: all of them, or none.
+
+        Raises:
+            SinkError: a name fits no partition.
+        """
         ...
 
     def partitions(self, name: TableName) -> list[Partition]:
-        """All that the name fits, sorted."""
+        """Return all partitions that the name fits, sorted."""
         ...
 
     def tables(self, project: str) -> list[str]: ...
@@ -304,7 +404,11 @@ class TableStore(Protocol):
     def projects(self) -> list[str]: ...
 
     def commit(self, outputs: Sequence[TableOutput]) -> None:
-        """All of a job's outputs in this store at once: who reads them sees none or all. Raises: WriteError."""
+        """Commit all outputs of a job in this store at once: a reader sees the rows of all of them, or of none.
+
+        Raises:
+            WriteError: it failed.
+        """
         ...
 
 
@@ -313,10 +417,13 @@ class SqlStore(Protocol):
     """A store that runs statements itself, where the tables are: MaxCompute."""
 
     def execute(self, text: str, settings: Mapping[str, str] | None = None) -> tuple[str, pa.Table | None]:
-        """Run one statement. Args: settings: what `set` has set before it.
+        """Run one statement.
 
-        Returns: (what it did, in a sentence, or ""; the rows it gives, at most 10,000; None: none).
-
-        Raises: ConfigError: it refuses it.
+        Args:
+            settings: names and values that earlier `set` statements gave.
+        Returns:
+            (a sentence that says what the statement did, or ""; the rows it gives, at most 10,000, or None if it gives none).
+        Raises:
+            ConfigError: the store refuses the statement.
         """
         ...

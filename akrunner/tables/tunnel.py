@@ -1,4 +1,4 @@
-"""`tunnel upload FILE table[/pt=v] -fd ',' -h true` and `tunnel download`, as MaxCompute's client has them."""
+"""Runs `tunnel upload FILE table[/pt=v] -fd ',' -h true` and `tunnel download`, as MaxCompute's client does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from akrunner.tables.sqltext import text_of, tokens
 from akrunner.tables.store import Reading, TableInfo, TableOutput, TableStore
 from akrunner.wire.near import nearest
 
-#: option -> its longer name; those that are here are done, or change nothing
+#: option -> its longer name; options that this module does not read are accepted and change nothing
 _OPTIONS = {
     "fd": "field-delimiter",
     "rd": "record-delimiter",
@@ -53,12 +53,21 @@ _OPTIONS = {
     "e": "exponential",
 }
 _NAMES = {long: long for long in _OPTIONS.values()}
-#: Java's letters of a date -> DuckDB's
+#: Java's letters in the format of a date -> DuckDB's
 _DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%g"))
 
 
 def tunnel(text: str, store: Callable[[str], TableStore], project: str | None, folder: str = "") -> str:
-    """Args: folder: where a file to upload is looked for if it is not in the current directory. Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
+    """Run a tunnel command.
+
+    Args:
+        folder: where to look for a file to upload that is not in the current directory.
+    Returns:
+        A sentence that says what was done.
+    Raises:
+        ConfigError: the command is unknown.
+        SourceError: a row does not fit the table.
+    """
     asked = parsed(text, project)
     if asked.upload:
         return _upload(asked.file, folder, asked.name, asked.options, store)
@@ -67,7 +76,14 @@ def tunnel(text: str, store: Callable[[str], TableStore], project: str | None, f
 
 @dataclass(frozen=True)
 class Tunnel:
-    """A command of the tunnel's. Attributes: upload: or a download; file; name: of the table; options: by their longer names."""
+    """A parsed tunnel command.
+
+    Attributes:
+        upload: whether it uploads; else it downloads.
+        file: as written.
+        name: of the table.
+        options: longer name -> value.
+    """
 
     upload: bool
     file: str
@@ -76,7 +92,11 @@ class Tunnel:
 
 
 def parsed(text: str, project: str | None) -> Tunnel:
-    """Raises: ConfigError: it is none that is known."""
+    """Parse a tunnel command.
+
+    Raises:
+        ConfigError: it is unknown, or malformed.
+    """
     words = command_words(text)[1:]
     if not words or words[0].lower() not in ("upload", "u", "download", "d"):
         raise ConfigError("tunnel: write TUNNEL UPLOAD file table [-fd ','] or TUNNEL DOWNLOAD table file")
@@ -89,7 +109,11 @@ def parsed(text: str, project: str | None) -> Tunnel:
 
 
 def command_words(text: str) -> list[str]:
-    """The words of a command of the client's, without their quotes. Raises: ConfigError: a quote is not closed."""
+    """Return the words of a command of MaxCompute's client, without their quotes.
+
+    Raises:
+        ConfigError: a quote is not closed.
+    """
     found: list[str] = []
     end = -1
     for token in tokens(text, command=True):
@@ -115,7 +139,7 @@ def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
         if not name:
             raise ConfigError(f"tunnel: {word} is no option of it{nearest(word.lstrip('-'), [*_OPTIONS, *_NAMES])}")
         if name == "overwrite" and not sign and after.lower() not in ("true", "false"):
-            # a switch, as people know it from elsewhere
+            # given without a value, as in other programs
             options[name] = "true"
         else:
             options[name] = value if sign else next(rest, ("", ""))[0]
@@ -123,7 +147,7 @@ def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _table(text: str, project: str | None) -> TableName:
-    """Partition columns may be apart by commas here."""
+    """Return the name of a table; unlike in other names, its partition columns may be separated by commas."""
     table, slash, spec = text.partition("/")
     if text.lower().startswith("odps://") or not slash:
         return TableName.parse(text, project)
@@ -166,8 +190,14 @@ def fill(
     sql: Callable[[str], str],
     about: Callable[[str], AbstractContextManager[None]],
 ) -> int:
-    """Write the rows of files to a table, and commit it, or leave it as it was. Args: sql: for a file's rows; about: puts the file's name
-    into what is raised. Returns: how many rows."""
+    """Write the rows of files to a table and commit them; after an error, the table is as it was.
+
+    Args:
+        sql: path of a file -> DuckDB's SQL for its rows.
+        about: path of a file -> a context that puts the name of the file into what is raised.
+    Returns:
+        How many rows were written.
+    """
     rows = 0
     with committed(output):
         for number, path in enumerate(paths):
@@ -181,7 +211,11 @@ def fill(
 
 @contextlib.contextmanager
 def _about(path: str) -> Iterator[None]:
-    """What DuckDB says of a file's rows is about the file. Raises: SourceError."""
+    """Turn an error of DuckDB's about rows into one that names the file.
+
+    Raises:
+        SourceError: DuckDB cannot read the rows.
+    """
     try:
         yield
     except (SinkError, SourceError):
@@ -192,12 +226,12 @@ def _about(path: str) -> Iterator[None]:
 
 
 def bare_csv(path: str, columns: pa.Schema) -> str:
-    """DuckDB's SQL for the rows of a CSV without a line of names, its columns by their places."""
+    """Return DuckDB's SQL for the rows of a CSV without a line of names, whose columns are matched by position."""
     return _csv(path, TableInfo(columns), {"csv-format": "true"})
 
 
 def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
-    """DuckDB's SQL for the rows of a file: columns by their places."""
+    """Return DuckDB's SQL for the rows of a file, whose columns are matched by position."""
     columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field))}" for field in info.columns)
     csv = path.lower().endswith((".csv", ".csv.gz")) if "csv-format" not in options else _true(options, "csv-format")
     given = {
@@ -227,7 +261,14 @@ def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
 
 
 def _files(file: str, folder: str) -> list[str]:
-    """The files to upload. Relative paths begin in the current directory, as odpscmd's do; what is not there may lie beside the statements."""
+    """Return the files to upload.
+
+    Relative paths begin in the current directory, as odpscmd's do; a file that is not there is looked for in `folder`, beside
+    the statements.
+
+    Raises:
+        SourceError: there is no such file, or the directory is empty.
+    """
     named = os.path.expanduser(file.removeprefix("file://"))
     tried = list(dict.fromkeys(map(os.path.abspath, [named, os.path.join(folder, named)])))
     path = next((one for one in tried if os.path.exists(one)), tried[0])
@@ -254,7 +295,7 @@ def _download(name: TableName, file: str, options: dict[str, str], store: Callab
 
 
 def file_path(file: str) -> str:
-    """Where a download goes."""
+    """Return the path of the file to which a download writes."""
     return os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
 
 
@@ -265,35 +306,58 @@ def _downloaded(reading: Reading, name: TableName, options: dict[str, str]) -> p
 
 
 def check_files(asked: Tunnel, folder: str) -> None:
-    """Raise what an upload would raise of its file. Args: folder: as for `tunnel`. Raises: SourceError: it is not there."""
+    """Raise what an upload would raise about its file.
+
+    Args:
+        folder: as for `tunnel`.
+    Raises:
+        SourceError: the file does not exist.
+    """
     _files(asked.file, folder)
 
 
 def check_download(asked: Tunnel, store: Callable[[str], TableStore], gone: bool = False) -> None:
-    """Raise what a download would raise at once, and only look. Args: gone: the file is there only now. Raises: ConfigError."""
+    """Raise what a download would raise before it writes; nothing is written.
+
+    Args:
+        gone: whether the file exists now but may be removed before the download.
+    Raises:
+        ConfigError: the table cannot be read, or the file cannot be written.
+    """
     with store(asked.name.project).reading(asked.name) as reading:
         _downloaded(reading, asked.name, asked.options).close()
     check_target(asked, gone)
 
 
 def check_target(asked: Tunnel, gone: bool = False) -> None:
-    """Raise what a download would raise of its file. Args: gone: the file is there only now. Raises: SinkError."""
+    """Raise what a download would raise about its file.
+
+    Args:
+        gone: whether the file exists now but may be removed before the download.
+    Raises:
+        SinkError: the file cannot be written.
+    """
     file_place(file_path(asked.file), _true(asked.options, "overwrite") or gone).abort()
 
 
 def rows_of(
     reading: Reading, columns: Sequence[str] | None = None, limit: int | None = None, name: TableName | None = None
 ) -> pa.RecordBatchReader:
-    """The first rows of a table. Args: columns: None: the table's own; name: whose `start` and `end` are heeded.
+    """Return the first rows of a table.
 
-    Raises: SourceError: there is no such column.
+    Args:
+        columns: None for the table's own columns.
+        limit: the largest number of rows; None for all.
+        name: the name whose `start` and `end` limit the rows; None for no limits.
+    Raises:
+        SourceError: the table has no such column.
     """
     first, end = name.rows(reading.rows) if name is not None else (0, reading.rows)
     batches = reading.read(columns, first, end - first if limit is None else min(limit, end - first))
     fields = {field.name: field.remove_metadata() for field in [*reading.info.columns, *reading.info.keys]}
     names = reading.info.columns.names if columns is None else [name.lower() for name in columns]
     schema = pa.schema([fields[name] for name in names])
-    # names as they were asked for
+    # the batches, with the names of this schema
     named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
     return pa.RecordBatchReader.from_batches(schema, named)
 
@@ -305,7 +369,7 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
         "DELIMITER": literal(_delimiter(options)),
         "NULLSTR": literal(options.get("null-indicator", "")),
     }
-    # it is this file, and no other, whose name counts when all is in it
+    # DuckDB must write this very file, which gets its final name when all rows are in it
     given["USE_TMP_FILE"] = "false"
     settings = ", ".join(f"{key} {value}" for key, value in given.items())
     place = file_place(path, _true(options, "overwrite"))
@@ -319,7 +383,7 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
             if place.at is not None:
                 place.commit()
     except ConfigError as e:
-        # DuckDB's, of a disk
+        # DuckDB's error about the disk
         raise WriteError(
             f"tunnel download: cannot write {path}: {str(e).removeprefix('sql: ').replace(target, path)}"
         ) from None
@@ -329,7 +393,16 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
 
 
 def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool, form: str | None = None) -> int:
-    """Write rows to a file. Args: form: its format; None: its name says it. Returns: how many. Raises: SinkError, WriteError."""
+    """Write rows to a file.
+
+    Args:
+        form: its format; None if the file's name says it.
+    Returns:
+        How many rows were written.
+    Raises:
+        SinkError: the file cannot be made.
+        WriteError: writing failed.
+    """
     count = 0
     with committed(FileSink(path, rows.schema, write_examples, form, overwrite)) as sink:
         for batch in rows:

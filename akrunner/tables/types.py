@@ -1,4 +1,4 @@
-"""MaxCompute's types <-> Arrow's."""
+"""Translates between MaxCompute's column types and Arrow's."""
 
 from __future__ import annotations
 
@@ -11,45 +11,58 @@ from akrunner.errors import SchemaError
 
 _PLAIN: dict[str, pa.DataType] = {
     **{row.maxcompute: row.arrow for row in TABLE if row.sql and row.maxcompute},
-    # what MaxCompute has beside them: a schema here has one word for all units
+    # MaxCompute has more types than these: in a schema of akrunner one word stands for all units of time
     "datetime": pa.timestamp("ms"),
     "timestamp": pa.timestamp("ns"),
     "timestamp_ntz": pa.timestamp("ns"),
     "json": pa.string(),
 }
-#: other spellings people use, of SQL's other dialects
+#: spellings from other SQL dialects
 _ALIASES = {"integer": "int", "long": "bigint", "bool": "boolean", "text": "string", "real": "float", "numeric": "decimal"}
 _LENGTHS = {"varchar": 65535, "char": 255}
-#: keys of a field's metadata: MaxCompute's words where Arrow has fewer types, and its comment
+#: keys of a field's metadata: MaxCompute's words for the type, where several MaxCompute types share one Arrow type; the comment
 _WORDS, _COMMENT = b"odps", b"comment"
 _TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`)|(?P<word>\w+)|(?P<mark>[<>(),:]))")
 _DEEPEST = 20
 
 
 def parse_type(text: str) -> pa.DataType:
-    """`bigint`, `decimal(10,2)`, `array<string>`, `map<string,bigint>`, `struct<a:bigint,b:string>` -> Arrow's.
+    """Return the Arrow type for MaxCompute's words: `bigint`, `decimal(10,2)`, `array<string>`, `map<string,bigint>`,
+    `struct<a:bigint,b:string>`.
 
-    Raises: SchemaError: MaxCompute has no such type; it names those it has.
+    Raises:
+        SchemaError: MaxCompute has no such type; the message names the types it has.
     """
     return _Parser(text).parse()[0]
 
 
 def field(name: str, text: str, comment: str = "", nullable: bool = True) -> pa.Field:
-    """A column of a type in MaxCompute's words, which it keeps. Raises: SchemaError."""
+    """Make a column from MaxCompute's words for its type; the column keeps the words in its metadata if its Arrow type does not
+    imply them.
+
+    Raises:
+        SchemaError: the words name no type.
+    """
     data_type, words = _Parser(text, name).parse()
     return noted(pa.field(name, data_type, nullable), words if words != words_of(pa.field(name, data_type)) else "", comment)
 
 
 def noted(column: pa.Field, words: str, comment: str) -> pa.Field:
-    """The field, with MaxCompute's words for its type ("" where Arrow's type says them) and a comment."""
+    """Return the field with MaxCompute's words for its type and a comment in its metadata.
+
+    Args:
+        words: "" if the Arrow type implies them.
+        comment: "" for none.
+    """
     known = {key: value.encode() for key, value in ((_WORDS, words), (_COMMENT, comment)) if value}
     return column.with_metadata(known or None) if known else column.remove_metadata()
 
 
 def words_of(column: pa.Field) -> str:
-    """MaxCompute's type of a column: `bigint`, `double`, `string`, `varchar(10)`.
+    """Return MaxCompute's words for the type of a column: `bigint`, `double`, `string`, `varchar(10)`.
 
-    Raises: SchemaError: it has none.
+    Raises:
+        SchemaError: MaxCompute has no type for it.
     """
     kept = (column.metadata or {}).get(_WORDS)
     return str(kept.decode()) if kept else type_words(column.type, column.name)
@@ -60,7 +73,13 @@ def comment_of(column: pa.Field) -> str:
 
 
 def type_words(data_type: pa.DataType, name: str = "") -> str:
-    """MaxCompute's words for an Arrow type. Raises: SchemaError: it has none."""
+    """Return MaxCompute's words for an Arrow type.
+
+    Args:
+        name: of the column, for the message.
+    Raises:
+        SchemaError: MaxCompute has no type for it.
+    """
     if pa.types.is_timestamp(data_type) and UNITS[data_type.unit] <= UNITS["ms"]:
         return "datetime"
     row = type_of(data_type)
@@ -81,7 +100,11 @@ def type_words(data_type: pa.DataType, name: str = "") -> str:
 
 
 def table_type(data_type: pa.DataType) -> pa.DataType:
-    """The type a column has in a table that is made of one of this type. Raises: SchemaError: there is none."""
+    """Return the Arrow type that a table's column has when it is made for values of `data_type`.
+
+    Raises:
+        SchemaError: MaxCompute has no type for it.
+    """
     return parse_type(type_words(data_type))
 
 
@@ -90,7 +113,11 @@ DUCKDB = {"string": "VARCHAR", "binary": "BLOB", "datetime": "TIMESTAMP_MS", "ti
 
 
 def duckdb_words(data_type: pa.DataType) -> str:
-    """DuckDB's words for a type a table's column has. Raises: SchemaError: it has none."""
+    """Return DuckDB's words for the Arrow type of a table's column.
+
+    Raises:
+        SchemaError: DuckDB has no type for it.
+    """
     if pa.types.is_map(data_type):
         return f"MAP({duckdb_words(data_type.key_type)}, {duckdb_words(data_type.item_type)})"
     if pa.types.is_struct(data_type):
@@ -105,7 +132,11 @@ def duckdb_words(data_type: pa.DataType) -> str:
 
 
 def as_columns(schema: pa.Schema) -> pa.Schema:
-    """The columns of a table that is made for rows of a schema. Raises: SchemaError."""
+    """Return the columns of a table that is made for rows of this schema; names become lower case.
+
+    Raises:
+        SchemaError: MaxCompute has no type for a column.
+    """
     return pa.schema([pa.field(one.name.lower(), parse_type(words_of(one)), one.nullable, one.metadata) for one in schema])
 
 
@@ -114,14 +145,18 @@ def _quoted(name: str) -> str:
 
 
 class _Parser:
-    """Recursive descent over one type."""
+    """A recursive descent parser for one type."""
 
     def __init__(self, text: str, column: str = "") -> None:
         self._text, self._at = text, 0
         self._of = f"column {column!r}: " if column else ""
 
     def parse(self) -> tuple[pa.DataType, str]:
-        """The type, and MaxCompute's words for it. Raises: SchemaError."""
+        """Return the Arrow type, and MaxCompute's words for it.
+
+        Raises:
+            SchemaError: the text is no type.
+        """
         found = self._type(0)
         if self._text[self._at :].strip():
             raise self._wrong()
@@ -200,7 +235,7 @@ class _Parser:
         return make(precision, scale), f"decimal({precision},{scale})"
 
     def _numbers(self, most: int) -> list[int]:
-        """What stands in parentheses, if they are there."""
+        """Return the numbers in parentheses that follow, or [] if no parenthesis follows."""
         if self._peek() != "(":
             return []
         self._next()

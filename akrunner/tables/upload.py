@@ -1,11 +1,13 @@
-"""Files of a directory -> objects of a bucket, while a job runs and at its end.
+"""Uploads files of a directory to a bucket, while a job runs and at its end.
 
 ::
 
-    a look      what TensorFlow's `checkpoint` files say is read first, then the other files that are new go up, then what they said: in the
-                bucket, too, a `checkpoint` never names a file that is not there; what a program is about to rename waits
-    the last    everything that is there, whatever it is called: nobody renames it any more
-    deletes     a file that the script has removed (older checkpoints) is removed there, too, if this job has brought it
+    a look      reads TensorFlow's `checkpoint` files first, then uploads the other new files, then the `checkpoint` files as
+                they were read: so a `checkpoint` in the bucket never names a file that is not there. Files that a program is
+                about to rename wait
+    the last    uploads everything that is there, whatever its name, because nothing is renamed any more
+    deletes     a file that the script removes (an older checkpoint) is removed from the bucket too, if this job has uploaded
+                it or copied it from there
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from akrunner.tables.objects import Bucket
 
 #: TensorFlow's file that names the newest checkpoint; a larger one is something else
 _STATE, _LONGEST_STATE = "checkpoint", 1 << 20
-#: files and directories a program is about to rename
+#: files and directories that a program is about to rename
 _UNFINISHED = re.compile(r"(\.tempstate\d+|\.tmp[0-9a-f]*|\.part|_temp/.*|(^|/)temp-\d+/.*)$")
-#: (bytes, when it was last written)
+#: (bytes of a file, the time in ns at which it was last written)
 _Stamp = tuple[int, int]
 
 
 class Upload:
-    """One directory and its objects."""
+    """One directory, and the objects it is uploaded to."""
 
     def __init__(
         self,
@@ -40,7 +42,13 @@ class Upload:
         deletes: bool,
         say: Callable[[str], None],
     ) -> None:
-        """Args: prefix: of keys; known: names of files that are there already, as they are now; deletes: whether what is removed here is removed there."""
+        """Note the files that need no upload.
+
+        Args:
+            prefix: the beginning of the objects' keys.
+            known: names of the files that are in the bucket already, as they are now.
+            deletes: whether files that are removed here are removed from the bucket.
+        """
         self._bucket, self._prefix, self._root, self._uri, self._deletes, self._say = bucket, prefix, root, uri, deletes, say
         stamps = dict(self._files())
         self._there: dict[str, _Stamp] = {name: stamps[name] for name in known if name in stamps}
@@ -49,7 +57,7 @@ class Upload:
         self._failing = False
 
     def start(self, every: float) -> None:
-        """Look now and then, from now on."""
+        """Start a thread that uploads what is new every `every` seconds."""
         self._thread = threading.Thread(target=self._run, args=(every,), name="akrunner-upload", daemon=True)
         self._thread.start()
 
@@ -64,7 +72,11 @@ class Upload:
                 self._failing = True
 
     def finish(self) -> None:
-        """The last look. Raises: WriteError: something could not be uploaded."""
+        """Stop the thread, and upload all that is left.
+
+        Raises:
+            WriteError: a file could not be uploaded.
+        """
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -72,7 +84,13 @@ class Upload:
             self.look(last=True)
 
     def look(self, last: bool = False) -> None:
-        """Upload what is new. Args: last: also what looks as if a program would rename it. Raises: the library's exceptions."""
+        """Upload what is new.
+
+        Args:
+            last: whether files that look as if a program would rename them are uploaded too.
+        Raises:
+            oss2's exceptions, OSError: an upload failed.
+        """
         if not os.path.isdir(self._root):
             return
         states = dict(self._states())
@@ -93,7 +111,7 @@ class Upload:
             del self._there[name]
 
     def _over_a_file_that_is_gone(self, name: str, stamp: _Stamp) -> bool:
-        """Upload a file. Returns: whether there is none any more."""
+        """Upload a file. Returns whether it does not exist any more."""
         try:
             self._bucket.put_file(self._prefix + name, os.path.join(self._root, name), stamp[0])
         except FileNotFoundError:
@@ -110,7 +128,7 @@ class Upload:
                     continue
 
     def _files(self) -> Iterator[tuple[str, _Stamp]]:
-        """Plain files below the directory; no links are followed."""
+        """Yield the plain files below the directory; no links are followed."""
         folders: list[str] = [self._root]
         while folders:
             try:

@@ -1,4 +1,4 @@
-"""A lock that another process has: it is waited for, and after a while it is said whose it is."""
+"""Waits for a lock that another process holds; after a while it prints which process that is."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ import psutil
 
 from akrunner.foreign import redacted
 
-#: seconds waited before anything is said, and the longest pause between two tries until then
+#: seconds to wait before a message is printed; the longest pause between two tries until then, in seconds
 _PATIENCE, _PAUSE = 5.0, 0.05
 _LOCKS = "/proc/locks"
 
 
 def flock(fd: int, how: int, what: str) -> None:
-    """Lock an open file, as `fcntl.flock`. Args: what: begins the sentence that says who has it. Raises: OSError."""
+    """Lock an open file as `fcntl.flock` does, and print a message if that takes more than five seconds.
+
+    Args:
+        what: the beginning of the message that says which process holds the lock.
+    Raises:
+        OSError: the file cannot be locked.
+    """
     until, pause = time.monotonic() + _PATIENCE, 0.001
     while time.monotonic() < until:
         try:
@@ -32,16 +38,17 @@ def flock(fd: int, how: int, what: str) -> None:
 
 
 def _holders(fd: int) -> list[str]:
-    """Processes that have a file locked, in words; on Linux.
+    """Return the processes that hold a lock on a file, in words. Only on Linux.
 
-    None where the device of the lock is not that of the file (btrfs, overlay): another file has the same number there.
+    Returns [] where the device of the lock is not that of the file (btrfs, overlay): there another file may have the same
+    number.
     """
     about = os.fstat(fd)
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     found: list[str] = []
     with contextlib.suppress(OSError), open(_LOCKS, encoding="ascii") as stream:
         for line in stream:
-            # 1: FLOCK ADVISORY READ 4711 fe:00:131 0 EOF; who waits has an arrow
+            # 1: FLOCK ADVISORY READ 4711 fe:00:131 0 EOF; a process that waits for the lock has an arrow
             words = line.split()
             if len(words) >= 6 and words[1] == "FLOCK" and words[5] == place:
                 found.append(_process(int(words[4])))
