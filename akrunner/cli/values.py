@@ -20,8 +20,6 @@ from akrunner.foreign import ours, redacted
 _MOST_BYTES = 16 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
-FROM_FILE = "@FILE for VALUE: what is in the file; @@ for an @ itself."
-
 
 def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, str]:
     """Args: files: whether a value may be `@FILE`. Raises: ConfigError: one is no KEY=VALUE, or its file cannot be read."""

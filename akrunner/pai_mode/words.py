@@ -48,11 +48,6 @@ class Word:
     quoted: bool = False
 
 
-def is_command(text: str) -> bool:
-    """Whether a statement is one of PAI's."""
-    return _BEGINS.match(text.lstrip()) is not None
-
-
 def parsed(text: str, line: int = 1) -> Command:
     """Args: text: one command, with or without the word PAI and the `;`; line: of the file where it begins. Raises: ConfigError."""
     words, end = scanned(text, 0, line)

@@ -301,8 +301,15 @@ def file_path(file: str) -> str:
 
 def _downloaded(reading: Reading, name: TableName, options: dict[str, str]) -> pa.RecordBatchReader:
     columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
-    limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
-    return rows_of(reading, columns, limit, name)
+    return rows_of(reading, columns, _limit(options), name)
+
+
+def _limit(options: dict[str, str]) -> int | None:
+    """Return the largest number of rows to download, None for all. Raises: ConfigError: the option is no number."""
+    given = options.get("limit")
+    if given is not None and not (given.isascii() and given.isdigit()):
+        raise ConfigError(f"tunnel download: -limit {given} is no number of rows")
+    return int(given) if given is not None else None
 
 
 def check_files(asked: Tunnel, folder: str) -> None:

@@ -99,15 +99,6 @@ def type_words(data_type: pa.DataType, name: str = "") -> str:
     raise SchemaError(f"column {name!r} is {data_type}, for which MaxCompute has no type; CAST it to one it has (select=)")
 
 
-def table_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that a table's column has when it is made for values of `data_type`.
-
-    Raises:
-        SchemaError: MaxCompute has no type for it.
-    """
-    return parse_type(type_words(data_type))
-
-
 #: MaxCompute's words -> DuckDB's, where they differ
 DUCKDB = {"string": "VARCHAR", "binary": "BLOB", "datetime": "TIMESTAMP_MS", "timestamp": "TIMESTAMP_NS"}
 

@@ -158,6 +158,7 @@ def test_functions_and_comparisons_mean_what_they_mean_in_maxcompute(store: Loca
         ("pai -name x", ConfigError, "akrunner pai"),
         ("set x", ConfigError, "SET key=value"),
         ("tunnel upload nope t", SourceError, "there is no file nope"),
+        ("tunnel download t out.csv -limit ten", ConfigError, "-limit ten is no number of rows"),
         ("tunnel upload nope t -fx ','", ConfigError, "-fx is no option"),
         ("use ../x", ConfigError, "the name of a project was expected"),
         ("use `..`", ConfigError, "'..' is no name of a project"),
