@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ from akrunner.wire.near import nearest
 #: options of the command itself that take a value; what is not `name` or `project` means something to PAI's service only
 _OPTIONS = ("name", "project", "lineage", "jobname", "priority", "settings")
 _SWITCHES = ("cost", "verbose")
-_BEGINS = re.compile(r"pai(?=\s+-)", re.IGNORECASE)
 _BLANK = " \t\r\n\f\v"
 _CLOSES = {"{": "}", "[": "]"}
 
