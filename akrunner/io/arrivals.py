@@ -28,7 +28,7 @@ def by_size_or_age(
     After a pause the first row is given out at once, as there are no other rows to join it with.
 
     Args:
-        rows: drawn by a thread of its own, one row ahead.
+        rows: drawn by a thread of its own, which reads at most `_DEPTH` batches ahead.
         to_batch: makes a batch of rows.
     Raises:
         BaseException: whatever the iterable raises, after the rows before it were given out.
