@@ -47,7 +47,7 @@ def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, roundi
 
     Args:
         first_row: the number of its first row, for errors.
-        rounding: as of `decode_columns`.
+        rounding: as in `decode_columns`.
     Raises:
         ProtocolError: the frame is not as the protocol says.
         DataError: a row does not fit the schema.
@@ -65,7 +65,7 @@ def frame_types(frame: frames.Frame, given: Mapping[str, pa.DataType] = MappingP
     """Return the columns of an EXAMPLES or COLUMNS frame, each with the type that its values have; None if they do not tell it.
 
     Args:
-        given: as of `column_types`.
+        given: as in `column_types`.
     Raises:
         ProtocolError: the frame is not as the protocol says.
         DataError: a row is not an Example, or contradicts another row.

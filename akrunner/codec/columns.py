@@ -32,10 +32,7 @@ _Packed = tuple[dict[str, Any], list[Any]]
 
 
 def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> list[Any]:
-    """Return a batch as buffers to send one after another.
-
-    Args and raises: as `encode_examples`.
-    """
+    """Return a batch as buffers to send one after another. The arguments and errors are those of `encode_examples`."""
     packed = []
     # pyarrow 16 cannot hash a schema with metadata
     for field, column in zip(_schema_of(batch.schema.remove_metadata()), batch.columns):
@@ -175,8 +172,8 @@ def column_types(
     do not tell it.
 
     Args:
-        payload: as of `decode_columns`.
-        rows: as of `decode_columns`.
+        payload: as in `decode_columns`.
+        rows: as in `decode_columns`.
         given: the types of the input's columns, as the script gets them; a column of the same name has such a type where its
             values leave the type open.
     Raises:
@@ -218,7 +215,7 @@ class _Column:
 
     def __init__(self, header: Mapping[str, Any], buffers: list[memoryview], rows: int, rounding: bool = True) -> None:
         """Args:
-        rounding: as of `decode_columns`.
+        rounding: as in `decode_columns`.
         """
         self.header = header
         self.rows = rows
@@ -273,7 +270,7 @@ class _Column:
         """Return the type of a row's value; None if the values do not tell it.
 
         Args:
-            given: as of `column_types`.
+            given: as in `column_types`.
         """
         values, text = self.flat(None), self.header["form"] == "text"
         listed = given is not None and is_list(given)

@@ -87,7 +87,7 @@ def extended(crc: int, data: Any) -> int:
 
     Args:
         crc: the CRC-32C of the beginning.
-        data: the bytes behind it, or another buffer.
+        data: the bytes behind it, as bytes or another buffer.
     """
     if google_crc32c is None:
         data = bytes(data)
@@ -119,9 +119,9 @@ def joined(firsts: U32, seconds: U32, lengths: I64) -> U32:
     """Return the CRC-32C of pairs of byte strings, as if they were joined, from the CRC-32C of each.
 
     Args:
-        firsts: [rows] those of the first strings.
-        seconds: [rows] those of the second strings.
-        lengths: [rows] the lengths of the second strings.
+        firsts: [rows] the CRC of each first string.
+        seconds: [rows] the CRC of each second string.
+        lengths: [rows] the length of each second string.
     Returns:
         [rows] unmasked.
     """

@@ -105,9 +105,8 @@ def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) ->
 
 
 def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> U8:
-    """Return the batch as TFRecord bytes, ready to be appended to a file that `TFRecordDataset` reads.
-
-    Args and raises: as `encode_examples`.
+    """Return the batch as TFRecord bytes, ready to be appended to a file that `TFRecordDataset` reads. The arguments and errors
+    are those of `encode_examples`.
 
     Returns:
         one contiguous buffer.
@@ -123,11 +122,10 @@ def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
 
 def check_values(batch: pa.RecordBatch, first_row: int = 0) -> None:
     """Check that `encode_records` takes every value, before any is encoded: for rows that are written in another order than
-    they are read in.
+    they are read in. The errors are those of `encode_examples`.
 
     Args:
         first_row: the number in the table of the batch's first row.
-    Raises: as `encode_examples`.
     """
     for name, column in zip(batch.schema.names, batch.columns):
         kind = feature_kind(name, column.type)

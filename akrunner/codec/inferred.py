@@ -31,7 +31,7 @@ def example_types(
     Args:
         buffer: the Examples.
         lengths: [rows] the bytes of each; only the first thousand are looked at.
-        given: as of `column_types`.
+        given: as in `column_types`.
     Returns:
         name -> bigint, float, text (if all bytes are UTF-8) or bytes; a list of these if a row has several values; None if no
         row tells the type.

@@ -38,8 +38,8 @@ def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Ma
     Args:
         field: the column, which has lists.
         values: the values, in the type of the lists' values.
-        offsets: as of `misfit`.
-        there: as of `misfit`.
+        offsets: as in `misfit`.
+        there: as in `misfit`.
     """
     rows = len(offsets) - 1
     if field.shape is None:
@@ -48,7 +48,7 @@ def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Ma
         return kind.from_arrays(array_of(offsets.astype(width)), values, type=field.type, mask=mask)
     size = math.prod(field.shape)
     if there is not None:
-        # the values must have room for those of a null, too
+        # a list of fixed size has values even where it is null
         at = np.repeat(offsets[:-1], size) + np.tile(np.arange(size), rows)
         values = values.take(array_of(at, np.repeat(there, size)))
     present = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))

@@ -435,7 +435,7 @@ class _Head:
 
     Attributes:
         name: the feature's name.
-        kind: as of `Spans`.
+        kind: as in `Spans`.
         template: [multiple of 8] the bytes that must be equal.
         mask: [multiple of 8] which bits of them are compared.
         lengths: the byte columns of each length varint, from the outermost to that of the values.

@@ -242,7 +242,7 @@ def wait(master: str, job: str, every: float = 1.0) -> Status:
 
     Args:
         master: "host:port" of the cluster.
-        job: as of `status`.
+        job: as in `status`.
         every: seconds from one request for the state to the next.
     Raises:
         ConfigError: there is no such cluster, or no such job.
@@ -305,7 +305,7 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
 
     Args:
         master: "host:port" of the cluster.
-        job: as of `status`.
+        job: as in `status`.
         follow: whether to continue until the job has ended.
     Raises:
         ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
@@ -360,7 +360,7 @@ def cancel(master: str, job: str, seconds: float = 60.0) -> Status:
 
     Args:
         master: "host:port" of the cluster.
-        job: as of `status`.
+        job: as in `status`.
         seconds: how long to wait for the end.
     Raises:
         ConfigError: there is no such cluster, or no such job.

@@ -218,7 +218,7 @@ def check_types(schema: pa.Schema, name: str) -> None:
     """Check that the cells of all columns can be written.
 
     Raises:
-        SinkError: those of a column cannot.
+        SinkError: a column has a type whose cells cannot be written.
     """
     for field in schema:
         if _writer(field.type) is None:
@@ -288,8 +288,8 @@ def encoded(batch: pa.RecordBatch) -> bytes:
 
 
 def _writer(kind: pa.DataType) -> Callable[[pa.Array], tuple[Bytes, Any]] | None:
-    """Return a function that writes values of a type that are not null: (their bytes end to end, how many each has). None:
-    Alink has no such type."""
+    """Return a function that writes values of a type that are not null: (their bytes end to end, how many each has). None: it
+    is unknown here how Alink writes such values."""
     types = pa.types
     kind = _held(kind)
     if kind in _FIXED:

@@ -84,7 +84,7 @@ def guess(
 
 
 def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool) -> None:
-    """Check the numbers of a suspicious column of CSV whose type is settled. Args: as of `guess`.
+    """Check the numbers of a suspicious column of CSV whose type is settled. The arguments are those of `guess`.
 
     Raises:
         SourceError: a float differs from the integer in the text, or is infinite where the text has a number.
@@ -109,7 +109,8 @@ def _bare(text: pa.Array) -> pa.Array:
 
 
 def _kept(text: str, number: float) -> bool:
-    """Whether a float is the number in the text; or, if that is no integer, is printed like it when it has as many digits."""
+    """Whether a float is the number in a text; for a number that is not an integer, also whether the float, printed with as
+    many digits, is that number."""
     wanted = Decimal(text)
     if wanted == Decimal(number):
         return True

@@ -117,8 +117,8 @@ class LocalFile:
 
 
 class LocalFolder:
-    """A directory that is written beside its final path; or inside it, if that is the root of a mount, holds the working
-    directory, or is the only directory that may be written."""
+    """A directory that is written beside its final path; or inside it, if it is the root of a mount or holds the working
+    directory, or if nothing may be written to its parent directory."""
 
     def __init__(self, path: str, shown: str, overwrite: bool) -> None:
         self._shown, self._overwrite = shown, overwrite

@@ -108,7 +108,8 @@ def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
     """Return the description of a directory that `pack` has written; None for any other directory.
 
     Raises:
-        SourceError: the description was changed, or it is missing and the other files that `pack` keeps are there.
+        SourceError: the description was changed; a later version wrote it; or it is missing, and other files that `pack` keeps
+            are there.
     """
     path = posixpath.join(folder, DESCRIPTION)
     if not fs.isfile(path):

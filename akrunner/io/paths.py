@@ -180,7 +180,7 @@ def _text_of(name: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class _Match:
-    """The files that one of the given names stands for. Attributes: as of `Files`."""
+    """The files that one of the given names stands for. Attributes: as in `Files`."""
 
     filesystem: fsspec.AbstractFileSystem
     paths: list[str]

@@ -28,7 +28,7 @@ _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeErro
 
 
 def from_rows(rows: Iterable[Any], schema: Schema | None, flush_seconds: float | None) -> TableSource:
-    """Return an iterable as a table. Args: as of `open_source`.
+    """Return an iterable as a table. The arguments are those of `open_source`.
 
     Raises:
         SourceError: the rows do not tell their columns.

@@ -68,7 +68,7 @@ class FirstBatchSink:
     also raise it if no row was written, because the columns are unknown then.
 
     Args:
-        path: as of `FileSink`.
+        path: as in `FileSink`.
         opened: opens the output for rows of a schema, or raises SinkError.
     """
 
@@ -113,7 +113,7 @@ class FirstBatchSink:
 
 
 class _Committed(ABC):
-    """An output that is written to its destination's hidden form, and exists only from `commit` on.
+    """An output that is written to its destination and counts only from `commit` on.
 
     All methods but `abort` raise WriteError if the output cannot be written.
     """
@@ -351,8 +351,8 @@ def format_shown(path: str, form: str | None) -> str:
 def sink_to(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> FileSink | PartsSink:
-    """Open a sink for one file; or for a directory of files, if the path ends in "/". Args and raises: as of `FileSink` and
-    `PartsSink`."""
+    """Open a sink for one file; or for a directory of files, if the path ends in "/". The arguments and errors are those of
+    `FileSink` and `PartsSink`."""
     made = PartsSink if path.endswith("/") else FileSink
     return made(path, schema, write_examples, form, overwrite)
 
@@ -364,7 +364,7 @@ class LineWriter:
 
     Args:
         form: jsonl or csv.
-        schema: the schema of the batches; None: there are no batches to write.
+        schema: the schema of the batches; None: batches are ignored.
         name: the name of the stream in errors.
     """
 

@@ -155,10 +155,7 @@ def _default(field: pa.Field, value: Any) -> pa.Array:
 
 
 def _time(value: Any, kind: pa.DataType) -> pa.Array:
-    """Return a time, or the text of one, as an array of length 1.
-
-    Raises: as `to_array`.
-    """
+    """Return a time, or the text of one, as an array of length 1. The errors are those of `to_array`."""
     if isinstance(value, str) and family_of(kind) is Family.TIME_OF_DAY:
         # Arrow reads a time of day only from text that has a date, too
         return pa.array([f"1970-01-01 {value}"]).cast(pa.timestamp("ns")).cast(kind)

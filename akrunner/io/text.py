@@ -81,7 +81,7 @@ class Pieces:
         """Args:
         read: called with a number of bytes; returns at most as many, as soon as there are any; empty: the text has ended.
         growing: whether rows are given out without waiting for a whole piece of them.
-        back: as of `Piece`.
+        back: as in `Piece`.
         """
         self._back = back
         self.name = name

@@ -49,11 +49,11 @@ class Unfit(ValueError):
 def of_numpy(values: Any, nulls: bool = False) -> Any:
     """Return a numpy array of one dimension, or a pandas Series over one, as an Arrow array.
 
-    Texts and byte strings become what numpy's own items are; by itself, Arrow ends each of them at its first NUL.
+    Texts and byte strings become what numpy's own items are; by itself, Arrow ends each of them at its first NUL. The errors
+    are those of `typed`.
 
     Args:
-        nulls: as of `typed`.
-    Raises: as `typed`.
+        nulls: as in `typed`.
     """
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "SU":
         plain = np.asarray(values)
@@ -97,9 +97,10 @@ def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
 def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> pa.Array:
     """Return the values as an array of the given type.
 
+    The errors are those of `typed`, raised if a value does not fit the type or would be cut.
+
     Args:
         rounding: whether doubles may become narrower floats.
-    Raises: as `typed`, if a value does not fit the type or would be cut.
     """
     values, _ = _without_nulls(values, kind)
     if not rounding and _has_narrow_floats(kind) and not _are_narrow(values):
@@ -158,7 +159,7 @@ def _has_narrow_floats(kind: pa.DataType) -> bool:
 
 
 def _are_narrow(values: Sequence[Any]) -> bool:
-    """Whether the values are numpy's floats of single precision, or arrays of them, as those of a column often are."""
+    """Whether the values are numpy's floats of single precision, or arrays of them, as the values of a column often are."""
     if set(map(type, values)) <= {np.float32, NoneType}:
         return True
     return all(value is None or (isinstance(value, np.ndarray) and value.dtype == np.float32) for value in values)
@@ -210,7 +211,12 @@ def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
     """Return dates, times or time spans of Python, pandas or numpy as an array, in microseconds; in nanoseconds if a value has
     any.
 
-    Raises: as `typed`; Unfit: the values are of two kinds, neither of which is a special case of the other.
+    The errors are those of `typed`.
+
+    Args:
+        nulls: as in `typed`.
+    Raises:
+        Unfit: the values are of two kinds, neither of which is a special case of the other.
     """
     kinds = set(map(type, values))
     if nulls or any(kind.__name__ in _NULLS for kind in kinds):

@@ -57,8 +57,8 @@ def guess(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> pa.D
 
 
 def first_odd(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> tuple[int, bool] | None:
-    """Return (row, whether it has a zone) of the first time that does not match its column's type; None if all match. Args: as
-    of `guess`."""
+    """Return (row, whether it has a zone) of the first time that does not match its column's type; None if all match. The
+    arguments are those of `guess`."""
     wanted = "tz=" in str(kind)
     if not wanted and _MAY_BE_ZONED.search(data) is None:
         return None
@@ -80,7 +80,7 @@ def refuse(where: str, name: str, zoned: bool) -> NoReturn:
 
 
 def _leaves(column: pa.Array, kind: pa.DataType) -> Iterator[tuple[Rows, Truths]]:
-    """Yield, for each place in a row where times can be, (row of each time, whether it has a zone). Nulls are left out."""
+    """Yield, for each list or field in a row that has times, (row of each time, whether it has a zone). Nulls are left out."""
     yield from _below(column, kind, np.arange(len(column)))
 
 

@@ -34,8 +34,8 @@ class Lines(Format):
         """Return a parser for a text from its beginning.
 
         Args:
-            asked: as of `Reading`.
-            like: as of `Format.open`.
+            asked: as in `Reading`.
+            like: as in `Format.open`.
         """
         raise NotImplementedError
 

@@ -49,8 +49,8 @@ class Drawn:
     Args:
         connect: opens the connection.
         start: runs the query with a cursor and returns its rows.
-        kind: as of `akrunner.foreign.ours`.
-        what: as of `akrunner.foreign.ours`.
+        kind: as in `akrunner.foreign.ours`.
+        what: as in `akrunner.foreign.ours`.
     """
 
     def __init__(

@@ -23,7 +23,8 @@ _SENT_ROWS, _SENT_BYTES = 1 << 16, 16 << 20
 
 
 class System(Protocol):
-    """One kind of system. A URL names a place in it; the URL's query part has `table=` and any other options of the system.
+    """One kind of system that keeps tables. A URL names the system or a file of it; the URL's query part has `table=` and any
+    other options.
 
     Attributes:
         in_files: whether its tables are in a file on this machine.

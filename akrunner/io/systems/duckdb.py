@@ -74,7 +74,7 @@ SYSTEM = _DuckDB()
 
 
 def _check_kind(path: str, place: Url) -> None:
-    """Check that a file is one of DuckDB's, as DuckDB's own errors about other files mislead.
+    """Check that a file is a DuckDB file. (DuckDB's own errors about other files do not say what is wrong.)
 
     Raises:
         SourceError: it is another kind of file.

@@ -229,7 +229,7 @@ class _Writing(Transaction):
         self._connection = _connected(target.at, "rwc")
         self._cursor = self._connection.cursor()
         there = _columns_of(self._cursor, table)
-        # end the transaction: SQLite lets one that has begun by reading not wait for other writers
+        # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
         self._connection.commit()
         if not there:
             declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
