@@ -174,8 +174,8 @@ def column_types(
     Args:
         payload: as in `decode_columns`.
         rows: as in `decode_columns`.
-        given: the types of the input's columns, as the script gets them; a column of the same name has such a type where its
-            values leave the type open.
+        given: the types of the input's columns, as the script gets them. If a column's values leave its type open, the type of
+            the input's column of the same name decides.
     Raises:
         WireError: the payload is not laid out as `akrunner.wire.columns` says.
     """

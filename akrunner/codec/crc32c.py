@@ -2,8 +2,8 @@
 
 CRC is linear over GF(2): the CRC of a record is the XOR of what each of its bytes contributes at its distance from the record's
 end. So for records of one layout only the bytes that vary need a look-up, for a whole column of rows at a time. Records of any
-length are processed in steps of eight bytes. Long records (kilobytes) go through a C library, where the bytes cost more than
-the call.
+length are processed in steps of eight bytes. Long records (`LONG_RECORD` bytes and more) go through a C library if there is
+one: for them the call costs little beside the work on the bytes.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def crcs_of(values: Sequence[bytes]) -> U32:
 
 
 def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes | memoryview]) -> U32:
-    """Return the CRC-32C of pairs of byte strings, as if they were joined, without copying them.
+    """Return the CRC-32C of pairs of byte strings, as if they were joined; with the C library (`IN_C`) without copying them.
 
     Args:
         firsts: [rows] the first string of each pair.
-        seconds: [rows] the second one.
+        seconds: [rows] the second string of each pair.
     Returns:
         [rows] unmasked.
     """

@@ -32,7 +32,8 @@ def check_units(table: Schema, output: Schema | None) -> None:
 
     Raises:
         SchemaError: the units differ, and the output schema does not give its unit explicitly, so the user cannot have meant
-            that; or the output schema has a type in which no script gets values, copied from the schema of the table.
+            that; or the output schema has a type in which no script gets values, such as one copied from the schema of the
+            job's own table.
     """
     columns = {field.name: field for field in table}
     for field in output or ():

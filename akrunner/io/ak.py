@@ -2,7 +2,9 @@
 
 ::
 
-    t.ak        alink_meta.json, data            t/  1, 2, 3            t/  day=17/0, day=18/0 ...   partitions="day = '17'"
+    t.ak                          one file: a zip of alink_meta.json and data
+    t/1, t/2, t/3                 a directory of several files
+    t/day=17/0, t/day=18/0 ...    a directory for each value; partitions="day = '17'" reads only the first
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
     the first bit of 0xFF.
 
     Raises:
-        pa.ArrowInvalid: it did.
+        pa.ArrowInvalid: Arrow did cut a value.
     """
     result = cast
     while is_list(given.type) and is_list(cast.type):
@@ -127,8 +127,8 @@ def as_in_first(batch: pa.RecordBatch, field: pa.Field, where: str, first: str) 
     """Return a batch's column in the type that the first part of its table has.
 
     Args:
-        where: the name of what the batch comes from.
-        first: the name of what has set the type.
+        where: the words for the part that the batch comes from, for errors.
+        first: the words for the part that has set the type, for errors.
     Raises:
         SourceError: a value would change.
     """

@@ -2,7 +2,7 @@
 
 ::
 
-    a;'b'  ->  swapped  ->  a,"b"  Pieces, rows that end, quotes that close  ->  swapped back  ->  Arrow, with the right options
+    a;'b'  -- swap -->  a,"b"  (cut into pieces of whole rows)  -- swap back -->  a;'b'  (parsed by Arrow with these marks)
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Dialect:
         self.delimiter = delimiter
         self.quote = quote
         marks, plain = (delimiter + (quote or _NOWHERE)).encode("latin-1"), b',"'
-        # a character that has to make room takes the byte that became free
+        # a mark takes the byte of `,` or `"`, and the byte that has to make room takes the one that became free
         sources = marks + bytes(sorted(set(plain) - set(marks)))
         targets = plain + bytes(sorted(set(marks) - set(plain)))
         self.there = bytes.maketrans(sources, targets) if marks != plain else None

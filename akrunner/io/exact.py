@@ -26,7 +26,7 @@ _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _DIGITS = r"[0-9][0-9.]{14,}[0-9]"
 _LONG = re.compile(_DIGITS.encode())
 _BLANKS = " \t\r\n"
-#: how no program writes a number that is meant as one: 01234, +4915112345678, 0x1F
+#: identifiers that look like numbers, but no program writes a number in this way: 01234, +4915112345678, 0x1F
 _IDENTIFIER = r"^\s*(?:-?0[0-9]|\+|-?0[xX])"
 _HEXADECIMAL = r"^\s*-?0[xX]"
 #: turns the start of every cell into a comma and every digit but 0 into 1; `_NOT_PLAIN` is what may stand before a number and

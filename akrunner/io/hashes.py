@@ -14,7 +14,7 @@ from akrunner.column_types import NUMBERS, Family, family_of
 
 U64 = NDArray[np.uint64]
 
-#: the decisions for which hashes are mixed
+#: the purposes for which a hash is mixed anew (see `mixed`)
 SPLIT, ORDER, ROWS, VALUES, BYTES = 1, 2, 3, 4, 5
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 #: the bits that stand for a null, and for any NaN
@@ -27,7 +27,7 @@ _FACTOR = 0xD1342543DE82EF95
 def mixed(values: U64, purpose: int) -> U64:
     """Return the bits mixed for another purpose, as if they were newly drawn (splitmix64)."""
     with np.errstate(over="ignore"):
-        # in place: there are as many values as rows
+        # in place, to save memory: there are as many values as rows
         z: U64 = values + GOLDEN * np.uint64(purpose)
         z ^= z >> np.uint64(30)
         z *= np.uint64(0xBF58476D1CE4E5B9)

@@ -465,7 +465,8 @@ def _too_deep(what: str) -> SourceError:
 
 
 def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException) -> SourceError:
-    """Return the error of a piece with the line it is in: the last of the fewest rows that cannot be read together."""
+    """Return the error of a piece with its line. It finds, by halving, the fewest first rows of the piece that cannot be read:
+    the last of them is the wrong one."""
     positions = [*ends.tolist(), len(piece.data)] if not ends.size or ends[-1] < len(piece.data) else ends.tolist()
     low, high = 0, len(positions) - 1
     while low < high:

@@ -351,7 +351,7 @@ def _open_url(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
 
 def _is_hidden(path: str, base: str) -> bool:
-    """Whether a path is no data, by the convention of data tools (`_SUCCESS`, `.crc` and the like), or is still being
+    """Whether a path is not data, by the convention of data tools (`_SUCCESS`, `.crc` and the like), or is still being
     written."""
     inside = posixpath.relpath(path, base)
     return inside.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in inside.split("/"))

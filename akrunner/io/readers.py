@@ -61,7 +61,7 @@ class _Reader:
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
         self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted), inside))
-        #: The file whose columns are the table's columns.
+        #: the file whose columns are the table's columns
         self.leads = files.paths[0]
 
     def begin(self) -> Opened:

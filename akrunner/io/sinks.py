@@ -246,7 +246,7 @@ class PartsSink(_Committed):
         self._open: dict[TaskSpec, tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
-        """Make the directory, so that all who write a file of it find it.
+        """Make the directory, so that other machines which write files of it find it.
 
         Raises:
             SinkError: the directory cannot be made.

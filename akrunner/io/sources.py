@@ -22,7 +22,7 @@ from akrunner.io.taken import filled, taken
 from akrunner.schema import Schema, plain
 from akrunner.wire.near import nearest
 
-#: Opens a TFRecord stream as batches: (stream, schema, name) -> batches.
+#: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
 
 

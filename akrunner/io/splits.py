@@ -19,7 +19,7 @@ from akrunner.schema import repeated
 from akrunner.spec import SplitSpec
 from akrunner.wire.near import nearest
 
-#: the names of splits to which the user gave none
+#: the names of the splits if the user gives none, by their number
 NAMES: dict[int, tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _MOST_SPLITS = 100

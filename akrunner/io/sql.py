@@ -37,7 +37,7 @@ _BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
 _MADE = re.compile(r"(?P<head>LINE (?P<number>\d+): )(?P<line>.*)\n(?P<before> *)(?P<marks>\^+)")
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
-#: how many parts a name may have: the number of ways in which DuckDB looks up a name explodes with them
+#: how many parts a name may have: with each part, DuckDB tries many more ways to look the name up
 _PARTS = 20
 _LONG_NAME = re.compile(rf'(?:\.\s*(?:\w+|"[^"]*")\s*){{{_PARTS}}}')
 #: how many characters a query may have
@@ -299,7 +299,7 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
     """Return a reader of a DuckDB relation's rows as they are computed, by the method that the installed DuckDB has for this.
 
     Raises:
-        SourceError: the values of a column would be others in Arrow than in DuckDB.
+        SourceError: a column has a type whose values would change on their way into Arrow.
     """
     for column in getattr(relation, "description", None) or ():
         _check_type(column[0], column[1])

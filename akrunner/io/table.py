@@ -35,7 +35,7 @@ class TableSource:
         elsewhere: whether the rows reach the tasks without coming through this process.
         files: the files that are read as they stand; None if the table is more than the content of files.
         read_from: the files that the table comes from, whatever is done with their rows.
-        stop: ends, as far as possible, a read in which another thread is.
+        stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
     """

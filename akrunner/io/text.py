@@ -22,7 +22,7 @@ ROW_BYTES = 32 << 20
 SHOWN = 80
 
 _BOM = b"\xef\xbb\xbf"
-#: the first bytes of files that are not text of ours -> what the file is, and what to do
+#: the first bytes of files that are neither CSV nor JSON text -> what the file is, and what to do
 _OTHER = {
     b"\xff\xfe": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
     b"\xfe\xff": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",

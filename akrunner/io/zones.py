@@ -80,7 +80,8 @@ def refuse(where: str, name: str, zoned: bool) -> NoReturn:
 
 
 def _leaves(column: pa.Array, kind: pa.DataType) -> Iterator[tuple[Rows, Truths]]:
-    """Yield, for each list or field in a row that has times, (row of each time, whether it has a zone). Nulls are left out."""
+    """Yield, for each timestamp type within the column's type, (row of each time, whether it has a zone). Nulls are left
+    out."""
     yield from _below(column, kind, np.arange(len(column)))
 
 
