@@ -22,7 +22,7 @@ class Arena(threading.local):
         self._at = 0
 
     def reset(self) -> None:
-        """Start a new batch. There is memory at once for a batch as large as the last one."""
+        """Start a new batch. There is memory at once for a batch as large as the last one, up to `_KEPT` bytes."""
         if self._at > len(self._memory):
             self._memory = np.empty(min(self._at * 5 // 4, _KEPT), np.uint8)
         self._at = 0

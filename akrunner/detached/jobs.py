@@ -224,7 +224,7 @@ def status(master: str, job: str) -> Status:
         master: "host:port" of the cluster.
         job: Flink's id of the job, or the beginning of the id.
     Raises:
-        ConfigError: there is no such cluster, or no such job.
+        ConfigError: there is no such cluster, or no such job, or several ids begin in this way.
     """
     cluster = Rest(master)
     matching = [one for one in cluster.jobs() if one["jid"].startswith(job)]

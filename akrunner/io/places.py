@@ -32,7 +32,7 @@ class Place(Protocol):
     """Where an output is until the job has succeeded.
 
     Attributes:
-        at: the local path that is written; None on a store.
+        at: the local path that is written; None on a store, and for a pipe or a device.
     """
 
     at: str | None

@@ -62,7 +62,8 @@ def from_cursor(cursor: Any, schema: Schema | None) -> TableSource:
     """Return the rows of a database cursor as a table that can be read once.
 
     Raises:
-        SourceError: the cursor has no rows, or they lack a column.
+        SourceError: the cursor has executed no query, two of its columns have the same name, or a column's values have no
+            common type.
     """
     names, rows, head = frames.from_cursor(cursor)
     guessed = frames.schema_of_rows(names, head)

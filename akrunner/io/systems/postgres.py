@@ -148,7 +148,7 @@ class _Place:
         """Return a table's name with its schema, quoted.
 
         Raises:
-            SourceError: there is no such table, or the user may not read it.
+            SourceError: there is no such table.
         """
         found = _found(cursor, table)
         if found is None:
