@@ -1,4 +1,5 @@
-"""L2: Arrow RecordBatch <-> `tf.train.Example` bytes and TFRecord framing; whole batches at a time, never a row."""
+"""L2: converts Arrow RecordBatches to and from `tf.train.Example` bytes, TFRecord framing and columns; whole batches at a time,
+never row by row."""
 
 from akrunner.codec.chunks import decode_frame, encode_frame, frame_types
 from akrunner.codec.columns import decode_columns, decode_some_columns, encode_columns

@@ -1,4 +1,4 @@
-"""Binary arrays of Arrow as (offsets, bytes): made, cut, joined and spread without a look at a single row."""
+"""Binary arrays of Arrow as (offsets, bytes): makes, cuts, joins and spreads them without looking at single rows."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ def join(parts: Sequence[pa.LargeBinaryArray]) -> pa.LargeBinaryArray:
 
 
 def regroup(elements: pa.LargeBinaryArray, offsets: I64) -> pa.LargeBinaryArray:
-    """Elements of a list column -> one binary a row: the same bytes, cut at row ends."""
+    """Join the elements of each row of a list column: return one binary value per row, made of the same bytes, cut at the ends
+    of rows."""
     return binary(offsets_of(elements)[offsets] - offsets_of(elements)[0], data_of(elements))
 
 
 def spread(dense: pa.LargeBinaryArray, where: I64, rows: int) -> pa.LargeBinaryArray:
-    """The present rows' bytes at their places among `rows`, nothing elsewhere."""
+    """Return an array of `rows` values with the bytes of the present rows at `where`, and empty values elsewhere."""
     lengths = np.zeros(rows, np.int64)
     lengths[where] = np.diff(offsets_of(dense))
     offsets = np.zeros(rows + 1, np.int64)

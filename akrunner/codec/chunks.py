@@ -1,4 +1,4 @@
-"""A batch of rows as the payload of one frame, and back."""
+"""Converts a batch of rows to and from the payload of one frame."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ from akrunner.wire import frames
 
 
 def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_row: int = 0, step: int = 1) -> list[Any]:
-    """The payload of a DATA frame (what the worker's file gets), or of a ROWS frame (of a stream).
+    """Return the payload of a frame: of a DATA frame (its bytes go to the worker's spool file), or of a ROWS frame (for a
+    stream).
 
-    Args: data_format: "examples" or "columns"; first_row, step: of its rows in the table, for errors.
-    Raises: DataError: a value cannot cross.
+    Args:
+        data_format: "examples" or "columns".
+        stream: whether it is a ROWS frame.
+        first_row: the number in the table of the first row, for errors.
+        step: the difference between the table's numbers of consecutive rows, for errors.
+    Raises:
+        DataError: a value cannot be sent.
     """
     if data_format == "columns":
         parts = encode_columns(batch, first_row, step)
@@ -37,10 +43,14 @@ def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_ro
 
 
 def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, rounding: bool = True) -> pa.RecordBatch:
-    """The rows of an EXAMPLES or COLUMNS frame.
+    """Return the rows of an EXAMPLES or COLUMNS frame.
 
-    Args: first_row: number of its first row, for errors; rounding: as of `decode_columns`.
-    Raises: ProtocolError: the frame is not what the protocol says; DataError: a row does not fit the schema.
+    Args:
+        first_row: the number of its first row, for errors.
+        rounding: as in `decode_columns`.
+    Raises:
+        ProtocolError: the frame is not as the protocol says.
+        DataError: a row does not fit the schema.
     """
     try:
         if frame.kind == frames.COLUMNS:
@@ -52,10 +62,13 @@ def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0, roundi
 
 
 def frame_types(frame: frames.Frame, given: Mapping[str, pa.DataType] = MappingProxyType({})) -> dict[str, pa.DataType | None]:
-    """The columns of an EXAMPLES or COLUMNS frame, each with the type its values have; None: nothing says it.
+    """Return the columns of an EXAMPLES or COLUMNS frame, each with the type that its values have; None if they do not tell it.
 
-    Args: given: as of `column_types`.
-    Raises: ProtocolError: the frame is not what the protocol says; DataError: a row is no Example, or one contradicts another.
+    Args:
+        given: as in `column_types`.
+    Raises:
+        ProtocolError: the frame is not as the protocol says.
+        DataError: a row is not an Example, or contradicts another row.
     """
     try:
         if frame.kind == frames.COLUMNS:
@@ -67,7 +80,11 @@ def frame_types(frame: frames.Frame, given: Mapping[str, pa.DataType] = MappingP
 
 
 def _lengths(frame: frames.Frame) -> NDArray[np.int64]:
-    """[rows] bytes of each Example of an EXAMPLES frame. Raises: WireError: they are not what follows."""
+    """Return [rows] the number of bytes of each Example in an EXAMPLES frame.
+
+    Raises:
+        WireError: the lengths do not match the bytes that follow them.
+    """
     count, size = frame.count, len(frame.payload)
     if count > frames.MOST_EXAMPLES or 4 * count > size:
         raise frames.WireError(f"{count} rows in {size} bytes")

@@ -1,6 +1,7 @@
-"""RecordBatch <-> the payload of columns as they lie in memory. Layout: `akrunner.wire.columns`.
+"""Converts a RecordBatch to and from the payload of columns, laid out as they lie in memory. Layout: `akrunner.wire.columns`.
 
-Out to a worker every column keeps its own type: doubles stay doubles. Nothing is copied where Arrow's memory is what is wanted.
+Towards a worker every column keeps its own type: doubles stay doubles. Nothing is copied if Arrow's memory already has the
+right layout.
 """
 
 from __future__ import annotations
@@ -31,12 +32,9 @@ _Packed = tuple[dict[str, Any], list[Any]]
 
 
 def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> list[Any]:
-    """A batch as buffers to send one after another.
-
-    Args and raises: as `encode_examples`.
-    """
+    """Return a batch as buffers to send one after another. The arguments and errors are those of `encode_examples`."""
     packed = []
-    # with metadata pyarrow 16 cannot hash it
+    # pyarrow 16 cannot hash a schema with metadata
     for field, column in zip(_schema_of(batch.schema.remove_metadata()), batch.columns):
         header, buffers = _encoded(field, column, first_row, step)
         packed.append((dict(header, name=field.name), buffers))
@@ -54,7 +52,7 @@ def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Pack
     if field.is_list:
         return _encoded_lists(field, column, first_row, step)
     valid = None
-    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    # before the nulls are counted: in a dictionary array Arrow counts only the nulls among the indices
     column = decoded(column)
     if column.null_count:
         valid = truths_of(column.is_valid())
@@ -105,7 +103,11 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
 
 
 def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDArray[np.generic]:
-    """Arrow numbers as numpy's, of the field's dtype; 0 for a null. Args: row_of: position of a value -> its row, for errors."""
+    """Return Arrow numbers as a numpy array of the field's dtype, with 0 for a null.
+
+    Args:
+        row_of: returns the row of a value by its position, for errors.
+    """
     family = family_of(values.type)
     if family is Family.TRUTH:
         values = values.cast(pa.int8())
@@ -148,12 +150,17 @@ def decode_columns(
     rows: int | None = None,
     rounding: bool = True,
 ) -> pa.RecordBatch:
-    """What `output_writer.write_batch` sent. Nothing of it is believed before it was looked at.
+    """Return the batch that `output_writer.write_batch` sent. Every part of the payload is checked before it is used.
 
     Args:
-        schema: the output schema; payload: of one frame; first_row: number of its first row, for errors; rows: that it must have; rounding: doubles
-            may become floats that are narrower, as somebody has asked for these.
-    Raises: WireError: it is not laid out as `akrunner.wire.columns` says; DataError: a column's values do not fit its type.
+        schema: the output schema.
+        payload: the payload of one frame.
+        first_row: the number of its first row, for errors.
+        rows: how many rows it must have; None: any number.
+        rounding: whether doubles may become narrower floats, because the user asked for these.
+    Raises:
+        WireError: the payload is not laid out as `akrunner.wire.columns` says.
+        DataError: a column's values do not fit its type.
     """
     return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row, rounding)
 
@@ -161,17 +168,29 @@ def decode_columns(
 def column_types(
     payload: bytes | bytearray, rows: int | None = None, given: Mapping[str, pa.DataType] = MappingProxyType({})
 ) -> dict[str, pa.DataType | None]:
-    """The columns that `output_writer.write_batch` sent, in order, each with the type its values have; None: nothing says it.
+    """Return the columns that `output_writer.write_batch` sent, in order, each with the type that its values have; None if they
+    do not tell it.
 
-    Args: as of `decode_columns`; given: the types of the input's columns, as the script gets them: of a column of the same name they say what its values
-        leave open. Raises: WireError: it is not laid out as `akrunner.wire.columns` says.
+    Args:
+        payload: as in `decode_columns`.
+        rows: as in `decode_columns`.
+        given: the types of the input's columns, as the script gets them. If a column's values leave its type open, the type of
+            the input's column of the same name decides.
+    Raises:
+        WireError: the payload is not laid out as `akrunner.wire.columns` says.
     """
     count, packed = layout.unpack(payload, None, rows)
     return {header["name"]: _Column(header, buffers, count).own_type(given.get(header["name"])) for header, buffers in packed}
 
 
 def decode_some_columns(schema: Schema, payload: bytes | bytearray | memoryview, first_row: int, rows: int) -> pa.RecordBatch:
-    """As `decode_columns`, of some columns of a schema. Raises: ProtocolError, DataError."""
+    """Return the batch of a payload that has only some columns of a schema, as `decode_columns` does.
+
+    Raises:
+        ProtocolError: the payload is not laid out as `akrunner.wire.columns` says, or has a column that the schema lacks, or
+            none.
+        DataError: a column's values do not fit its type.
+    """
     try:
         unpacked = layout.unpack(payload, None, rows)
         names = [header["name"] for header, _ in unpacked[1]]
@@ -192,10 +211,12 @@ def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int, roundin
 
 
 class _Column:
-    """One column as it came. Its header was checked; what stands in its offsets is checked here."""
+    """One column as it was received. Its header was checked before; its offsets are checked here."""
 
     def __init__(self, header: Mapping[str, Any], buffers: list[memoryview], rows: int, rounding: bool = True) -> None:
-        """Args: rounding: as of `decode_columns`."""
+        """Args:
+        rounding: as in `decode_columns`.
+        """
         self.header = header
         self.rows = rows
         self.rounding = rounding
@@ -215,7 +236,7 @@ class _Column:
             layout.check_offsets(self.offsets, len(self.values), header["name"])
             count = len(self.offsets) - 1
         else:
-            # a byte that is neither 0 nor 1 is no bool that numpy knows
+            # numpy has no bool for a byte that is neither 0 nor 1
             truths = header["dtype"] == "bool"
             raw = np.frombuffer(buffers[-1], "uint8" if truths else header["dtype"])
             self.values = raw != 0 if truths else raw
@@ -224,12 +245,12 @@ class _Column:
             layout.check_offsets(self.ends, count, header["name"])
 
     def as_type(self, field: Field, first_row: int) -> pa.Array:
-        """As an array of the field's type."""
+        """Return the column as an array of the field's type."""
         self.field, self.first_row = field, first_row
         if self.valid is not None and not field.nullable and not self.valid.all():
             raise self.error(int(np.flatnonzero(~self.valid)[0]), "is null, but the schema says NOT NULL")
         if self.valid is not None and not self.valid.any():
-            # nulls are of any type
+            # nulls fit any type
             return pa.nulls(self.rows, field.type)
         width = self.width
         if (width != 1) != field.is_list and not (field.is_list and width is not None and len(self.shape) > 1):
@@ -246,34 +267,38 @@ class _Column:
         return listed(field, values, offsets, self.valid)
 
     def own_type(self, given: pa.DataType | None = None) -> pa.DataType | None:
-        """The type of a row's value; None: nothing says it. Args: given: as of `column_types`."""
+        """Return the type of a row's value; None if the values do not tell it.
+
+        Args:
+            given: as in `column_types`.
+        """
         values, text = self.flat(None), self.header["form"] == "text"
         listed = given is not None and is_list(given)
         if self.valid is not None and not self.valid.any():
-            # nulls are of any type
+            # nulls have no type of their own
             if self.header.get("untyped") or (self.is_bytes and not text):
                 return given
         elif not len(values) and (self.header.get("untyped") or self.header["form"] != "ragged"):
-            # lists of nothing
+            # lists without values have no type of their own
             return given if listed else None
         own = values.type
         if self.is_bytes:
             own = pa.string() if text else text_or_bytes(values, given)
         elif own == pa.float16():
-            # no file has it
+            # no file format has float16
             own = pa.float32()
-        # a list of one value is a list to whom it was one before
+        # a list of one value stays a list if the input's column has lists
         return pa.list_(own) if self.width != 1 or (len(self.shape) > 1 and listed) else own
 
     @property
     def width(self) -> int | None:
-        """Values a row; None where that differs."""
+        """The number of values that each row has; None if rows differ."""
         if None in self.shape:
             return None
         return math.prod(size for size in self.shape[1:] if size is not None)
 
     def flat(self, valid: NDArray[np.bool_] | None) -> pa.Array:
-        """All values, end to end; text is still bytes, which nobody has looked at."""
+        """Return all values, end to end; text is still unchecked bytes."""
         if self.offsets is None:
             return array_of(self.values, valid)
         present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -288,7 +313,7 @@ class _Column:
                 0 if self.valid is None else int(np.argmax(self.valid)), "has a value; a column of type null has none"
             )
         if not len(values):
-            # empty lists: nobody could tell of what
+            # empty lists, whose values have no known type
             return pa.nulls(0, target)
         if not _compatible(values.type, target):
             raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
@@ -299,7 +324,7 @@ class _Column:
                 raise self.error(self.row_of(self.culprit(values, target)), "is not UTF-8; declare it as varbinary") from None
             at = self.culprit(values, target)
             if family_of(target) is Family.WHOLE and family_of(values.type) is Family.WHOLE:
-                # Arrow names other limits
+                # Arrow's message names other limits
                 bits, signed = target.bit_width, not pa.types.is_unsigned_integer(target)
                 ends = f"{-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}" if signed else f"0 to {2**bits - 1}"
                 raise self.error(self.row_of(at), f"does not fit {target}: {values[at].as_py()} is not within {ends}") from None
@@ -309,7 +334,11 @@ class _Column:
         return cast
 
     def check_kept(self, values: pa.Array, cast: pa.Array) -> None:
-        """Raises: DataError: a double has more digits than what it was cast to."""
+        """Check that no value lost digits in a cast.
+
+        Raises:
+            DataError: a double has more digits than the type to which it was cast.
+        """
         if family_of(values.type) is not Family.REAL or family_of(cast.type) is not Family.REAL:
             return
         before = known_numbers_of(values)
@@ -323,7 +352,7 @@ class _Column:
             )
 
     def culprit(self, values: pa.Array, target: pa.DataType) -> int:
-        """Position of the first value that cannot be cast."""
+        """Return the position of the first value that cannot be cast."""
         low, high = 0, len(values)
         while high - low > 1:
             middle = (low + high) // 2
@@ -335,7 +364,7 @@ class _Column:
         return low
 
     def row_of(self, value: int) -> int:
-        """Row of a value, by its position."""
+        """Return the row of a value, by the value's position."""
         if self.ends is not None:
             return int(np.searchsorted(self.ends, value, side="right")) - 1
         return value // (self.width or 1)
@@ -346,9 +375,11 @@ class _Column:
 
 
 def text_or_bytes(values: pa.Array, given: pa.DataType | None = None) -> pa.DataType:
-    """What byte strings are: TensorFlow's texts are bytes, so those that are all UTF-8 are text, but where they go by the name of a column of bytes.
+    """Return the type of byte strings. TensorFlow's strings are bytes, so byte strings that are all UTF-8 are text, unless the
+    input's column of the same name has bytes.
 
-    Args: given: the type of the input's column of this name, None: there is none.
+    Args:
+        given: the type of the input's column of this name; None: there is none.
     """
     if given is not None and family_of(given.value_type if is_list(given) else given) is Family.OCTETS:
         return pa.binary()
@@ -360,12 +391,16 @@ def text_or_bytes(values: pa.Array, given: pa.DataType | None = None) -> pa.Data
 
 
 def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Raises: pa.ArrowInvalid: a value does not fit."""
+    """Return the values in another type.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+    """
     have, want = family_of(values.type), family_of(target)
     if want is Family.TRUTH and have is Family.WHOLE:
         ends = pc.min_max(values).as_py()
         if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] <= 1:
-            # Arrow makes true of whatever is not 0
+            # Arrow turns every number but 0 into true
             raise pa.ArrowInvalid(f"{ends['min'] if ends['min'] < 0 else ends['max']} is neither 0 nor 1")
         return values.cast(pa.int64()).cast(target)
     if want is Family.REAL and have is Family.REAL:
@@ -381,7 +416,12 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _exact_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Whole numbers as floats: Arrow refuses those that have too many digits for most, and not for it. Raises: pa.ArrowInvalid: one would lose some."""
+    """Return whole numbers as floats. Arrow itself refuses every number beyond the range in which a float holds all integers,
+    even one that the float holds exactly.
+
+    Raises:
+        pa.ArrowInvalid: a number would lose digits.
+    """
     floats = values.cast(target, safe=False)
     for one, other in zip(known_numbers_of(values).tolist(), known_numbers_of(floats).tolist()):
         if math.isinf(other) or int(other) != one:
@@ -390,7 +430,7 @@ def _exact_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _compatible(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether a cast keeps the meaning: numbers to numbers, text and bytes to text or bytes."""
+    """Whether a cast keeps the meaning: numbers become numbers, and text and bytes become text or bytes."""
     given, wanted = family_of(have), family_of(want)
     if is_text(want) or wanted is Family.OCTETS:
         return given not in NUMBERS

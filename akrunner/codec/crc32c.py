@@ -1,9 +1,9 @@
-"""Masked CRC-32C of many records at once, as TFRecord wants it.
+"""Masked CRC-32C of many records at once, as TFRecord needs it.
 
-CRC is linear over GF(2): the CRC of a record is the XOR of what each of its bytes contributes at its distance from the
-record's end. So for records of one layout only the bytes that vary need a look-up, a whole column of rows at a time.
-Records of any length go eight bytes a step. Long records (kilobytes) go through a C library, where the cost of a call
-disappears in the cost of the bytes.
+CRC is linear over GF(2): the CRC of a record is the XOR of what each of its bytes contributes at its distance from the record's
+end. So for records of one layout only the bytes that vary need a look-up, for a whole column of rows at a time. Records of any
+length are processed in steps of eight bytes. Long records (`LONG_RECORD` bytes and more) go through a C library if there is
+one: for them the call costs little beside the work on the bytes.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from numpy.typing import NDArray
 try:
     import google_crc32c
 except ImportError:
-    # a Flink worker's Python has numpy, but not this
+    # the Python of a Flink worker has numpy, but not this
     google_crc32c = None
 if google_crc32c is not None and google_crc32c.implementation != "c":
-    # where it found no C library it computes byte by byte in Python (and warns); numpy is quicker
+    # without a C library this package computes byte by byte in Python (and warns); numpy is faster
     google_crc32c = None
 
 #: whether long records go through a C library
 IN_C = google_crc32c is not None
-#: the directory of that library's module `_crc32c`, for an interpreter without packages; "": there is none
+#: the directory of that library's module `_crc32c`, for an interpreter without packages; "" if there is none
 LIBRARY = os.path.dirname(google_crc32c.__file__) if IN_C else ""
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
-#: from this many bytes a record on, one C call for it is cheaper than eight-byte steps in numpy
+#: from this many bytes per record on, a C call for it is cheaper than eight-byte steps in numpy
 LONG_RECORD = 640
 _POLYNOMIAL = np.uint32(0x82F63B78)
 _MASK_DELTA = np.uint32(0xA282EAD8)
@@ -49,7 +49,7 @@ def _byte_table() -> U32:
 
 
 class _Distance:
-    """Contribution of byte value b at distance d from the end of a record: `table(d)[b]`; grown as needed."""
+    """The contribution of byte value b at distance d from the end of a record: `table(d)[b]`. Tables are made as needed."""
 
     def __init__(self) -> None:
         self._tables: list[U32] = [_byte_table()]
@@ -68,13 +68,13 @@ def _distance() -> _Distance:
 
 
 def mask(crc: U32) -> U32:
-    """TFRecord's masking: rotate right by 15 bits and add a constant."""
+    """Return the CRCs masked as TFRecord does it: rotated right by 15 bits, with a constant added."""
     rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
     return rotated + _MASK_DELTA
 
 
 def crc_of(data: bytes) -> int:
-    """CRC-32C of one byte string."""
+    """Return the unmasked CRC-32C of a byte string."""
     if google_crc32c is None:
         length = np.array([len(data)])
         return int(_crc_by_words(np.frombuffer(data, np.uint8), length, length, -(-len(data) // 8) * 8)[0]) if data else 0
@@ -82,7 +82,13 @@ def crc_of(data: bytes) -> int:
 
 
 def extended(crc: int, data: Any) -> int:
-    """CRC-32C of bytes, of the CRC-32C of all but the last of them. For long ones where it is `IN_C`. Args: data: the last, bytes or another buffer."""
+    """Return the CRC-32C of a byte string, given the CRC-32C of its beginning and the bytes behind that. Meant for many bytes
+    if `IN_C`.
+
+    Args:
+        crc: the CRC-32C of the beginning.
+        data: the bytes behind it, as bytes or another buffer.
+    """
     if google_crc32c is None:
         data = bytes(data)
         return int(joined(np.array([crc], np.uint32), np.array([crc_of(data)], np.uint32), np.array([len(data)]))[0])
@@ -91,16 +97,18 @@ def extended(crc: int, data: Any) -> int:
 
 
 def crcs_of(values: Sequence[bytes]) -> U32:
-    """[rows] CRC-32C of byte strings, unmasked."""
+    """Return [rows] the unmasked CRC-32C of byte strings."""
     return np.fromiter(map(crc_of if google_crc32c is None else google_crc32c.value, values), np.uint32, len(values))
 
 
 def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes | memoryview]) -> U32:
-    """CRC-32C of pairs of byte strings, one behind the other, without a copy.
+    """Return the CRC-32C of pairs of byte strings, as if they were joined; with the C library (`IN_C`) without copying them.
 
     Args:
-        firsts, seconds: [rows].
-    Returns: [rows] unmasked.
+        firsts: [rows] the first string of each pair.
+        seconds: [rows] the second string of each pair.
+    Returns:
+        [rows] unmasked.
     """
     if google_crc32c is None:
         return np.fromiter((crc_of(first + second) for first, second in zip(firsts, seconds)), np.uint32, len(firsts))
@@ -108,22 +116,37 @@ def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes | memoryview])
 
 
 def joined(firsts: U32, seconds: U32, lengths: I64) -> U32:
-    """CRC-32C of pairs of byte strings, one behind the other, of the CRC-32C of each. Args: lengths: [rows] of the second ones. Returns: [rows] unmasked."""
+    """Return the CRC-32C of pairs of byte strings, as if they were joined, from the CRC-32C of each.
+
+    Args:
+        firsts: [rows] the CRC of each first string.
+        seconds: [rows] the CRC of each second string.
+        lengths: [rows] the length of each second string.
+    Returns:
+        [rows] unmasked.
+    """
     return _followed(firsts, lengths) ^ seconds
 
 
 def of_all(crcs: U32, lengths: I64) -> int:
-    """CRC-32C of byte strings one behind the other, of the CRC-32C of each. Args: crcs, lengths: [strings]. Returns: unmasked."""
+    """Return the CRC-32C of byte strings, as if they were joined, from the CRC-32C of each.
+
+    Args:
+        crcs: [strings] the CRC of each.
+        lengths: [strings] the length of each.
+    Returns:
+        unmasked.
+    """
     behind = int(lengths.sum()) - np.cumsum(lengths)
     return int(np.bitwise_xor.reduce(_followed(crcs, behind), initial=0))
 
 
-#: bits of a number of zero bytes that are looked up together
+#: how many bits of a number of zero bytes are looked up together
 _DIGIT = 4
 
 
 def _followed(crcs: U32, zeros: I64) -> U32:
-    """[rows] What each CRC becomes when so many zero bytes follow."""
+    """Return [rows] what each CRC becomes when that many zero bytes follow."""
     for digit in range(-(-int(zeros.max(initial=0)).bit_length() // _DIGIT)):
         crcs = _shifted(_zeros(digit), (zeros >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1), crcs)
     return crcs
@@ -131,7 +154,8 @@ def _followed(crcs: U32, zeros: I64) -> U32:
 
 @cache
 def _zeros(digit: int) -> U32:
-    """[16, 4, 256] What v * 16^digit zero bytes make of each byte of a CRC; of a whole one the four together."""
+    """Return [16, 4, 256] what v * 16^digit zero bytes make of each of the four bytes of a CRC; the XOR of all four is what
+    they make of the CRC."""
     octets = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
     tables = np.empty((1 << _DIGIT, *octets.shape), np.uint32)
     tables[0] = octets
@@ -153,12 +177,14 @@ def _shifted(tables: U32, values: I64 | int, crcs: U32) -> U32:
 
 
 def crc_of_layout(template: bytes, columns: Iterable[tuple[int, U8]], rows: int) -> U32:
-    """CRC-32C of `rows` records of one length that differ only in some byte columns.
+    """Return the CRC-32C of `rows` records of one length that differ only in some byte columns.
 
     Args:
         template: [length] the record with every varying byte zero.
         columns: (position, bytes [rows]) for each varying byte.
-    Returns: [rows] unmasked.
+        rows: how many records there are.
+    Returns:
+        [rows] unmasked.
     """
     acc = np.full(rows, crc_of(template), dtype=np.uint32)
     last = len(template) - 1
@@ -169,11 +195,14 @@ def crc_of_layout(template: bytes, columns: Iterable[tuple[int, U8]], rows: int)
 
 
 def crc_of_ranges(flat: U8, starts: I64, ends: I64) -> U32:
-    """CRC-32C of `flat[starts[i]:ends[i]]` for every i.
+    """Return the CRC-32C of `flat[starts[i]:ends[i]]` for every i.
 
     Args:
-        flat: [bytes]; starts, ends: [rows].
-    Returns: [rows] unmasked.
+        flat: [bytes].
+        starts: [rows].
+        ends: [rows].
+    Returns:
+        [rows] unmasked.
     """
     rows = len(starts)
     if rows == 0:
@@ -188,8 +217,8 @@ def crc_of_ranges(flat: U8, starts: I64, ends: I64) -> U32:
 
 
 def _crc_by_words(flat: U8, ends: I64, lengths: I64, width: int) -> U32:
-    """Right-align the records in rows of `width` bytes (leading zeros do not change a CRC that starts at zero), then
-    go through them a word at a time, all rows together."""
+    """Return the CRC of each record: right-align the records in rows of `width` bytes (leading zeros do not change a CRC that
+    starts at zero), then go through them a word at a time, all rows together."""
     rows = len(ends)
     padded = np.concatenate([np.zeros(width, np.uint8), flat])
     windows: NDArray[np.void] = np.ndarray((len(flat) + 1,), dtype=f"V{width}", buffer=padded, strides=(1,))
@@ -208,7 +237,7 @@ def _crc_by_words(flat: U8, ends: I64, lengths: I64, width: int) -> U32:
 
 @cache
 def _start_value(longest: int) -> U32:
-    """[longest + 1]: what the initial 0xFFFFFFFF has become after that many zero bytes."""
+    """Return [longest + 1] what the initial 0xFFFFFFFF becomes after each number of zero bytes."""
     table = _byte_table()
     values = np.empty(longest + 1, np.uint32)
     state = np.uint32(0xFFFFFFFF)

@@ -1,4 +1,4 @@
-"""`tf.train.Example` bytes -> RecordBatch, all rows at once. The inverse of `akrunner.codec.encode`."""
+"""Turns `tf.train.Example` bytes into a RecordBatch, all rows at once. The inverse of `akrunner.codec.encode`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ Mask = NDArray[np.bool_]
 def decode_examples(
     schema: Schema, buffer: bytes | U8, lengths: I64, first_row: int = 0, *, strict: bool = True
 ) -> pa.RecordBatch:
-    """Serialized Examples lying end to end -> a RecordBatch of the schema.
+    """Return a RecordBatch of the schema for serialized Examples that lie end to end.
 
     Args:
-        schema: the columns wanted.
+        schema: the wanted columns.
         buffer: the Examples, one after another.
-        lengths: [rows] bytes of each.
-        first_row: number of the first row, for errors.
-        strict: refuse a feature the schema does not name; else it is passed over.
-    Returns: [rows] with `schema.arrow`; a missing feature is null.
-    Raises: DataError: not an Example, a value of another type or count, one that does not fit, an unknown feature, a null
-        where the schema says NOT NULL.
+        lengths: [rows] the bytes of each.
+        first_row: the number of the first row, for errors.
+        strict: whether to refuse a feature that the schema does not name; else it is ignored.
+    Returns:
+        [rows] with `schema.arrow`; a missing feature is null.
+    Raises:
+        DataError: a row is not an Example, a value has another type or count or does not fit, a feature is unknown, or a value
+            is null where the schema says NOT NULL.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     flat = np.frombuffer(buffer, np.uint8) if not isinstance(buffer, np.ndarray) else buffer
@@ -46,7 +48,7 @@ def decode_examples(
 def decode_ranges(
     schema: Schema, flat: U8, starts: I64, ends: I64, first_row: int = 0, *, strict: bool = True
 ) -> pa.RecordBatch:
-    """As `decode_examples`, for Examples at `flat[starts[i]:ends[i]]`."""
+    """Return a RecordBatch for the Examples at `flat[starts[i]:ends[i]]`, as `decode_examples` does."""
     rows = len(starts)
     try:
         parsed = parse(flat, starts, ends, [field.name.encode() for field in schema])
@@ -91,7 +93,7 @@ class _Column:
             )
         present = kind == self.code
         if not field.is_list and self.code != 1:
-            # an empty list holds no value: the same as a missing feature
+            # an empty list holds no value: it counts as a missing feature
             present &= spans.length > 0
         if not field.nullable and not present.all():
             raise self.error(int(np.flatnonzero(~present)[0]), "is missing, but the schema says NOT NULL")
@@ -106,7 +108,7 @@ class _Column:
     # -- numbers
 
     def numbers_in_blocks(self) -> pa.Array:
-        """One number a row, all of them in blocks: no row is looked for."""
+        """Return a column of one number per row when all rows are in blocks: the code does not look for single rows."""
         parts: list[NDArray[Any]] = []
         for block in self.spans.blocks:
             if self.code == 2:
@@ -121,7 +123,7 @@ class _Column:
         return self.typed(values if len(parts) == 1 else values[self.order], None, None)
 
     def numbers(self, present: Mask) -> pa.Array:
-        """One number a row, wherever it is."""
+        """Return a column of one number per row, wherever the numbers are."""
         values: NDArray[Any] = np.zeros(self.rows, np.float32 if self.code == 2 else np.int64)
         where = np.flatnonzero(present)
         start, length = self.spans.start[where], self.spans.length[where]
@@ -158,7 +160,7 @@ class _Column:
         return self.listed(self.typed(values, None, owner), counts, where, present)
 
     def whole(self, where: I64, start: I64, length: I64) -> None:
-        """A list must not end inside a value."""
+        """Check that no list ends inside a value."""
         bad = length % 4 != 0 if self.code == 2 else (length > 0) & (self.buffer[start + length - 1] >= 0x80)
         if bad.any():
             raise self.error(int(where[int(np.flatnonzero(bad)[0])]), f"has a {BY_NUMBER[self.code].field} that is cut short")
@@ -175,7 +177,12 @@ class _Column:
         return listed(self.field, values, offsets, there)
 
     def typed(self, values: NDArray[Any], null: Mask | None, owner: I64 | None) -> pa.Array:
-        """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
+        """Return numpy int64 or float32 values in the column's value type; raise a DataError for a value that does not fit.
+
+        Args:
+            null: the rows that are null; None: there are none.
+            owner: the row of each value; None: each row has one value.
+        """
         target = self.field.value_type
         if pa.types.is_null(target):
             some = np.flatnonzero(np.ones(len(values), bool) if null is None else ~null)
@@ -254,7 +261,7 @@ def _named(field: Field) -> str:
 
 
 def _varints_at(buffer: U8, start: I64, length: I64) -> tuple[I64, Mask]:
-    """(value, whether the span is exactly one varint) for each span."""
+    """Return (value, whether the span is exactly one varint) for each span."""
     value = np.zeros(len(start), np.uint64)
     ok = (length > 0) & (length <= 10)
     for i in range(int(min(length.max(initial=0), 10))):
@@ -266,7 +273,7 @@ def _varints_at(buffer: U8, start: I64, length: I64) -> tuple[I64, Mask]:
 
 
 def _varints_in(octets: U8) -> tuple[I64, Mask]:
-    """[n, width] -> (value, whether the row is exactly one varint)."""
+    """Return (value, whether the row is exactly one varint) for each row of [n, width] bytes."""
     width = octets.shape[1]
     value = np.zeros(len(octets), np.uint64)
     ok = np.full(len(octets), width <= 10)
@@ -278,7 +285,7 @@ def _varints_in(octets: U8) -> tuple[I64, Mask]:
 
 
 def _varints(flat: U8) -> tuple[I64, I64, int]:
-    """(values, positions just past each, bytes of the longest) of all varints lying end to end."""
+    """Return (values, positions just behind each, bytes of the longest) of all varints that lie end to end."""
     ends = np.flatnonzero(flat < 0x80) + 1
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else np.empty(0, np.int64)
     length = ends - starts
@@ -291,7 +298,7 @@ def _varints(flat: U8) -> tuple[I64, I64, int]:
 
 
 def _length_after_tag(buffer: U8, start: I64) -> tuple[I64, I64, I64]:
-    """(length, width of its varint, position after it) for byte strings whose tag is at each start."""
+    """Return (length, width of its varint, position behind it) for byte strings whose tags are at the starts."""
     size = np.zeros(len(start), np.int64)
     width = np.zeros(len(start), np.int64)
     going = np.ones(len(start), bool)
@@ -306,7 +313,7 @@ def _length_after_tag(buffer: U8, start: I64) -> tuple[I64, I64, I64]:
 
 
 def _split_strings(buffer: U8, start: I64, length: I64) -> tuple[I64, I64, I64]:
-    """Bodies of bytes_lists -> (start of each string, its length, strings in each body), in order."""
+    """Return (start of each string, its length, how many strings each body has), in order, for the bodies of bytes_lists."""
     at, stop = start.copy(), start + length
     index = np.arange(len(start))
     found: list[tuple[I64, I64, I64]] = []
@@ -328,10 +335,10 @@ def _split_strings(buffer: U8, start: I64, length: I64) -> tuple[I64, I64, I64]:
 
 
 def _slices(buffer: U8, start: I64, length: I64) -> pa.LargeBinaryArray:
-    """`buffer[start[i]:start[i] + length[i]]` as an Arrow array.
+    """Return `buffer[start[i]:start[i] + length[i]]` as an Arrow array.
 
-    Where the spans lie in order, values and the gaps between them are one array over the buffer as it is, and Arrow takes
-    every second element: a copy in C, not one Python slice a row.
+    If the spans lie in order, the values and the gaps between them form one array over the unchanged buffer, and Arrow takes
+    every second element of it: a copy in C, instead of one Python slice per row.
     """
     if len(start) == 0:
         return pa.nulls(0, pa.large_binary())
@@ -347,7 +354,7 @@ def _slices(buffer: U8, start: I64, length: I64) -> pa.LargeBinaryArray:
 
 
 def _gather(buffer: U8, start: I64, length: I64) -> U8:
-    """The spans' bytes lying end to end."""
+    """Return the bytes of the spans, end to end."""
     if len(start) == 0:
         return np.empty(0, np.uint8)
     joined = _slices(buffer, start, length)

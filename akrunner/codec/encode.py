@@ -1,17 +1,17 @@
-"""RecordBatch -> `tf.train.Example` bytes, all rows of a batch at once.
+"""Turns a RecordBatch into `tf.train.Example` bytes, all rows of a batch at once.
 
-Every row of a batch has the same shape of message, so it is written as a template and the bytes that vary are scattered
-into it, a column at a time. Varints are given one width for the whole batch (the widest it needs; protobuf readers accept
-padded varints), so numbers never change a row's layout. Strings, lists of differing length and nulls do: there a row is a
-sequence of parts, and Arrow joins them.
+Every row of a batch has the same shape of message, so the message is written as a template, and the bytes that vary are
+scattered into it, a column at a time. All varints of a batch get the same width (the widest that one of them needs; protobuf
+readers accept padded varints), so numbers never change a row's layout. Strings, lists of differing length and nulls do change
+it: then a row is a sequence of parts, which Arrow joins.
 
 ::
 
     numbers only     [head 12 | template + scattered values | crc 4]  x rows            one matrix
     else             part 0 | part 1 | ... joined row by row; a part is a matrix of fixed width or a binary array
 
-What leaves here is framed as TFRecord (length, its CRC, the Example, its CRC), so that a spool file is written from the
-bytes as they arrive.
+The result is framed as TFRecord (length, its CRC, the Example, its CRC), so that a spool file is written from the bytes as they
+arrive.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ I64 = NDArray[np.int64]
 
 HEAD = 12
 TAIL = 4
-#: rows with more varying bytes than this take their CRC from the C library
+#: rows with more varying bytes than this get their CRC from the C library
 _MAX_LOOKUPS = 256
 
 
 @dataclass
 class _Fixed:
-    """A stretch of bytes of one length in every row.
+    """A stretch of bytes that has the same length in every row.
 
     Attributes:
-        template: the constant bytes, zero where values go.
+        template: the constant bytes, with zeros where values go.
         values: (position, [rows] or [rows, k] of an unsigned or float dtype) to scatter; little endian.
     """
 
@@ -68,7 +68,7 @@ class _Fixed:
         self.values += [(base + position, value) for position, value in other.values]
 
     def matrix(self, rows: int) -> U8:
-        """[rows, length] uint8."""
+        """Return the bytes of all rows: [rows, length] uint8."""
         length = len(self.template)
         out = np.empty((rows, length), np.uint8)
         if not rows:
@@ -85,15 +85,17 @@ _Part: TypeAlias = _Fixed | pa.LargeBinaryArray
 
 
 def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> pa.LargeBinaryArray:
-    """One serialized `tf.train.Example` per row.
+    """Return one serialized `tf.train.Example` per row.
 
     Args:
-        batch: columns of the types in the design's table.
-        first_row: index of the batch's first row in the table, for errors; step: rows of the table from one to the next.
-    Returns: [rows] large_binary.
+        batch: columns of types that can be sent to a task (`akrunner.column_types`).
+        first_row: the number in the table of the batch's first row, for errors.
+        step: the difference between the table's numbers of consecutive rows.
+    Returns:
+        [rows] large_binary.
     Raises:
-        SchemaError: a column's type cannot cross.
-        DataError: a value cannot; names row and column.
+        SchemaError: a column has a type that cannot be sent.
+        DataError: a value cannot be sent; it names the row and the column.
     """
     rows = batch.num_rows
     parts = _row_parts(batch, first_row, step)
@@ -103,10 +105,11 @@ def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) ->
 
 
 def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> U8:
-    """The batch as TFRecord bytes, ready to be appended to a file `TFRecordDataset` reads.
+    """Return the batch as TFRecord bytes, ready to be appended to a file that `TFRecordDataset` reads. The arguments and errors
+    are those of `encode_examples`.
 
-    Args and raises: as `encode_examples`.
-    Returns: one contiguous buffer.
+    Returns:
+        one contiguous buffer.
     """
     rows = batch.num_rows
     if rows == 0:
@@ -118,9 +121,11 @@ def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
 
 
 def check_values(batch: pa.RecordBatch, first_row: int = 0) -> None:
-    """Whether `encode_records` takes every value, before any is encoded: for rows that are written in another order than they are read in.
+    """Check that `encode_records` takes every value, before any is encoded: for rows that are written in another order than
+    they are read in. The errors are those of `encode_examples`.
 
-    Args: first_row: index of the batch's first row in the table. Raises: as `encode_examples`.
+    Args:
+        first_row: the number in the table of the batch's first row.
     """
     for name, column in zip(batch.schema.names, batch.columns):
         kind = feature_kind(name, column.type)
@@ -143,12 +148,16 @@ def check_values(batch: pa.RecordBatch, first_row: int = 0) -> None:
 
 
 def record_fronts(batch: pa.RecordBatch, name: str, sizes: I64) -> pa.LargeBinaryArray:
-    """What stands in a TFRecord file before the bytes of one more feature, the last of each row: its head, the columns of `batch`, and the
-    beginning of that feature. The bytes follow, and behind them the checksum of all but the head (`HEAD` bytes).
+    """Return, for each row, what stands in a TFRecord file before the bytes of one more feature, the row's last: the record's
+    head, the columns of `batch`, and the beginning of that feature. The caller writes the feature's bytes behind it, and then
+    the checksum of everything but the head (`HEAD` bytes).
 
-    For bytes that are not to be copied: an image's, from its file.
+    It is for bytes that should not be copied, such as those of an image in its file.
+
     Args:
-        batch: the other columns, at least one; name: of the feature; sizes: [rows] of its bytes.
+        batch: the other columns, at least one.
+        name: the name of the feature.
+        sizes: [rows] how many bytes the feature has.
     """
     parts = [part for one, column in zip(batch.schema.names, batch.columns) for part in _column_parts(one, column, 0, 1)]
     parts.append(_header(name.encode(), BYTES, sizes, packed=True))
@@ -200,7 +209,7 @@ def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
 
 
 def record_heads(lengths: I64) -> U8:
-    """[rows, 12]: the record's length and its masked CRC."""
+    """Return [rows, 12] the length of each record and its masked CRC."""
     rows = len(lengths)
     out = np.empty((rows, HEAD), np.uint8)
     octets = lengths.astype("<u8").view(np.uint8).reshape(rows, 8)
@@ -212,7 +221,7 @@ def record_heads(lengths: I64) -> U8:
 
 
 def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> list[_Part]:
-    """The parts of every row, neighbouring fixed ones merged, the Example's own head in front."""
+    """Return the parts of every row, with adjacent fixed parts merged and the Example's own head in front."""
     rows = batch.num_rows
     parts: list[_Part] = []
     for name, column in zip(batch.schema.names, batch.columns):
@@ -237,11 +246,11 @@ def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> list[_Part]:
 
 
 def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> list[_Part]:
-    """One column's entry of the feature map, for every row; nothing at all for a null."""
+    """Return one column's entry in the feature map, for every row; a null has no entry."""
     kind = feature_kind(name, column.type)
     if str(column.type) in ("string_view", "binary_view"):
         column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
-    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    # before the nulls are counted: in a dictionary array Arrow counts only the nulls among the indices
     column = decoded(column)
     if column.null_count:
         valid = column.is_valid()
@@ -254,7 +263,7 @@ def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> lis
 
 @dataclass(frozen=True)
 class _RowNames:
-    """From a position among the present values back to the row of the table, for errors."""
+    """Finds the row of the table for a position among the values that are not null, for errors."""
 
     column: str
     first_row: int
@@ -292,7 +301,11 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
 
 
 def _flat(column: pa.Array, names: _RowNames) -> tuple[I64, pa.Array]:
-    """(where each list begins and ends, all of their values). Raises: DataError: one of these is null."""
+    """Return (where each list begins and ends, the values of all lists).
+
+    Raises:
+        DataError: a value is null.
+    """
     offsets, flat = list_layout(column)
     if flat.null_count:
         bad = int(np.flatnonzero(truths_of(flat.is_null()))[0])
@@ -304,7 +317,11 @@ def _flat(column: pa.Array, names: _RowNames) -> tuple[I64, pa.Array]:
 
 
 def _fixed_numbers(key: bytes, kind: str, values: NDArray[np.generic]) -> _Fixed:
-    """values: [rows, k] float32 or int64; k packed numbers a row."""
+    """Return the entries of rows that all have k packed numbers.
+
+    Args:
+        values: [rows, k] float32 or int64.
+    """
     rows, k = values.shape
     if kind == FLOAT:
         scatter = values.astype("<f4", copy=False)
@@ -324,7 +341,8 @@ def _fixed_numbers(key: bytes, kind: str, values: NDArray[np.generic]) -> _Fixed
 
 
 def _header(key: bytes, kind: str, size: int | I64, packed: bool) -> _Fixed:
-    """An entry of the map up to its values: tag and lengths of entry, key, feature, list (and packed field)."""
+    """Return an entry of the feature map up to its values: tags and lengths of the entry, key, feature, list (and packed
+    field)."""
     inner = _Fixed(bytearray())
     body = size
     if packed:
@@ -344,7 +362,7 @@ def _header(key: bytes, kind: str, size: int | I64, packed: bool) -> _Fixed:
 
 
 def _put_tagged_length(part: _Fixed, tag: int, length: int | I64) -> None:
-    """Append a tag and a length; lengths that differ between rows get the width of the longest."""
+    """Append a tag and a length; if the length differs between rows, all get the width of the longest."""
     part.template.append(tag)
     if isinstance(length, (int, np.integer)):
         part.template += varint(int(length))
@@ -355,7 +373,8 @@ def _put_tagged_length(part: _Fixed, tag: int, length: int | I64) -> None:
 
 
 def _pack(kind: str, values: NDArray[np.generic]) -> U8:
-    """[n] numbers -> [n, width] their bytes: 4 for a float, the batch's widest varint for an int64."""
+    """Return the bytes of [n] numbers as [n, width]: 4 bytes for a float, the width of the batch's widest varint for an
+    int64."""
     if kind == FLOAT:
         return np.ascontiguousarray(values.astype("<f4", copy=False)).view(np.uint8).reshape(len(values), 4)
     unsigned = np.ascontiguousarray(values, dtype=np.int64).view(np.uint64)
@@ -369,7 +388,7 @@ def _pack(kind: str, values: NDArray[np.generic]) -> U8:
 
 
 def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: I64 | None) -> NDArray[np.generic]:
-    """Non-null Arrow values as float32 or int64; refuses what would change."""
+    """Return Arrow values without nulls as float32 or int64; raise a DataError for a value that would change."""
 
     def refuse(bad: NDArray[np.bool_], what: str) -> DataError:
         position = int(np.flatnonzero(bad)[0])
@@ -393,7 +412,7 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: I64 | None)
     try:
         return numbers_of(integers_of(values))
     except pa.ArrowInvalid:
-        # of decimals, and of integers without a sign
+        # it may be a decimal or an unsigned integer
         bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
         raise refuse(
             bad, f"does not fit a signed 64-bit integer; select= (--select) makes text of it: {replaced(names.column)}"
@@ -401,7 +420,7 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: I64 | None)
 
 
 def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> list[_Part]:
-    """bytes_list of exactly one value: the element's own tag and length belong to the header."""
+    """Return the parts of a bytes_list with exactly one value; the value's own tag and length are part of the header."""
     sizes = np.diff(offsets_of(blobs))
     if len(sizes) and (sizes == sizes[0]).all() and sizes[0] <= 64 and sizes[0] > 0:
         part = _header(key, BYTES, int(sizes[0]), packed=True)
@@ -413,14 +432,15 @@ def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> list[_Part]:
 
 
 def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Each value with its own tag and length in front, as a repeated bytes field has them."""
+    """Return each value with its own tag and length in front, as in a repeated bytes field."""
     part = _Fixed(bytearray())
     _put_tagged_length(part, 0x0A, np.diff(offsets_of(blobs)))
     return join([_as_array(part, len(blobs)), blobs])
 
 
 def list_layout(column: pa.Array) -> tuple[I64, pa.Array]:
-    """(offsets [rows + 1] from 0, the values they cut), whatever kind of list, and no dictionary."""
+    """Return (offsets [rows + 1] from 0, the values that they cut) of lists of any kind; the values are not
+    dictionary-encoded."""
     flat = decoded(column.flatten())
     if pa.types.is_fixed_size_list(column.type):
         return np.arange(len(column) + 1, dtype=np.int64) * column.type.list_size, flat

@@ -1,4 +1,4 @@
-"""What `tf.train.Example`s are that nobody has declared: which columns they have, and of which types."""
+"""Finds out which columns `tf.train.Example`s have, and of which types, when no schema declares them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from akrunner.errors import DataError
 from akrunner.schema import shortened
 from akrunner.wire.features import BY_NUMBER, BYTES, FLOAT, KINDS
 
-#: each is read by itself, which is slow
+#: how many rows are looked at; each is read by itself, which is slow
 _LOOKED_AT = 1000
-#: a feature with no list set
+#: the kind of a feature in which no list is set
 _NOTHING = 4
 
 
 def example_types(
     buffer: memoryview, lengths: NDArray[np.int64], given: Mapping[str, pa.DataType] = MappingProxyType({})
 ) -> dict[str, pa.DataType | None]:
-    """The features of Examples that lie end to end, by name, for a map has no order; each with the type of a column that holds it.
+    """Return the features of Examples that lie end to end, each with the type of a column that can hold it. They are sorted by
+    name, as a map has no order.
 
-    Args: buffer: the Examples; lengths: [rows] bytes of each; the first thousand are looked at; given: as of `column_types`.
-    Returns: name -> bigint, float, text (bytes of which all are UTF-8) or bytes, a list where a row has several; None: nothing says it.
-    Raises: DataError: a row is no Example, or has a feature in another list than one before it.
+    Args:
+        buffer: the Examples.
+        lengths: [rows] the bytes of each; only the first thousand are looked at.
+        given: as in `column_types`.
+    Returns:
+        name -> bigint, float, text (if all bytes are UTF-8) or bytes; a list of these if a row has several values; None if no
+        row tells the type.
+    Raises:
+        DataError: a row is not an Example, or has a feature in another list than an earlier row.
     """
     seen: dict[str, _Seen] = {}
     ends = np.cumsum(lengths[:_LOOKED_AT])
@@ -75,7 +82,7 @@ class _Seen:
 
 
 def _values(feature: Feature, data: bytes) -> tuple[int, list[bytes]]:
-    """How many values a feature has, and those that are bytes."""
+    """Return how many values a feature has, and those of them that are bytes."""
     body = data[feature.start : feature.start + feature.length] if feature.exact else feature.unpacked
     if feature.kind == KINDS[BYTES].number:
         texts = [body[at : at + size] for at, size in tagged(body)]

@@ -1,4 +1,4 @@
-"""The values of lists, end to end -> an array of lists, of whichever of Arrow's types a schema says."""
+"""Makes arrays of lists, of any of Arrow's list types, from values that lie end to end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ Mask = NDArray[np.bool_]
 
 
 def misfit(field: Field, offsets: NDArray[np.int64], there: Mask | None) -> tuple[int, str] | None:
-    """The first row whose list the column's type does not hold, and what is wrong with it; None: it holds all.
+    """Return the first row whose list does not fit the column's type, and what is wrong with it; None if all lists fit.
 
-    Args: offsets: [rows + 1] where each row's values begin; there: [rows] which are no nulls, None: all.
+    Args:
+        offsets: [rows + 1] where each row's values begin.
+        there: [rows] False for a null; None: there are no nulls.
     """
     if field.shape is not None:
         size, counts = math.prod(field.shape), np.diff(offsets)
@@ -31,7 +33,14 @@ def misfit(field: Field, offsets: NDArray[np.int64], there: Mask | None) -> tupl
 
 
 def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Mask | None) -> pa.Array:
-    """Args: field: the column, of lists; values: of its type of values; the others as of `misfit`, which has found nothing."""
+    """Return an array of lists of the column's type. Call `misfit` before.
+
+    Args:
+        field: the column, which has lists.
+        values: the values, in the type of the lists' values.
+        offsets: as in `misfit`.
+        there: as in `misfit`.
+    """
     rows = len(offsets) - 1
     if field.shape is None:
         kind, width = (pa.LargeListArray, np.int64) if pa.types.is_large_list(field.type) else (pa.ListArray, np.int32)
@@ -39,7 +48,7 @@ def listed(field: Field, values: pa.Array, offsets: NDArray[np.int64], there: Ma
         return kind.from_arrays(array_of(offsets.astype(width)), values, type=field.type, mask=mask)
     size = math.prod(field.shape)
     if there is not None:
-        # those of a null are there, too
+        # a list of fixed size has values even where it is null
         at = np.repeat(offsets[:-1], size) + np.tile(np.arange(size), rows)
         values = values.take(array_of(at, np.repeat(there, size)))
     present = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))

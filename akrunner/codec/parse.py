@@ -1,13 +1,13 @@
-"""Find every feature's values in many serialized `tf.train.Example`s at once, without looking at them yet.
+"""Finds where the values of every feature are in many serialized `tf.train.Example`s at once, without reading the values yet.
 
-Records written by one program mostly look alike, so two guesses are made before the bytes are read one by one:
+Records written by one program mostly look alike, so two guesses are tried before the bytes are read one by one:
 
-1. *Whole record*: take one record's layout, and every record of the same length whose structural bytes are equal has its
+1. *Whole record*: take one record's layout; every record of the same length whose structural bytes are equal has its
    values at the same places.
 2. *Next feature*: where lengths differ (strings, varints), take the head of the next feature of one record, and compare it
-   with the next head of all the others, lengths left free and then checked against each other.
+   with the next head of all the others; lengths may differ, and are then checked against each other.
 
-What no guess fits is parsed one record at a time; that is correct for every legal encoding, and slow.
+Records that no guess fits are parsed one at a time; that is right for every legal encoding, and slow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Mask = NDArray[np.bool_]
 
 _MAX_TEMPLATE = 4096
 _MAX_TEMPLATES = 6
-#: rows compared at a time: few enough to stay in the processor's cache, and in memory that is not given back in between
+#: how many rows are compared at a time: few enough to stay in the processor's cache, and in memory that is not given back in
+#: between
 _AT_ONCE = 512
 _MAX_HEADS = 64
 _MAX_FEATURES = 10_000
@@ -38,11 +39,16 @@ _MOST_UNKNOWN = 100
 
 @dataclass(frozen=True)
 class Block:
-    """Records of one layout, copied out side by side: one feature of theirs is at `records[:, offset : offset + length]`. A
-    column of it is read many times faster than the same values through `Spans.start`.
+    """Records of one layout, copied side by side: the values of one of their features are at `records[:, offset : offset +
+    length]`. Reading this column is many times faster than reading the same values through `Spans.start`.
 
     Attributes:
-        rows: [n] which rows of the batch; starts: [n] where each begins in the buffer; records: [n, width]; kind: as in `Spans`.
+        rows: [n] the positions of the records in the batch.
+        starts: [n] where each record begins in the buffer.
+        records: [n, width] the bytes of the records.
+        offset: where the feature's values begin in each record.
+        length: how many bytes the values have.
+        kind: as in `Spans`.
     """
 
     rows: I64
@@ -54,23 +60,25 @@ class Block:
 
     @property
     def floats(self) -> NDArray[np.float32]:
-        """[n] the first float of each."""
+        """[n] The first float of each record."""
         shape, strides = (len(self.rows),), (self.records.shape[1],)
         return np.ndarray(shape, "<f4", buffer=self.records, offset=self.offset, strides=strides)
 
     @property
     def octets(self) -> U8:
-        """[n, length]"""
+        """[n, length] The bytes of the feature's values."""
         return self.records[:, self.offset : self.offset + self.length]
 
 
 class Spans:
-    """Where one feature's values are.
+    """Where the values of one feature are.
 
     Attributes:
-        start, length: [rows] a span of the buffer: packed floats, packed varints, or tagged byte strings.
+        start: [rows] where a row's values begin in the buffer: packed floats, packed varints, or tagged byte strings.
+        length: [rows] how many bytes they have.
         kind: [rows] 0 absent, 1 bytes, 2 float, 3 int64, 4 present with no list set.
-        blocks: rows of one layout. The arrays above are made from them when somebody asks: a column of numbers seldom does.
+        blocks: rows of one layout. The arrays above are made from the blocks on first use; a column of numbers seldom needs
+            them.
     """
 
     def __init__(self, rows: int) -> None:
@@ -111,10 +119,11 @@ class Parsed:
     """Result of `parse`.
 
     Attributes:
-        buffer: the bytes the spans point into: the input, plus re-packed copies of what was not packed.
-        spans: by feature name.
-        unknown: what nobody asked for: name -> the first row seen that has it.
-        order: [rows] where each row is when the rows of the layouts that were found are laid end to end; empty for one layout.
+        buffer: the bytes into which the spans point: the input, and repacked copies of lists that were not packed.
+        spans: the spans of each feature, by its name.
+        unknown: features that are not in `wanted`: name -> the first row found that has it.
+        order: [rows] the position of each row when the rows of the layouts that were found are laid end to end; empty if there
+            is one layout.
     """
 
     buffer: U8
@@ -124,10 +133,12 @@ class Parsed:
 
 
 def parse(buffer: U8, starts: I64, ends: I64, wanted: Collection[bytes]) -> Parsed:
-    """Locate the features called `wanted` of the Examples `buffer[starts[i]:ends[i]]`.
+    """Find the features called `wanted` in the Examples `buffer[starts[i]:ends[i]]`.
 
-    Returns: spans per feature name; a later entry of the same name wins, as in protobuf.
-    Raises: DataError: a record is not a `tf.train.Example`; `.row` is its position.
+    Returns:
+        the spans of each feature; of two entries with the same name in a record, the later wins, as in protobuf.
+    Raises:
+        DataError: a record is not a `tf.train.Example`; its `row` is the record's position.
     """
     return _Parser(buffer, starts, ends, wanted).run()
 
@@ -137,7 +148,9 @@ class _Layout:
     """Where everything is in records of one length.
 
     Attributes:
-        bits: the record's bits that are structure, as words; want: what they must be; features: (name, offset, length, kind).
+        bits: the bits of the record that are structure, not values, as words.
+        want: what these bits must be.
+        features: (name, offset, length, kind) of each feature.
     """
 
     bits: NDArray[np.uint64]
@@ -146,7 +159,7 @@ class _Layout:
 
     @classmethod
     def of(cls, record: U8, length: int, features: list[Feature], start: int) -> _Layout:
-        """From one record, padded to words, whose features were read at `start`."""
+        """Return the layout of one record, padded to whole words, whose features were read at `start`."""
         mask = np.zeros(len(record), np.uint8)
         mask[:length] = 0xFF
         placed = []
@@ -163,7 +176,7 @@ class _Layout:
         return cls(mask.view("<u8"), (record & mask).view("<u8"), tuple(placed))
 
 
-#: length -> layouts seen lately; one that fits a record is right for it, wherever it was seen
+#: length -> layouts seen lately; a layout that fits a record is right for it, wherever it was seen
 _recent: dict[int, list[_Layout]] = {}
 _MAX_RECENT = 64
 
@@ -172,13 +185,13 @@ class _Parser:
     def __init__(self, buffer: U8, starts: I64, ends: I64, wanted: Collection[bytes]) -> None:
         arena.reset()
         self.size = len(buffer)
-        # slack, so that a window of fixed width may be read anywhere
+        # room behind the end, so that a window of fixed width may be read anywhere
         self.buffer = arena.take(self.size + _MAX_TEMPLATE + 64)
         self.buffer[: self.size] = buffer
         self.buffer[self.size :] = 0
         self.starts, self.ends = starts, ends
         self.rows = len(starts)
-        # no memory for what nobody asked for: every row may have features of its own
+        # make no spans for features that are not wanted, as every row may have others
         self.spans = {name: Spans(self.rows) for name in wanted}
         self.unknown: dict[bytes, int] = {}
         self.extra = bytearray()
@@ -201,14 +214,14 @@ class _Parser:
         return Parsed(buffer, self.spans, self.unknown, order)
 
     def column(self, name: bytes, row: int) -> Spans | None:
-        """The spans of a feature that `row` has; None when nobody asked for it."""
+        """Return the spans of a feature that `row` has; None if the feature is not wanted."""
         spans = self.spans.get(name)
         if spans is None and (name in self.unknown or len(self.unknown) < _MOST_UNKNOWN):
             self.unknown[name] = min(row, self.unknown.get(name, row))
         return spans
 
     def windows(self, positions: I64, width: int) -> U8:
-        """[n, width] bytes from each position on; width a multiple of 8."""
+        """Return [n, width] the bytes from each position on; the width must be a multiple of 8."""
         view: NDArray[np.void] = np.ndarray(
             (len(self.buffer) - width + 1,), dtype=f"V{width}", buffer=self.buffer, strides=(1,)
         )
@@ -246,7 +259,8 @@ class _Parser:
         return left
 
     def layout(self, row: int, length: int) -> _Layout | None:
-        """One record's layout: a recent one, or read from its bytes. None when it has an unusual form."""
+        """Return one record's layout: a recent one, or one read from its bytes. Return None if the record has an unusual
+        form."""
         start = int(self.starts[row])
         record = np.zeros(-(-length // 8) * 8, np.uint8)
         record[:length] = self.buffer[start : start + length]
@@ -264,7 +278,7 @@ class _Parser:
         return layout
 
     def match_record(self, layout: _Layout, alike: I64) -> tuple[I64, U8]:
-        """Which of these records, all as long, have the layout; and their bytes, side by side."""
+        """Return which of these records, all of the same length, have the layout; and their bytes, side by side."""
         width = 8 * len(layout.want)
         octets = arena.take(len(alike) * width).reshape(len(alike), width)
         same = np.ones(len(alike), bool)
@@ -279,7 +293,7 @@ class _Parser:
     # -- guess 2: the next feature
 
     def by_feature(self, left: I64) -> I64:
-        """Walk all records together, feature by feature; returns those no guess fitted."""
+        """Go through all records together, feature by feature; return the records that no guess fits."""
         position, end, ok = self.open_records(left)
         slow = [left[~ok]]
         rows, position, end = left[ok], position[ok], end[ok]
@@ -290,7 +304,7 @@ class _Parser:
                 break
             following, found = self.step(position, end, heads)
             pending += [(rows[index], start, length, head) for index, start, length, head in found]
-            # the order of features seldom changes: what followed once will follow again
+            # the order of features seldom changes: the features that followed once are tried first again
             heads = [head for _, _, _, head in found]
             slow.append(rows[following < 0])
             going = (following >= 0) & (following < end)
@@ -305,10 +319,11 @@ class _Parser:
         return again
 
     def step(self, position: I64, end: I64, guesses: list[_Head]) -> tuple[I64, list[tuple[I64, I64, I64, _Head]]]:
-        """One feature of every record.
+        """Find one feature of every record.
 
-        Returns: the position after it [n], -1 where no guess fits; and for each guess that did the indices of the records it
-            fits, where their values start, and how long they are.
+        Returns:
+            [n] the position after the feature, -1 where no guess fits; and for each guess that fits any: the indices of the
+            records that it fits, where their values start, and how long these are.
         """
         following = np.full(len(position), -1, np.int64)
         todo: I64 = np.arange(len(position), dtype=np.int64)
@@ -326,12 +341,12 @@ class _Parser:
                     found.append((todo[hit], start, length, head))
                     following[todo[hit]] = stop
             if fresh and not hit.any():
-                hit[0] = True  # not even the record the guess was read from: left to the slow way
+                hit[0] = True  # the guess does not even fit its own record: the slow way reads it
             todo = todo[~hit]
         return following, found
 
     def open_records(self, rows: I64) -> tuple[I64, I64, Mask]:
-        """Past the Example's own head: (position of the first entry, end, ok)."""
+        """Skip the head of each Example; return (position of the first entry, end, whether the head is valid)."""
         start, end = self.starts[rows], self.ends[rows]
         ok = self.buffer[start] == 0x0A
         value, width, fine = self.varints(start + 1)
@@ -340,7 +355,7 @@ class _Parser:
         return position, end, ok
 
     def varints(self, positions: I64) -> tuple[I64, I64, Mask]:
-        """(value, width, ok) of the varint at each position; at most 5 bytes."""
+        """Return (value, width, whether it is valid) of the varint at each position; at most 5 bytes are read."""
         octets = self.windows(np.minimum(positions, self.size), 8)[:, :5].astype(np.int64)
         more = octets >= 0x80
         width = np.argmin(more, axis=1) + 1
@@ -350,14 +365,14 @@ class _Parser:
         return value, width, ~more.all(axis=1)
 
     def read_head(self, position: int, end: int) -> _Head | None:
-        """The next feature of one record as a guess for the others; None when it has an unusual form."""
+        """Return the next feature of one record as a guess for the others; None if it has an unusual form."""
         try:
             return _Head.read(self.buffer, position, end)
         except (IndexError, ValueError):
             return None
 
     def match_head(self, head: _Head, position: I64, end: I64) -> tuple[Mask, I64, I64, I64]:
-        """(hit [n], and for the hits: value start, value length, position of the next feature)."""
+        """Return (hit [n], and for the hits: start of the values, their length, position of the next feature)."""
         width = len(head.template)
         words = self.windows(np.minimum(position, self.size), width).view("<u8")
         differs = np.zeros(len(position), np.uint64)
@@ -381,14 +396,14 @@ class _Parser:
         if not fine.all():
             hit[np.flatnonzero(hit)[~fine]] = False
             at, inner, stop = at[fine], inner[fine], stop[fine]
-        # a single byte string keeps its own tag and length, so that one form is read later
+        # a single byte string keeps its own tag and length, so that only one form has to be read later
         start = at + head.size - (head.keep if head.kind == 1 else 0)
         return hit, start, inner + (head.keep if head.kind == 1 else 0), stop
 
     # -- one at a time
 
     def read(self, row: int) -> list[Feature] | None:
-        """Features of one record, None when one of them is not in the exact form a guess needs."""
+        """Return the features of one record; None if one of them is not in the exact form that a guess needs."""
         features = self.features(row)
         names = {feature.name for feature in features}
         if len(names) != len(features) or not all(feature.exact for feature in features):
@@ -416,13 +431,17 @@ class _Parser:
 
 @dataclass(eq=False)
 class _Head:
-    """The bytes of a feature up to its values, with the lengths left free.
+    """The bytes of a feature up to its values; the lengths in them may vary.
 
     Attributes:
-        template, mask: [multiple of 8] what must be equal, and which bits of it.
-        lengths: byte columns of each length varint, outermost first, the values' own last.
+        name: the feature's name.
+        kind: as in `Spans`.
+        template: [multiple of 8] the bytes that must be equal.
+        mask: [multiple of 8] which bits of them are compared.
+        lengths: the byte columns of each length varint, from the outermost to that of the values.
         distances: by how much each length but the last exceeds the last.
-        size: bytes before the values; keep: of those, the tag and length of a byte string.
+        size: the number of bytes before the values.
+        keep: how many of these are the tag and length of a byte string.
     """
 
     name: bytes

@@ -1,6 +1,6 @@
-"""One serialized `tf.train.Example` read byte by byte: right for every legal encoding, and slow.
+"""Reads one serialized `tf.train.Example` byte by byte: right for every legal encoding, and slow.
 
-For what the guesses of `akrunner.codec.parse` do not fit, and for the one record a guess is made from.
+It is for records that the guesses of `akrunner.codec.parse` do not fit, and for the one record from which a guess is made.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from akrunner.wire.features import BY_NUMBER
 
 @dataclass
 class Feature:
-    """One feature of one record, absolute positions; `exact` when its list is one packed field (or all tagged bytes)."""
+    """One feature of one record.
+
+    Attributes:
+        name: the feature's name.
+        kind: which list it has: 1 bytes, 2 float, 3 int64, 4 none.
+        start: the absolute position of its values.
+        length: how many bytes they have.
+        exact: whether its list is one packed field (or nothing but tagged byte strings).
+        unpacked: a repacked copy of the values, if `exact` is False.
+    """
 
     name: bytes
     kind: int
@@ -37,8 +46,8 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes. One at a time: a message may
-    have as many as it has bytes."""
+    """Yield (field number, wire type, start, end) of each field of a message; the span of a varint is its own bytes. Fields are
+    yielded one at a time, as a message may have as many as it has bytes."""
     while at < end:
         tag, at = read_varint(data, at)
         wire = tag & 7
@@ -60,7 +69,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int
 
 
 def _plainly_tagged(data: bytes, at: int, end: int) -> bool:
-    """Whether a bytes_list is nothing but strings whose tags and lengths are as short as a reader of many at once takes them."""
+    """Whether a bytes_list has nothing but strings, with tags and lengths short enough for the code that reads many of them at
+    once."""
     for number, wire, start, stop in _fields(data, at, end):
         if number != 1 or wire != 2 or data[at] != 0x0A or start - at > 6:
             return False
@@ -91,8 +101,8 @@ def read_example(data: bytes, base: int) -> list[Feature]:
 
 
 def _read_feature(name: bytes, data: bytes, ranges: list[tuple[int, int]], base: int) -> Feature:
-    """The feature in these stretches of an entry (one, but for the oddest writers). A oneof: the last list named wins;
-    several pieces of the same list add up."""
+    """Return the feature in these stretches of an entry (there is one, except from very unusual writers). The lists are a
+    oneof: the last kind of list wins; several pieces of the same list are joined."""
     pieces: list[tuple[int, int]] = []
     kind = 4
     for at, end in ranges:
@@ -130,7 +140,7 @@ def _read_feature(name: bytes, data: bytes, ranges: list[tuple[int, int]], base:
 
 
 def varint(value: int) -> bytes:
-    """The shortest encoding of a number that is not negative."""
+    """Return the shortest encoding of a number that is not negative."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -140,5 +150,5 @@ def varint(value: int) -> bytes:
 
 
 def tagged(body: bytes) -> list[tuple[int, int]]:
-    """(start, length) of each string in the body of a bytes_list."""
+    """Return (start, length) of each string in the body of a bytes_list."""
     return [(a, b - a) for _, _, a, b in _fields(body, 0, len(body))]

@@ -1,4 +1,4 @@
-"""Memory that is used again: fresh pages cost more than what is done with them."""
+"""Memory that is used again for each batch: getting fresh pages costs more than the work that is done in them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-#: more than this is not kept from one batch to the next
+#: more bytes than this are not kept from one batch to the next
 _KEPT = 32 << 20
 
 
 class Arena(threading.local):
-    """Uninitialised bytes for as long as one batch is worked on; a thread has its own.
+    """Uninitialised bytes for the time in which one batch is processed; each thread has its own.
 
-    What was given out is given out again after `reset`: nothing that outlives the batch may lie in it.
+    After `reset` the same bytes are given out again, so nothing that outlives the batch may lie in them.
     """
 
     def __init__(self) -> None:
@@ -22,13 +22,13 @@ class Arena(threading.local):
         self._at = 0
 
     def reset(self) -> None:
-        """Start a batch. Memory for one as large as the last is there at once."""
+        """Start a new batch. There is memory at once for a batch as large as the last one, up to `_KEPT` bytes."""
         if self._at > len(self._memory):
             self._memory = np.empty(min(self._at * 5 // 4, _KEPT), np.uint8)
         self._at = 0
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes, aligned to 64."""
+        """Return that many bytes, aligned to 64."""
         at = self._at
         self._at += -(-size // 64) * 64
         if self._at > len(self._memory):

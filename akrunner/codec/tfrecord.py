@@ -1,4 +1,4 @@
-"""TFRecord files as tables: cut a byte stream into records, check them, decode them."""
+"""Reads and writes TFRecord files as tables: cuts a byte stream into records, checks their checksums and decodes them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from akrunner.foreign import ours
 from akrunner.schema import Schema
 
 _CHUNK = 4 << 20
-#: protobuf's own limit
+#: the greatest size of a message in protobuf
 _MOST_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<Q")
 
 
 def read_examples(stream: IO[bytes], schema: Schema, name: str = "TFRecord") -> Iterator[pa.RecordBatch]:
-    """The Examples of a TFRecord stream as batches of the schema; features the schema does not name are passed over.
+    """Yield the Examples of a TFRecord stream as batches of the schema; features that the schema does not name are ignored.
 
-    No length is believed before its own checksum was looked at, so that a damaged one makes nobody read, or hold, the rest of the file.
-    Raises: SourceError: it is damaged or cut short; DataError: a record does not fit the schema. Both name the file and the record.
+    A length is used only after its own checksum was checked, so that a damaged one does not make the reader read, or hold, the
+    rest of the file.
+
+    Raises:
+        SourceError: the stream is damaged or cut short.
+        DataError: a record does not fit the schema. Both errors name the file and the record.
     """
     data, row, offset = b"", 0, 0
     while True:
@@ -49,10 +53,13 @@ def read_examples(stream: IO[bytes], schema: Schema, name: str = "TFRecord") -> 
 
 
 def _more(stream: IO[bytes], data: bytes, name: str, row: int, offset: int) -> bytes:
-    """What follows `data`, the beginning of a record: at least the rest of it.
+    """Return what follows `data`, the beginning of a record: at least the rest of that record.
 
-    Args: row, offset: number of the record, and where in the file it begins.
-    Raises: SourceError: its length is damaged, or the file ends within it.
+    Args:
+        row: the number of the record.
+        offset: where in the file it begins.
+    Raises:
+        SourceError: its length is damaged, or the file ends within it.
     """
     parts: list[bytes] = []
     size, wanted = len(data), 0
@@ -70,7 +77,11 @@ def _more(stream: IO[bytes], data: bytes, name: str, row: int, offset: int) -> b
 
 
 def _wanted(head: bytes, name: str, row: int, offset: int) -> int:
-    """Bytes of the record that begins so. Raises: SourceError: it does not begin so, or is longer than an Example can be."""
+    """Return how many bytes the record with this head has, with its head and tail.
+
+    Raises:
+        SourceError: the head is damaged, or the record is longer than an Example can be.
+    """
     length: int = _LENGTH.unpack_from(head)[0]
     if _masked(head[:8]) != head[8:]:
         raise _damaged(name, row, offset, "length")
@@ -86,20 +97,20 @@ def _damaged(name: str, row: int, offset: int, what: str) -> SourceError:
 
 
 def framed(record: bytes) -> bytes:
-    """One record with its length and checksums around it."""
+    """Return one record with its length and its checksums around it."""
     length = _LENGTH.pack(len(record))
     return length + _masked(length) + record + _masked(record)
 
 
 def _masked(data: bytes) -> bytes:
-    """The checksum as a file has it."""
+    """Return the masked checksum of bytes, as it is written in a file."""
     return crc32c.mask(np.array([crc32c.crc_of(data)], np.uint32)).astype("<u4").tobytes()
 
 
 def cut(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """(starts, ends) of the whole records' payloads in `data`, and the bytes they use.
+    """Find the whole records in `data`; return the starts and ends of their payloads, and how many bytes of `data` they use.
 
-    Each length says where the next one lies, so there is no way around going from record to record; a run of records of one
+    Each length tells where the next record lies, so the code has to go from record to record; but a run of records of one
     length is found at once.
     """
     flat = np.frombuffer(data, np.uint8)
@@ -128,9 +139,14 @@ def cut(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
 def check(
     flat: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, first: int = 0, offset: int = 0
 ) -> None:
-    """Look at the checksums of whole records' lengths and data. Args: first, offset: of the first record, in the file.
+    """Check the checksums of the lengths and the data of whole records.
 
-    Raises: SourceError: one is not what its bytes give; where a length is damaged, what was taken for the records after it is none.
+    Args:
+        first: the number of the first record in the file.
+        offset: where in the file `flat` begins.
+    Raises:
+        SourceError: a checksum is wrong. Records behind one with a damaged length are not looked at, as they are not really
+            records.
     """
     words: NDArray[np.uint32] = np.ndarray((len(flat) - 3,), "<u4", buffer=flat, strides=(1,))
     lengths = ends - starts
@@ -147,5 +163,5 @@ def check(
 
 
 def write_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:
-    """Append a batch to a TFRecord stream, an Example a row."""
+    """Append a batch to a TFRecord stream, one Example for each row."""
     stream.write(encode_records(batch).data)

@@ -1,4 +1,4 @@
-"""Units of timestamps and dates. A script gets and gives them as integers: what unit those are in, only the two schemas say."""
+"""Units of timestamps and dates. A script gets and returns them as integers, so only the two schemas tell their units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DECLARED = {"days": "date", **{unit: f"timestamp({digits})" for unit, digits in
 
 
 def unit_of(data_type: pa.DataType) -> str | None:
-    """What the integers of a timestamp or date count; None: it is another type."""
+    """Return the unit that the integers of a timestamp or date count; None for any other type."""
     if pa.types.is_date32(data_type):
         return "days"
     if pa.types.is_date64(data_type):
@@ -22,15 +22,18 @@ def unit_of(data_type: pa.DataType) -> str | None:
 
 
 def _as_given(data_type: pa.DataType) -> pa.DataType:
-    """The type in which a script is given values of this one."""
+    """Return the type in which a script gets values of this type."""
     return plain(pa.schema([("", data_type)])).field(0).type if family_of(data_type) in TIMES else data_type
 
 
 def check_units(table: Schema, output: Schema | None) -> None:
-    """A script that hands a timestamp on under its name hands on an integer: it must count the same on both sides.
+    """Check that a timestamp which the script may pass on under its name has the same unit in the table and in the output
+    schema: the script passes on an integer.
 
-    Raises: SchemaError: it does not, and the output schema does not say the unit, so that nobody can have meant it; or it says one in which no script
-        is given anything, as the schema of the job's own table does.
+    Raises:
+        SchemaError: the units differ, and the output schema does not give its unit explicitly, so the user cannot have meant
+            that; or the output schema has a type in which no script gets values, such as one copied from the schema of the
+            job's own table.
     """
     columns = {field.name: field for field in table}
     for field in output or ():

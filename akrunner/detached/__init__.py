@@ -1,10 +1,12 @@
-"""L5: jobs that go on when their submitter has gone: the host is a process beside one of the job's own subtasks, on a Flink cluster.
+"""L5: jobs that continue without the process that submitted them: the host is a process beside one of the job's own subtasks,
+on a Flink cluster.
 
-    >>> job = detached.submit("train.py", "s3://bucket/iris.parquet", engine=FlinkEngine("cluster:8081"), output="s3://bucket/out.parquet",
-    ...                       output_schema="id bigint, p double", num_workers=2)
+    >>> job = detached.submit("train.py", "s3://bucket/iris.parquet", engine=FlinkEngine("cluster:8081"),
+    ...                       output="s3://bucket/out.parquet", output_schema="id bigint, p double", num_workers=2)
     >>> detached.status("cluster:8081", job.id).state
 
-What it reads and writes must be reachable from the cluster's machines under the same names; the script and its files travel with the job.
+The job's input and output must be reachable from all machines of the cluster under the same names; the script and its files
+travel with the job.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,8 @@ __all__ = ["Job", "Status", "cancel", "listed", "logs", "status", "submit", "wai
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: a TaskManager's Python may lack what it needs, and `host` says so in words."""
+    """Import a name of `akrunner.detached.jobs` when it is first used: the Python on a TaskManager may lack what that module
+    needs, which `host` then reports."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from akrunner.detached import jobs

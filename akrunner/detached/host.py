@@ -2,8 +2,9 @@
 
 ::
 
-    stdin    a line of JSON: {"keys": ..., "port": ...}; its end: the subtask has gone, so everything ends
-    stdout   lines of JSON: {"addresses": ..., "port": ..., "rows": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
+    stdin    a line of JSON: {"keys": ..., "port": ...}; at its end the subtask is gone, so everything ends
+    stdout   lines of JSON: {"addresses": ..., "port": ..., "rows": ...}, {"log": line} ...,
+             then {"done": true} or {"failed": words}
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _PROGRESS_SECONDS = 10.0
 
 
 class Lines:
-    """Writes them, from any thread; also the job's observer."""
+    """Writes lines of JSON to stdout, from any thread; also serves as the job's observer."""
 
     def __init__(self) -> None:
-        # what a library prints must not come between
+        # what a library prints must not get between the lines
         self._out = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
         self._lock = threading.Lock()
@@ -40,13 +41,17 @@ class Lines:
                 self._out.write(json.dumps(word) + "\n")
                 self._out.flush()
             except OSError:
-                pass  # the subtask has gone: stdin tells
+                pass  # the subtask is gone; the end of stdin tells that, too
 
     def log(self, task: str, line: str) -> None:
         self.say(log=f"[{task}] {line}")
 
     def warn(self, warnings: Sequence[str]) -> None:
-        """Args: warnings: so far; each is said once."""
+        """Report the warnings that were not reported before.
+
+        Args:
+            warnings: all warnings so far.
+        """
         for warning in warnings[self._warned :]:
             self.say(log=f"warning: {warning}")
         self._warned = max(self._warned, len(warnings))
@@ -63,7 +68,7 @@ def main(folder: str) -> int:
     lines = Lines()
     secrets: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_end_with_the_subtask, args=(secrets,), name="akrunner-end", daemon=True).start()
-    # as Ctrl-C: every task is ended on the way out
+    # SIGTERM acts like Ctrl-C: every task is ended on the way out
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from akrunner.errors import AkrunnerError
@@ -86,7 +91,11 @@ def main(folder: str) -> int:
 
 
 def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> str:
-    """The job. Args: secrets: what was written to stdin. Returns: its closing line."""
+    """Run the job and return the closing line of its log.
+
+    Args:
+        secrets: the lines that were written to stdin.
+    """
     from akrunner import verbs
     from akrunner.engines.flink.host.hosted import HostedEngine
     from akrunner.engines.flink.schemas import schema_of
@@ -110,7 +119,8 @@ def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> st
 
 
 def _named(words: str, order: dict[str, Any]) -> str:
-    """With the names of the files the user gave, and of the machine other paths are on."""
+    """Return a message with the user's own file names in place of their copies' paths, and with the name of the machine whose
+    paths it mentions."""
     for place, real in order.get("real", {}).items():
         words = words.replace(os.path.join(os.path.abspath("work"), *place.split("/")), real)
     return f"{words}\n(logs are on {socket.gethostname()})" if "full log:" in words else words
@@ -124,7 +134,7 @@ def _lacking(error: ImportError) -> str:
 
 
 def _end_with_the_subtask(secrets: queue.Queue[bytes]) -> None:
-    # a buffered reader would be locked at the interpreter's end
+    # a buffered reader would be locked when the interpreter ends
     said = b""
     while data := os.read(0, 1 << 12):
         line, end, rest = (said + data).partition(b"\n")

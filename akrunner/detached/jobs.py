@@ -1,4 +1,4 @@
-"""Submit a detached job; ask a cluster how it is, what it has printed; end it."""
+"""Submits a detached job; asks a cluster for a job's state and for what it has printed; ends it."""
 
 from __future__ import annotations
 
@@ -36,20 +36,26 @@ from akrunner.tables.opening import check_reachable, sink_to
 _NAME = "akrunner "
 #: what the host process of a detached job runs
 _HOST = "akrunner.detached.host"
-#: arguments that name files or directories of the cluster's machines
+#: arguments that name files or directories on the cluster's machines
 _PATHS = ("output", "model_out", "checkpoint_dir", "tensorboard", "work_dir")
 _MODES = ("batch", "train", "predict")
 _NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take its rows"
-#: Flink's history of a job lags behind its state
+#: seconds to wait for the reason of a failure, as Flink's history of a job lags behind the job's state
 _WHY_SECONDS = 5.0
 _FOLLOW_SECONDS = 2.0
-#: whoever waits for a job hears that its JobManager has gone when it has not answered for so long
+#: a caller that waits for a job gets an error when its JobManager has not answered for this many seconds
 _GONE_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was submitted. Attributes: id: Flink's; master: "host:port" of the cluster; name: as Flink shows it."""
+    """A job that was submitted.
+
+    Attributes:
+        id: Flink's id of the job.
+        master: "host:port" of the cluster.
+        name: the name that Flink shows.
+    """
 
     id: str
     master: str
@@ -58,10 +64,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Status:
-    """A job as Flink knows it.
+    """A job's state, as Flink reports it.
 
-    Attributes: state: Flink's word: RUNNING, FINISHED, FAILED, CANCELED ...; seconds: since it was submitted, or that it took; tasks:
-    subtasks of the job, those that run; error: why it failed, the script's own traceback in it.
+    Attributes:
+        id: Flink's id of the job.
+        name: the name that Flink shows.
+        state: Flink's word: RUNNING, FINISHED, FAILED, CANCELED ...
+        seconds: how long ago the job was submitted, or, once it has ended, how long it took.
+        tasks: how many subtasks the job has.
+        running: how many of them are running.
+        error: why the job failed, with the script's own traceback; None if it has not failed.
     """
 
     id: str
@@ -78,15 +90,19 @@ class Status:
 
 
 def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch", **options: Any) -> Job:
-    """Submit a job and return at once; it runs on without this process.
+    """Submit a job and return at once; the job continues without this process.
 
     Args:
-        script: as for `akrunner.run`; of mode predict, the model. It travels with the job.
-        source: paths or URLs, as every machine of the cluster knows them.
-        engine: of a cluster that stays; its `python_executable` needs akrunner's dependencies beside PyFlink.
+        script: the script, as for `akrunner.run`; in mode predict, the model. It travels with the job.
+        source: paths or URLs that are valid on every machine of the cluster.
+        engine: the engine of a lasting cluster; its `python_executable` needs akrunner's dependencies besides PyFlink.
         mode: batch, train or predict.
         options: as for `akrunner.run`, `train` or `predict`. Rows need `output=`, a model `model_out=`.
-    Raises: ConfigError: an argument is wrong; nothing was started. StartError: Flink did not take the job.
+    Returns:
+        the job, as Flink knows it.
+    Raises:
+        ConfigError: an argument is wrong; nothing was started.
+        StartError: Flink did not accept the job.
     """
     if not isinstance(engine, FlinkEngine) or engine.master == "local":
         raise ConfigError(
@@ -129,9 +145,10 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
 
 
 def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: dict[str, Any], folder: str) -> JobSpec:
-    """The job of a script, everything checked that can be known here; the script and its files are laid out in `folder`.
+    """Return the job of a script, after all checks that can be done here; lay out the script and its files in `folder`.
 
-    Raises: ConfigError.
+    Raises:
+        ConfigError: a check fails.
     """
     if mode == "train":
         if options.get("model_out") is None:
@@ -146,14 +163,18 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
     if mode == "batch" and output is None and writes_output(read_script(job.script)) is not None:
         raise ConfigError(_NO_OUTPUT)
     if output is not None and job.output_schema is not None:
-        # it only looks; the host writes
+        # this only checks; the host writes
         sink_to(os.fspath(output), job.output_schema.arrow, codec.write_examples, form, bool(options.get("overwrite")))
     lay_out(job.script, os.path.join(folder, "work"))
     return job
 
 
 def _prediction(model: Any, source: Any, engine: FlinkEngine, options: dict[str, Any], folder: str) -> JobSpec:
-    """The job of a prediction, everything checked as by `_scripted`; the model is copied into `folder`. Raises: ConfigError."""
+    """Return the job of a prediction, checked as by `_scripted`; copy the model into `folder`.
+
+    Raises:
+        ConfigError: a check fails.
+    """
     if options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
     prediction = checked(PredictArguments(model, source, engine=engine, **options))
@@ -162,7 +183,7 @@ def _prediction(model: Any, source: Any, engine: FlinkEngine, options: dict[str,
 
 
 def _arguments(job: JobSpec, options: dict[str, Any], folder: str) -> dict[str, Any]:
-    """What the host calls with: JSON, and names its machine knows."""
+    """Return the arguments with which the host calls the verb: values that JSON can hold, and paths that its machine knows."""
     arguments = {name: _absolute(value) if name in _PATHS and value is not None else value for name, value in options.items()}
     for name in ("user_files", "requirements"):
         arguments.pop(name, None)
@@ -184,18 +205,29 @@ def _absolute(path: Any) -> str:
     text: str = os.fspath(path)
     if "://" in text:
         return text
-    # a / at its end says something
+    # a / at the end has a meaning (a directory), so keep it
     return os.path.abspath(os.path.expanduser(text)) + "/" * text.endswith("/")
 
 
 def listed(master: str) -> list[Status]:
-    """The akrunner jobs a cluster knows, the newest first. Raises: ConfigError: there is none."""
+    """Return the akrunner jobs that a cluster knows, the newest first.
+
+    Raises:
+        ConfigError: there is no such cluster.
+    """
     jobs = sorted(Rest(master).jobs(), key=lambda job: -int(job["start-time"]))
     return [_status(job) for job in jobs if job["name"].startswith(_NAME)]
 
 
 def status(master: str, job: str) -> Status:
-    """Args: job: Flink's id, or its beginning. Raises: ConfigError: no cluster, or no such job."""
+    """Return the state of a job.
+
+    Args:
+        master: "host:port" of the cluster.
+        job: Flink's id of the job, or the beginning of the id.
+    Raises:
+        ConfigError: there is no such cluster, or no such job, or several ids begin in this way.
+    """
     cluster = Rest(master)
     matching = [one for one in cluster.jobs() if one["jid"].startswith(job)]
     if len(matching) != 1:
@@ -208,9 +240,15 @@ def status(master: str, job: str) -> Status:
 
 
 def wait(master: str, job: str, every: float = 1.0) -> Status:
-    """How a job is, once it has ended. Args: every: seconds, it is asked.
+    """Wait until a job has ended, and return its state.
 
-    Raises: ConfigError: no cluster, or no such job; JobManagerLostError: there was one, and it has gone.
+    Args:
+        master: "host:port" of the cluster.
+        job: as in `status`.
+        every: seconds from one request for the state to the next.
+    Raises:
+        ConfigError: there is no such cluster, or no such job.
+        JobManagerLostError: the cluster answered at first, and its JobManager is gone.
     """
     found = status(master, job)
     answered = time.monotonic()
@@ -228,9 +266,11 @@ def wait(master: str, job: str, every: float = 1.0) -> Status:
 
 @contextlib.contextmanager
 def _going_on(master: str, job: str) -> Iterator[None]:
-    """While a job is known to run, a cluster that does not answer, or has never heard of it, is no wrong argument.
+    """While a job is known to run, treat a cluster that does not answer, or does not know the job, as lost instead of as a
+    wrong argument.
 
-    Raises: JobManagerLostError.
+    Raises:
+        JobManagerLostError: the cluster does not answer, or does not know the job.
     """
     try:
         yield
@@ -248,7 +288,7 @@ def _status(job: dict[str, Any]) -> Status:
 
 
 def _error(cluster: Rest, job: str) -> str | None:
-    """Why it failed: akrunner's own words if it came to that, else Flink's."""
+    """Return why a job failed: akrunner's own message if there is one, else Flink's; None if there is neither."""
     deadline = time.monotonic() + _WHY_SECONDS
     while not (traces := cluster.traces(job)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -256,17 +296,22 @@ def _error(cluster: Rest, job: str) -> str | None:
         words = unmarked(trace)
         if words:
             return words
-    # Python's own last words, else Java's innermost
+    # the last message of Python's, else Java's innermost cause
     last = [word for trace in traces for word in re.findall(r"^([A-Za-z_][\w.]*: .*)\n\n?\tat ", trace, re.MULTILINE)]
     causes = [cause for trace in traces for cause in re.findall(r"Caused by: (.*)", trace)]
     return next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
 
 
 def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
-    """What the tasks and the host have printed, line by line, as far as the TaskManagers' logs have it.
+    """Yield what the tasks and the host have printed, line by line, as far as the logs of the TaskManagers have it.
 
-    Args: follow: go on until the job has ended.
-    Raises: ConfigError: no cluster, or no such job.
+    Args:
+        master: "host:port" of the cluster.
+        job: as in `status`.
+        follow: whether to continue until the job has ended.
+    Raises:
+        ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
+        JobManagerLostError: the JobManager is gone while lines are followed.
     """
     found = status(master, job)
     tag = re.search(r"\[(\w+)\]$", found.name)
@@ -281,7 +326,7 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
             try:
                 yield from itertools.islice(lines, told.get(taskmanager, 0), None)
             except ClusterError as e:
-                # one that has gone meanwhile takes its lines with it
+                # a TaskManager that is gone has taken its lines with it
                 if not e.missing:
                     raise
             told[taskmanager] = lines.count
@@ -293,7 +338,11 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
 
 
 class _Marked:
-    """The lines of a TaskManager's log that have a mark, without what stands before them. Attributes: count: so far."""
+    """The lines of a TaskManager's log that have a mark, without the text up to the mark.
+
+    Attributes:
+        count: how many such lines have been read so far.
+    """
 
     def __init__(self, cluster: Rest, taskmanager: str, mark: str) -> None:
         self.count = 0
@@ -309,7 +358,17 @@ class _Marked:
 
 
 def cancel(master: str, job: str, seconds: float = 60.0) -> Status:
-    """End it, and wait for its end. Raises: ConfigError: no cluster, or no such job; JobError: it has not ended by then."""
+    """Cancel a job, wait until it has ended, and return its state.
+
+    Args:
+        master: "host:port" of the cluster.
+        job: as in `status`.
+        seconds: how long to wait for the end.
+    Raises:
+        ConfigError: there is no such cluster, or no such job.
+        JobError: the job has not ended after that time.
+        JobManagerLostError: the JobManager is gone.
+    """
     found = status(master, job)
     if not found.ended:
         Rest(master).cancel(found.id)

@@ -1,1 +1,1 @@
-"""L2: where tables come from and go to."""
+"""L2: reading tables from, and writing them to, files, databases and other systems."""

@@ -1,4 +1,4 @@
-"""A thread that parses the next batch of a file while the last one is worked with."""
+"""Parses the next batch of a file in a thread, while the caller works with the last one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from akrunner.reader import Reader
 
-#: seconds it may take to close what is read
+#: seconds to wait for the reader thread to close what it reads
 _CLOSING = 1.0
 
 
 def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches, in order. The thread starts when the first is drawn, and ends when the iterator does.
+    """Yield the same batches, in order. The thread starts when the first batch is drawn, and ends when the iterator does.
 
-    Raises: what `batches` raises, behind all that came before it.
+    Raises:
+        Exception: whatever `batches` raises, after all batches that came before it.
     """
     reader = Reader(batches, "akrunner-reader")
     try:

@@ -1,8 +1,10 @@
-"""Alink's `.ak` files: zips of a description and of rows, alone or in directories.
+"""Reads and writes Alink's `.ak` files: zips of a description and of rows; single files, or directories of them.
 
 ::
 
-    t.ak        alink_meta.json, data            t/  1, 2, 3            t/  day=17/0, day=18/0 ...   partitions="day = '17'"
+    t.ak                          one file: a zip of alink_meta.json and data
+    t/1, t/2, t/3                 a directory of several files
+    t/day=17/0, t/day=18/0 ...    a directory for each value; partitions="day = '17'" reads only the first
 """
 
 from __future__ import annotations
@@ -34,16 +36,20 @@ _META = "alink_meta.json"
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LONGEST_META = 1 << 22
 _CHUNK_ROWS, _CHUNK_BYTES = 8192, 4 << 20
-#: `day=17`, `day=17/hour=3`, several of them between commas
+#: `day=17`, `day=17/hour=3`, or several of these with commas between them
 _PATHS = re.compile(r"[^=/,'\s]+=[^=/,']*(?:[/,][^=/,'\s]+=[^=/,']*)*")
 _MOST_FILES = 100_000
 
 
 def ak_source(path: str, partitions: str | None = None) -> TableSource:
-    """The rows of a file, or of all files in a directory and in those below it; the columns are those of the first.
+    """Return the rows of a file, or of all files in a directory and those below it, as a table with the columns of the first
+    file.
 
-    Args: path: local, or any URL fsspec opens; partitions: which directories named `column=value`: "day = '17'", SQL, or day=17/hour=3.
-    Raises: SourceError: it cannot be read; it names a column whose cells are not known here.
+    Args:
+        path: a local path, or any URL that fsspec can open.
+        partitions: which directories named `column=value` to read: SQL such as "day = '17'", or day=17/hour=3. None: all.
+    Raises:
+        SourceError: the files cannot be read, or have a column of a type whose cells are unknown here.
     """
     check_url("filePath", path, SourceError)
     with ours(SourceError, f"filePath: cannot open {path}"):
@@ -82,13 +88,17 @@ def _found(fs: Any, place: str, path: str) -> list[str]:
 
 
 def _numbered(path: str) -> tuple[str, int, str]:
-    """Files 1, 2, ..., 10 in this order."""
+    """Return a sort key that puts files 1, 2, ..., 10 in this order."""
     folder, name = posixpath.split(path)
     return folder, int(name) if name.isdecimal() and len(name) < 10 else 0, name
 
 
 def _chosen(found: list[str], base: str, partitions: str) -> list[str]:
-    """The files of the partitions that are asked for. Raises: SourceError: none is."""
+    """Return the files of the partitions that were asked for.
+
+    Raises:
+        SourceError: there are none.
+    """
     values = [values_of(path, base) for path in found]
     names = sorted({name for one in values for name in one})
     if not names:
@@ -140,7 +150,11 @@ def _schema(fs: Any, path: str) -> pa.Schema:
 
 
 def parsed(text: str, path: str) -> pa.Schema:
-    """The columns that a file tells. Raises: SourceError: one is of a type whose cells are not known here."""
+    """Return the schema for the text in which a file gives its columns.
+
+    Raises:
+        SourceError: a column is of a type whose cells are unknown here, or two columns have the same name.
+    """
     fields = []
     for one in re.split(r",(?![^<]*>)", text):
         name, _, kind = one.strip().partition(" ")
@@ -178,7 +192,12 @@ def _opened(stream: IO[bytes], path: str) -> zipfile.ZipFile:
 
 
 class AkWriter:
-    """One file, while it is written. Args: stream: where to; schema: of the rows."""
+    """One file that is being written.
+
+    Args:
+        stream: where the file is written.
+        schema: the schema of the rows.
+    """
 
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self._archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
@@ -188,17 +207,17 @@ class AkWriter:
         self._data.write(ak_rows.MAGIC)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Some rows."""
+        """Write some rows."""
         for part in rechunk([batch], _CHUNK_ROWS, _CHUNK_BYTES):
             self._data.write(ak_rows.encoded(part))
 
     def close(self) -> None:
-        """That was all; the stream stays open."""
+        """Write the end of the file; the stream stays open."""
         self._data.close()
         self._archive.close()
 
     def abort(self) -> None:
-        """Whatever the disk says: the file is not to be."""
+        """Give the file up, whatever errors the disk reports."""
         closing: Sequence[Any] = (self._data, self._archive)
         for one in closing:
             with contextlib.suppress(OSError, ValueError):
@@ -206,20 +225,24 @@ class AkWriter:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """Of the same bytes for the same rows."""
+    """Return an entry of the zip with a fixed time, so that the same rows give the same bytes."""
     info = zipfile.ZipInfo(name, _TIME)
     info.compress_type = zipfile.ZIP_DEFLATED
     return info
 
 
 class AkSink:
-    """Rows on their way into a file, into several, or into a directory for each value; nothing is there before `commit`.
+    """Writes rows to one file, to several, or to a directory for each value. The output does not exist before `commit`.
 
     Args:
-        path: local, or any URL fsspec writes; overwrite: whether what is there is replaced.
-        files: how many; several are the files 1, 2, ... of a directory, which get the batches in turn.
-        partitions: columns whose values name directories (`day=17`); they are not in the files.
-    Raises: SinkError: nothing may be written there, or a column's cells cannot be.
+        path: a local path, or any URL that fsspec can write.
+        schema: the schema of the rows.
+        overwrite: whether an existing output is replaced.
+        files: the number of files; several are the files 1, 2, ... of a directory, which get the batches in turn.
+        partitions: the columns whose values name directories (`day=17`); they are left out of the files.
+    Raises:
+        SinkError: the output may not be written, or cells of a column cannot be.
+        ConfigError: `partitions` names a column that is not in the schema.
     """
 
     def __init__(
@@ -247,7 +270,7 @@ class AkSink:
             self._writers[str(number + 1)] = AkWriter(self._place.open(str(number + 1)), self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Some rows."""
+        """Write some rows."""
         if self._partitions:
             self._divided(batch)
             return
@@ -270,7 +293,7 @@ class AkSink:
             self._writers[folder].write(batch.filter(kept).select(self._schema.names))
 
     def commit(self) -> None:
-        """All rows are written: it is there now."""
+        """Finish the output and put it in place, because all rows are written."""
         for writer in self._writers.values():
             writer.close()
         self._place.commit()
@@ -286,7 +309,11 @@ class AkSink:
 
 
 def _part(name: str, value: Any) -> str:
-    """A value as part of a path. Raises: ConfigError: it cannot be."""
+    """Return a value as a part of a path.
+
+    Raises:
+        ConfigError: the value cannot be the name of a directory.
+    """
     text = "__HIVE_DEFAULT_PARTITION__" if value is None else str(value)
     if not text or "/" in text or "\0" in text or text.startswith("."):
         raise ConfigError(f"partitionCols: the value {text!r} of column {name!r} cannot be the name of a directory")

@@ -1,8 +1,8 @@
-"""Rows of Alink's `.ak` files, whole blocks at a time; no row is looked at alone.
+"""Reads and writes the rows of Alink's `.ak` files in whole blocks; no row is looked at by itself.
 
 ::
 
-    ALK | length of a row (3 bytes; FFFFFF and 4 more where it is longer) | nulls, a bit a column | the columns that are not null | ...
+    ALK | length of a row (3 bytes; FFFFFF and 4 more if it is longer) | nulls, a bit a column | columns that are not null | ...
 """
 
 from __future__ import annotations
@@ -18,42 +18,49 @@ from akrunner.errors import SinkError, SourceError
 from akrunner.io.units import texts_of, units_of, within
 
 MAGIC = b"ALK"
-#: of a later Alink; its rows are the same
+#: FLK is from a later Alink; its rows are the same
 _MAGICS = (MAGIC, b"FLK")
 _LONG = 0xFFFFFF
 _BLOCK = 1 << 18
-#: bytes of one row
+#: how many bytes a row may have
 _LONGEST = 1 << 28
 
 Bytes = np.ndarray[Any, Any]
 
-#: Alink's name of a type -> ours; the names that are written come first
+#: Alink's name of a type -> ours; of several names for a type, the first is written
 TYPES: dict[str, pa.DataType] = {
     # Java's times count nanoseconds
     name: pa.timestamp("ns") if row.family is Family.MOMENT else row.arrow
     for row in TABLE
     for name in row.alink
 }
-#: fixed widths, as Java writes them
+#: types of fixed width, as Java writes them
 _FIXED: dict[pa.DataType, str] = {
     row.arrow: ">i1" if row.family is Family.TRUTH else np.dtype(row.dtype).newbyteorder(">").str
     for row in TABLE
     if row.alink and row.family in NUMBERS
 }
 _DAY = 86_400_000
-#: milliseconds that nanoseconds of an int64 can hold
+#: the greatest number of milliseconds that an int64 holds as nanoseconds
 _MOST_MS = (1 << 63) // 1_000_000 - 1
 
 
 class Damaged(Exception):
-    """A row is not what its length says."""
+    """A row does not match its length."""
 
 
 # -- reading
 
 
 def read(stream: IO[bytes], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows of one file. Args: stream: of its data; name: for errors. Raises: SourceError: it is damaged."""
+    """Yield the rows of one file.
+
+    Args:
+        stream: the file's data, from its beginning.
+        name: the file's name in errors.
+    Raises:
+        SourceError: the data is damaged.
+    """
     if stream.read(3) not in _MAGICS:
         raise SourceError(f"{name}: its data does not begin with ALK: it is no .ak file")
     held, rows = b"", 0
@@ -84,13 +91,15 @@ def _length(held: bytes) -> int:
 
 
 def _ends(held: bytes) -> int:
-    """Where the first row ends."""
+    """Return the position at which the first row ends."""
     return 7 if len(held) < 7 else _length(held) + (7 if held[:3] == b"\xff\xff\xff" else 3)
 
 
 def _bodies(data: Bytes) -> tuple[Bytes, Bytes]:
-    """(where the bodies of all whole rows begin, where they end). A row tells only where the next one is: the steps are doubled until
-    they lead out of the block."""
+    """Return (where the bodies of all whole rows begin, where they end).
+
+    A row tells only where the next one begins, so the steps are doubled until they lead out of the block.
+    """
     size = len(data)
     padded = np.concatenate([data, np.zeros(7, np.uint8)]).astype(np.int64)
     length = padded[:size] << 16 | padded[1 : size + 1] << 8 | padded[2 : size + 2]
@@ -121,7 +130,7 @@ def _decoded(held: bytes, starts: Bytes, ends: Bytes, schema: pa.Schema) -> pa.R
     if (at > ends).any():
         raise Damaged("a row is shorter than the nulls of its columns")
     columns = []
-    # where texts' units end: bytes whose highest bit is not set
+    # where the units of texts end: at bytes whose highest bit is not set
     last = np.flatnonzero(data < 0x80)
     for i, field in enumerate(schema):
         valid = (data[starts + i // 8] >> (7 - i % 8) & 1) == 0
@@ -141,7 +150,7 @@ def _spread(column: pa.Array, valid: Bytes) -> pa.Array:
 
 
 def _column(data: Bytes, last: Bytes, at: Bytes, ends: Bytes, kind: pa.DataType) -> tuple[pa.Array, Bytes]:
-    """(the values, how many bytes each has), of those that are not null."""
+    """Return (the values, how many bytes each takes) of a column's cells that are not null."""
     if kind in _FIXED:
         numbers = _fixed(data, at, _FIXED[kind])
         return pa.array(numbers != 0 if pa.types.is_boolean(kind) else numbers, kind), np.full(len(at), numbers.itemsize)
@@ -149,11 +158,11 @@ def _column(data: Bytes, last: Bytes, at: Bytes, ends: Bytes, kind: pa.DataType)
         milliseconds, nanos = _fixed(data, at, ">i8"), _fixed(data, at + 8, ">i4").astype(np.int64)
         if (np.abs(milliseconds) > _MOST_MS).any():
             raise Damaged("a time is before 1677 or after 2262")
-        # the milliseconds hold those of the nanoseconds too
+        # both numbers contain the milliseconds
         whole = milliseconds - np.mod(milliseconds, 1000)
         return pa.array(whole * 1_000_000 + nanos, kind), np.full(len(at), 12)
     if pa.types.is_date(kind):
-        # the midnight of wherever it was written: the day it is nearest to
+        # it is the midnight of the writer's time zone: take the nearest day
         days = (_fixed(data, at, ">i8") + _DAY // 2) // _DAY
         return pa.array(days.astype(np.int32), pa.int32()).cast(kind), np.full(len(at), 8)
     if pa.types.is_binary(kind):
@@ -174,7 +183,7 @@ def _fixed(data: Bytes, at: Bytes, kind: str) -> Bytes:
 
 
 def _texts(data: Bytes, last: Bytes, at: Bytes, ends: Bytes) -> tuple[pa.Array, Bytes]:
-    """Texts: the number of UTF-16 units and one more, then each unit; all of them seven bits a byte."""
+    """Read texts: the number of UTF-16 units plus one, then each unit; all of these in groups of seven bits, one per byte."""
     first = np.searchsorted(last, at)
     begin = last[np.minimum(first, len(last) - 1)] + 1
     if (begin - at > 5).any() or (begin > ends).any():
@@ -206,7 +215,11 @@ def _texts(data: Bytes, last: Bytes, at: Bytes, ends: Bytes) -> tuple[pa.Array, 
 
 
 def check_types(schema: pa.Schema, name: str) -> None:
-    """Raises: SinkError: a column's cells cannot be written."""
+    """Check that the cells of all columns can be written.
+
+    Raises:
+        SinkError: a column has a type whose cells cannot be written.
+    """
     for field in schema:
         if _writer(field.type) is None:
             advice = (
@@ -220,7 +233,7 @@ def check_types(schema: pa.Schema, name: str) -> None:
 
 
 def schema_text(schema: pa.Schema) -> str:
-    """The columns as the file tells them."""
+    """Return the columns as the text that a file has for them."""
     return ", ".join(f"{field.name} {_name(field.type)}" for field in schema)
 
 
@@ -235,14 +248,14 @@ def _name(kind: pa.DataType) -> str:
 
 
 def _held(kind: pa.DataType) -> pa.DataType:
-    """The type of Alink's that holds the numbers of a type; others stay as they are."""
+    """Return the type of Alink's that holds the numbers of a type; a type that is not numeric is returned as it is."""
     row = type_of(kind)
     found = wider(row, lambda one: one.alink) if row is not None and row.family in NUMBERS else None
     return found.arrow if found is not None else kind
 
 
 def encoded(batch: pa.RecordBatch) -> bytes:
-    """Rows, as `read` takes them, without the letters at the beginning."""
+    """Return rows as the bytes that `read` takes, without `MAGIC` at the beginning."""
     rows, nulls = batch.num_rows, (batch.num_columns + 7) // 8
     masks = np.zeros((rows, nulls), np.uint8)
     parts: list[tuple[Bytes, Bytes]] = []
@@ -275,7 +288,8 @@ def encoded(batch: pa.RecordBatch) -> bytes:
 
 
 def _writer(kind: pa.DataType) -> Callable[[pa.Array], tuple[Bytes, Any]] | None:
-    """What writes the values of a type that are not null: (bytes end to end, how many each has)."""
+    """Return a function that writes values of a type that are not null: (their bytes end to end, how many each has). None: it
+    is unknown here how Alink writes such values."""
     types = pa.types
     kind = _held(kind)
     if kind in _FIXED:
@@ -329,7 +343,7 @@ def _text_bytes(column: pa.Array) -> tuple[Bytes, Any]:
     for i in range(5):
         here = head > i
         out[begin[here] + i] = (told[here] >> (7 * i) & 0x7F) | np.where(head[here] > i + 1, 0x80, 0)
-    # where each unit goes: as they come, moved by the lengths before it
+    # where each unit goes: in order, moved on by the length fields before it
     at = ends[:-1] + np.repeat(begin + head - ends[offsets[:-1]], lengths)
     value = units.astype(np.int64)
     for i in range(3):

@@ -1,4 +1,4 @@
-"""Rows that arrive one by one -> batches, by size or by age, whichever comes first.
+"""Turns rows that arrive one by one into batches: a batch ends when it is full or old enough, whichever comes first.
 
 ::
 
@@ -16,18 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 
-#: rows that may wait, in batches
+#: how many batches' worth of rows may wait
 _DEPTH = 4
 
 
 def by_size_or_age(
     rows: Iterable[Any], to_batch: Callable[[list[Any]], pa.RecordBatch], size: int, seconds: float
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `size` rows; none waits longer than `seconds` for more.
+    """Yield batches of at most `size` rows; a batch waits no longer than `seconds` for more rows.
 
-    After a pause the first row leaves at once: there is nothing it could be put together with.
-    Args: rows: drawn by a thread of its own, one ahead; to_batch: makes a batch of rows.
-    Raises: whatever the iterable raises, once what came before it was given out.
+    After a pause the first row is given out at once, as there are no other rows to join it with.
+
+    Args:
+        rows: drawn by a thread of its own, which reads at most `_DEPTH` batches ahead.
+        to_batch: makes a batch of rows.
+    Raises:
+        BaseException: whatever the iterable raises, after the rows before it were given out.
     """
     pending = _Pending(size * _DEPTH)
     thread = threading.Thread(target=pending.pull, args=(rows,), name="akrunner-source", daemon=True)
@@ -48,7 +52,12 @@ def by_size_or_age(
 
 
 class _Pending:
-    """Rows between the two threads. Attributes: finished: no more come and none is left; error: why, if not by itself."""
+    """The rows between the two threads.
+
+    Attributes:
+        finished: whether the iterable has ended and no row is left.
+        error: the exception that ended the iterable; None if it ended by itself.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -80,7 +89,8 @@ class _Pending:
                 self._changed.notify()
 
     def take(self, size: int, not_before: float) -> list[Any]:
-        """Up to `size` rows: as soon as there are so many, or the time has come and there is one."""
+        """Return up to `size` rows: as soon as there are that many, or once the time `not_before` has come and there is at
+        least one."""
         with self._changed:
             while len(self._rows) < size and not self._ended:
                 wait = not_before - time.monotonic()

@@ -1,4 +1,5 @@
-"""A column of Arrow in another type: one that was asked for, or one that another part of the same table has."""
+"""Converts a column of Arrow to another type: one that the user asked for, or the type that another part of the same table
+has."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from akrunner.errors import SourceError
 from akrunner.io import exact
 from akrunner.schema import is_list, is_text, to_floats
 
-#: kinds of values, in words
+#: names of the kinds of values
 _KINDS: dict[Family | None, str] = {
     Family.TRUTH: "truths",
     **dict.fromkeys((Family.WHOLE, Family.REAL, Family.DECIMAL), "numbers"),
@@ -24,9 +25,13 @@ _KINDS: dict[Family | None, str] = {
 
 
 def asked(column: pa.Array, field: pa.Field, first: int, parameter: str = "input_schema") -> pa.Array:
-    """A column in the type that somebody asked for: floats are rounded to it, nothing else changes.
+    """Return a column in the type that the user asked for. Floats are rounded to it; no other value changes.
 
-    Args: first: number of its first row, for errors. Raises: SourceError: a value cannot become one.
+    Args:
+        first: the number of the column's first row, for errors.
+        parameter: the parameter that asked for the type, for errors.
+    Raises:
+        SourceError: a value cannot be converted, or is null where the schema says NOT NULL.
     """
     try:
         cast = _as_type(column, field.type)
@@ -57,7 +62,12 @@ def _as_type(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
-    """What was cast. Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
+    """Return the converted column, after a check that Arrow did not silently cut a value, such as the time of a timestamp or
+    the first bit of 0xFF.
+
+    Raises:
+        pa.ArrowInvalid: Arrow did cut a value.
+    """
     result = cast
     while is_list(given.type) and is_list(cast.type):
         given, cast = pc.list_flatten(given), pc.list_flatten(cast)
@@ -76,9 +86,12 @@ def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
 
 
 def unchanged(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in another type, each of them what it was. (Arrow rounds a double, makes a truth of 7 and a moment of a number without a word.)
+    """Return the values in another type if every value stays what it was. (Without a word Arrow rounds a double, turns 7 into a
+    boolean and a number into a timestamp.)
 
-    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError: a value would be another one.
+    Raises:
+        pa.ArrowInvalid: a value would change.
+        pa.ArrowNotImplementedError: Arrow cannot convert between the types.
     """
     cast = column.cast(kind)
     if pa.types.is_null(column.type):
@@ -106,13 +119,19 @@ def unchanged(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _of_kind(data_type: pa.DataType) -> str:
-    """What values of a type are: only what is of one kind becomes the other by itself."""
+    """Return the kind of a type's values: only values of the same kind are converted without being asked for."""
     return "structs" if pa.types.is_struct(data_type) else _KINDS.get(family_of(data_type), str(data_type))
 
 
 def as_in_first(batch: pa.RecordBatch, field: pa.Field, where: str, first: str) -> pa.Array:
-    """A batch's column in the type that the first part of its table has. Args: where: the batch is from; first: what has said the type. Raises: SourceError: a
-    value would be another one."""
+    """Return a batch's column in the type that the first part of its table has.
+
+    Args:
+        where: the words for the part that the batch comes from, for errors.
+        first: the words for the part that has set the type, for errors.
+    Raises:
+        SourceError: a value would change.
+    """
     column = batch.column(field.name)
     if column.type == field.type:
         return column

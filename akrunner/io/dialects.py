@@ -1,8 +1,8 @@
-"""CSV of other delimiters and quotes than `,` and `"`, without a line of names: read as all CSV is.
+"""Reads CSV with other delimiters and quotes than `,` and `"` and without a line of names, by the code that reads all CSV.
 
 ::
 
-    a;'b'  ->  swapped  ->  a,"b"  Pieces, rows that end, quotes that close  ->  swapped back  ->  Arrow, with the right options
+    a;'b'  -- swap -->  a,"b"  (cut into pieces of whole rows)  -- swap back -->  a;'b'  (parsed by Arrow with these marks)
 """
 
 from __future__ import annotations
@@ -18,16 +18,24 @@ from akrunner.io.formats.base import pieces_of
 from akrunner.io.paths import Files
 from akrunner.io.text import Piece, Pieces
 
-#: a byte that no text has
+#: a byte that is in no text
 _NOWHERE = "\xff"
 
 
 class Dialect:
-    """What stands between cells and around them. Attributes: delimiter, quote: None for no quotes; there: a table for `bytes.translate`
-    to `,` and `"`, None where nothing changes; back: from it."""
+    """The characters that stand between cells and around them.
+
+    Attributes:
+        delimiter: the character between cells.
+        quote: the character around cells; None for no quotes.
+        there: a table for `bytes.translate` that swaps these characters with `,` and `"`; None if nothing changes.
+        back: the table that undoes the swap.
+    """
 
     def __init__(self, delimiter: str, quote: str | None) -> None:
-        """Raises: ConfigError: they are no such."""
+        """Raises:
+        ConfigError: the delimiter or the quote is not one ASCII character, ends a line, or both are the same.
+        """
         for name, mark in (("fieldDelimiter", delimiter), ("quoteChar", quote)):
             if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
                 raise ConfigError(f"{name}={mark!r}: one ASCII character is needed, and not the end of a line")
@@ -36,7 +44,7 @@ class Dialect:
         self.delimiter = delimiter
         self.quote = quote
         marks, plain = (delimiter + (quote or _NOWHERE)).encode("latin-1"), b',"'
-        # who has to make room goes where somebody came from
+        # a mark takes the byte of `,` or `"`, and the byte that has to make room takes the one that became free
         sources = marks + bytes(sorted(set(plain) - set(marks)))
         targets = plain + bytes(sorted(set(marks) - set(plain)))
         self.there = bytes.maketrans(sources, targets) if marks != plain else None
@@ -44,7 +52,11 @@ class Dialect:
 
 
 class _Parser(parse.CsvParser):
-    """Parses it. Args: names: of the columns, in the order of the file; types: of all of them."""
+    """Parses text of a dialect.
+
+    Args:
+        types: the names and types of all columns, in the order of the file.
+    """
 
     def __init__(self, pieces: Pieces, types: pa.Schema, dialect: Dialect) -> None:
         super().__init__(pieces, asked=types, names=types.names)
@@ -67,7 +79,14 @@ class _Parser(parse.CsvParser):
 
 
 def csv_batches(files: Files, path: str, types: pa.Schema, dialect: Dialect, skip_first: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a file. Args: types: of its columns; skip_first: its first line is no row. Raises: SourceError."""
+    """Yield the rows of a file.
+
+    Args:
+        types: the names and types of its columns.
+        skip_first: whether to leave out the first line, which is not a row.
+    Raises:
+        SourceError: the file cannot be read.
+    """
     pieces, close = pieces_of(files, path, True, dialect.there, dialect.back)
     try:
         parser = _Parser(pieces, types, dialect)

@@ -1,6 +1,6 @@
-"""No number of a text changes because of the type that was guessed for it: big integers are not made floats.
+"""Makes sure that no number of a text changes because of the type that was guessed for it: big integers do not become floats.
 
-What is looked for are columns of floats that hold something beyond 2^53; only of those the text is read again.
+The functions look for columns of floats with a value beyond 2^53; only the text of those columns is read again.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ import pyarrow.compute as pc
 from akrunner.arrays import array_of, known_numbers_of, truths_of
 from akrunner.errors import SourceError
 
-#: beyond it a float cannot hold every integer
+#: beyond this a float cannot hold every integer
 _EXACT = 2.0**53
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
-#: more digits than any float holds, a point among them or not
+#: more digits than any float holds, perhaps with a point among them
 _DIGITS = r"[0-9][0-9.]{14,}[0-9]"
 _LONG = re.compile(_DIGITS.encode())
 _BLANKS = " \t\r\n"
-#: what no program writes a number as that is meant to be one: 01234, +4915112345678, 0x1F
+#: identifiers that look like numbers, but no program writes a number in this way: 01234, +4915112345678, 0x1F
 _IDENTIFIER = r"^\s*(?:-?0[0-9]|\+|-?0[xX])"
 _HEXADECIMAL = r"^\s*-?0[xX]"
-#: every cell begins with a comma, every digit but 0 is 1; without what may stand before a number
+#: turns the start of every cell into a comma and every digit but 0 into 1; `_NOT_PLAIN` is what may stand before a number and
+#: is removed
 _PLAIN = bytes.maketrans(b"\n\r23456789X", b",,11111111x")
 _NOT_PLAIN = b'-" \t'
 _ODD = re.compile(b",0[01x]")
 
 
 def suspicious(table: pa.Table) -> list[str]:
-    """Columns of floats in which something is so big that it may have been an integer, or overflowed."""
+    """Return the columns of floats that have a value so big that it may have been an integer, or have overflowed."""
     return [field.name for field, column in zip(table.schema, table.columns) if any(map(_is_big, _floats(column)))]
 
 
@@ -59,10 +60,14 @@ def _is_big(column: pa.ChunkedArray) -> bool:
 def guess(
     at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool
 ) -> pa.DataType:
-    """The type of a suspicious column of CSV, by the file's beginning: uint64 if it holds all its values.
+    """Return the type of a suspicious column of CSV, by the beginning of the file: uint64 if that holds all values.
 
-    Args: at: where a row is, in words; words: what stands in the column; guessed: its type was not asked for.
-    Raises: SourceError: there is an integer that neither bigint nor uint64 holds.
+    Args:
+        at: returns the words that say where a row is.
+        words: reads the column's cells as text.
+        guessed: whether the column's type was guessed, not given by the user.
+    Raises:
+        SourceError: an integer fits neither bigint nor uint64.
     """
     text = words()
     there = text.filter(column.combine_chunks().is_valid())
@@ -79,9 +84,10 @@ def guess(
 
 
 def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool) -> None:
-    """Look at the numbers of a suspicious column of CSV whose type is settled. Args: as of `guess`.
+    """Check the numbers of a suspicious column of CSV whose type is settled. The arguments are those of `guess`.
 
-    Raises: SourceError: a float would not be the integer that stands there, or is infinite where a number stands.
+    Raises:
+        SourceError: a float differs from the integer in the text, or is infinite where the text has a number.
     """
     values = known_numbers_of(column.combine_chunks())
     with np.errstate(invalid="ignore"):
@@ -90,7 +96,7 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
     infinite = np.isinf(values[rows])
     long = truths_of(pc.match_substring_regex(text, _DIGITS))
     digits = truths_of(pc.match_substring_regex(text, "[0-9]"))
-    # what is written as the float is, as almost all are, needs no closer look
+    # a number written exactly as its float is printed, as almost all are, needs no closer look
     long &= ~truths_of(pc.equal(_bare(text), _bare(array_of(values[rows]).cast(text.type))))
     for index in np.flatnonzero((infinite & digits) | (long & guessed)).tolist():
         shown = text[index].as_py()
@@ -103,7 +109,8 @@ def _bare(text: pa.Array) -> pa.Array:
 
 
 def _kept(text: str, number: float) -> bool:
-    """Whether a float is the number that stands in a text, or was: with as many digits, it is written so."""
+    """Whether a float is the number in a text; for a number that is not an integer, also whether the float, printed with as
+    many digits, is that number."""
     wanted = Decimal(text)
     if wanted == Decimal(number):
         return True
@@ -113,7 +120,7 @@ def _kept(text: str, number: float) -> bool:
 
 
 def may_have_identifiers(data: bytes) -> bool:
-    """Whether some cell of CSV may begin with a plus, or with a zero and another digit or an x."""
+    """Whether a cell of CSV may begin with a plus, or with a zero and another digit or an x."""
     if b"+" in data and (data[:1] == b"+" or any(before + b"+" in data for before in (b",", b"\n", b"\r", b'"', b" ", b"\t"))):
         return True
     plain = data.translate(_PLAIN, _NOT_PLAIN)
@@ -121,13 +128,18 @@ def may_have_identifiers(data: bytes) -> bool:
 
 
 def first_identifier(text: pa.Array) -> int | None:
-    """The first row in which a number is written as identifiers are (01234, +4915112345678, 0x1F): a number would keep a part of it."""
+    """Return the first row whose number is written as identifiers are (01234, +4915112345678, 0x1F), as a number would lose a
+    part of it; None if there is none."""
     found = pc.index(pc.match_substring_regex(text, _IDENTIFIER), pa.scalar(True)).as_py()
     return None if found < 0 else int(found)
 
 
 def refuse_identifier(where: str, name: str, value: str) -> NoReturn:
-    """Raises: SourceError: the column was taken for one of numbers."""
+    """Raise the error for an identifier in a column that was taken for numbers.
+
+    Raises:
+        SourceError: always.
+    """
     begins = "a +" if value.lstrip().startswith("+") else "0x" if "x" in value.lower() else "a 0"
     number = "double" if begins == "a +" else "bigint"
     raise SourceError(
@@ -138,18 +150,23 @@ def refuse_identifier(where: str, name: str, value: str) -> NoReturn:
 
 
 def may_be_hexadecimal(data: bytes) -> bool:
-    """Whether some number of the text may be one such as 0x1F."""
+    """Whether the text may contain a hexadecimal number such as 0x1F."""
     return b"0x" in data or b"0X" in data
 
 
 def first_wrapped(text: pa.Array, numbers: pa.Array) -> int | None:
-    """The first row in which Arrow made a negative number of one such as 0xFFFFFFFFFFFFFFFF, which is beyond the column's type."""
+    """Return the first row in which Arrow turned a number such as 0xFFFFFFFFFFFFFFFF, which is beyond the column's type, into a
+    negative one; None if there is none."""
     found = pc.index(pc.and_(pc.match_substring_regex(text, _HEXADECIMAL), pc.less(numbers, 0)), pa.scalar(True)).as_py()
     return None if found < 0 else int(found)
 
 
 def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoReturn:
-    """Raises: SourceError: a hexadecimal number is beyond the type that was asked for."""
+    """Raise the error for a hexadecimal number that is beyond the type that the user asked for.
+
+    Raises:
+        SourceError: always.
+    """
     raise SourceError(
         f"source: {where}, column {name!r}: {value} does not fit {kind}; give input_schema= (--input-schema) with '{name} string' to keep "
         "it as it stands, or with a wider type"
@@ -157,10 +174,15 @@ def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoRe
 
 
 def json_columns(at: Callable[[int], str], data: bytes, kinds: dict[str, pa.DataType], first: bool) -> dict[str, pa.DataType]:
-    """The types of suspicious columns of JSON lines: guessed while they are open, then checked.
+    """Return the types of suspicious columns of JSON lines: guess them if the columns' types are open, else check the numbers
+    against them.
 
-    Args: data: the text, decoded once for all; kinds: what they are taken for; first: they are open.
-    Raises: SourceError.
+    Args:
+        data: the text, which is decoded once for all columns.
+        kinds: the types that Arrow has taken the columns for.
+        first: whether the columns' types are still open.
+    Raises:
+        SourceError: a number does not fit the type of its column.
     """
     if not kinds or _LONG.search(data) is None:
         return kinds
@@ -173,8 +195,14 @@ def json_columns(at: Callable[[int], str], data: bytes, kinds: dict[str, pa.Data
 
 
 class _Numbers:
-    """What is found in one column of JSON lines. Attributes: whole, fits: all numbers are integers, and uint64 holds them; wrong: the first
-    (row, number) that a float does not hold; beyond: that bigint does not."""
+    """What is found in one column of JSON lines.
+
+    Attributes:
+        whole: whether all numbers are integers.
+        fits: whether uint64 holds all numbers.
+        wrong: the first (row, number) that a float does not hold.
+        beyond: the first (row, number) that bigint does not hold.
+    """
 
     def __init__(self) -> None:
         self.whole = self.fits = True
@@ -233,7 +261,13 @@ def _unsigned(kind: pa.DataType) -> pa.DataType:
 
 
 def _refuse(where: str, name: str, value: str, text: bool = True) -> NoReturn:
-    """Raises: SourceError: a number does not fit the type of its column. Args: text: the column can be read as text, too."""
+    """Raise the error for a number that does not fit the type of its column.
+
+    Args:
+        text: whether the column can also be read as text.
+    Raises:
+        SourceError: always.
+    """
     shown = value if len(value) <= 40 else value[:40] + "..."
     ways = [f"'{name} string' to keep it as it stands"] if text else []
     if _is_beyond_doubles(value):

@@ -1,4 +1,4 @@
-"""Text that is still being written (a pipe, a growing file) -> batches, as soon as whole lines are there."""
+"""Turns text that is still being written (a pipe, a growing file) into batches, as soon as there are whole lines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ _POLL_SECONDS = 0.02
 
 
 def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: str) -> TableSource:
-    """Lines of a file descriptor as a table.
+    """Open the lines of a file descriptor as a table.
 
     Args:
-        fd: read from where it stands; form: of the lines.
-        schema: columns and types; None: guessed from the first lines that come, which are waited for.
-        follow: at the end wait for more, for ever; else the end is the end.
-        name: of the file, or for errors.
-    Raises: SourceError: the first lines do not parse.
+        fd: the descriptor; it is read from its current position.
+        form: the format of the lines.
+        schema: the columns and their types; None: they are guessed from the first lines, for which the call waits.
+        follow: whether to wait at the end for more lines, for ever; False: the table ends there.
+        name: the path of the file, or a name for errors.
+    Raises:
+        SourceError: the first lines do not parse.
     """
     pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form.quoted, name, growing=True)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
@@ -42,15 +44,16 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
 
 
 def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """With what the schema says of nulls."""
+    """Yield the batches in the schema that was asked for, with its columns' NOT NULL."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def _growing(fd: int, path: str) -> Callable[[int], bytes]:
-    """What reads a file that is still growing: waits at its end.
+    """Return a function that reads a file that is still growing: at the file's end it waits for more.
 
-    Raises: SourceError: it became shorter, was removed, or has another in its place: what is written to that would never be read.
+    The function raises SourceError if the file became shorter, was removed or was replaced by another one: what is written to
+    the new file would never be read.
     """
     regular = stat.S_ISREG(os.fstat(fd).st_mode)
 

@@ -1,4 +1,4 @@
-"""Tables of other libraries, in memory or behind a cursor -> Arrow: pandas, numpy, DB-API; and Arrow -> pandas."""
+"""Turns tables of other libraries (pandas, numpy, cursors of DB-API) into Arrow tables, and Arrow tables into pandas frames."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from akrunner.io.values import of_numpy, typed
 from akrunner.schema import repeated
 
 _FETCHED = 8192
-#: rows looked at to guess the types of columns
+#: how many rows are read to guess the types of columns
 INFER_ROWS = 1000
 
 
 def from_pandas(frame: Any) -> pa.Table:
-    """A pandas frame. An index that has a name becomes its first column, or columns; one without becomes `index`, unless it is of integers:
-    row numbers are left out.
+    """Return a pandas frame as a table. An index with a name becomes the first column (several levels: the first columns). An
+    index without a name becomes the column `index`, unless it holds integers: row numbers are left out.
 
-    Raises: SourceError: two columns have one name, or a column's values have no common type.
+    Raises:
+        SourceError: two columns have the same name, or a column's values have no common type.
     """
     if type(frame).__name__ == "Series":
         if frame.name is None:
@@ -56,7 +57,8 @@ def from_pandas(frame: Any) -> pa.Table:
 
 
 def _is_numbering(index: Any) -> bool:
-    """Whether an index is pandas' own, or what is left of it; that of a frame without rows is of no type."""
+    """Whether an index holds pandas' own row numbers, or a selection of them. (The index of a frame without rows has no
+    type.)"""
     return getattr(index.dtype, "kind", "O") in "iu" or (not len(index) and str(index.dtype) == "object")
 
 
@@ -78,7 +80,11 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
 
 
 def check_polars(frame: Any) -> None:
-    """Raises: SourceError: a column of a polars frame has a type that Arrow lacks."""
+    """Check that Arrow has the types of a polars frame's columns.
+
+    Raises:
+        SourceError: Arrow lacks one of the types.
+    """
     for name, dtype in zip(frame.columns, frame.dtypes):
         if str(dtype) == "Object":
             raise SourceError(
@@ -92,10 +98,12 @@ def check_polars(frame: Any) -> None:
 
 
 def to_pandas(table: pa.Table) -> Any:
-    """As a pandas frame, as Arrow makes it, but that no number changes: where integers have nulls Arrow makes doubles of them, so that 2**53 + 1
-    becomes another. Such columns with numbers beyond 2**53 have pandas' nullable integers.
+    """Return a table as the pandas frame that Arrow makes of it, except that no number changes. Arrow turns integers with nulls
+    into doubles, so that 2**53 + 1 becomes another number; such a column with numbers beyond 2**53 gets pandas' nullable
+    integers instead.
 
-    Raises: ModuleNotFoundError: there is no pandas.
+    Raises:
+        ModuleNotFoundError: pandas is not installed.
     """
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns):
@@ -110,7 +118,11 @@ def to_pandas(table: pa.Table) -> Any:
 
 
 def from_dict(columns: Mapping[Any, Any]) -> pa.Table:
-    """Raises: SourceError: the columns are not equally long, or have one name."""
+    """Return a dict of columns as a table.
+
+    Raises:
+        SourceError: the columns are not equally long, or two have the same name.
+    """
     names = [str(name) for name in columns]
     if len(set(names)) < len(names):
         raise SourceError("source: two columns of the dict have one name, as text")
@@ -128,21 +140,26 @@ def from_dict(columns: Mapping[Any, Any]) -> pa.Table:
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
-    """A structured array. Raises: SourceError: one without names."""
+    """Return a structured array as a table.
+
+    Raises:
+        SourceError: the array's columns have no names.
+    """
     if array.dtype.names is None:
         raise SourceError("source: a numpy array has no names for its columns; give a dict: {'x': array}, or columns of it")
     return from_dict({name: array[name].copy() for name in array.dtype.names})
 
 
 def _array(values: Any) -> Any:
-    """numpy arrays of more than one dimension become lists (two) or tensors (three and more) of one shape."""
+    """Return the values of one column. A numpy array of two dimensions becomes lists; one of three or more, tensors of one
+    shape."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if not isinstance(values, np.ndarray) or values.ndim < 2:
         if isinstance(values, (list, tuple)):
             return typed(values)
         if str(getattr(values, "dtype", "")) == "object" and not isinstance(values, np.ma.MaskedArray):
-            # NaN is a null in pandas
+            # pandas uses NaN for a null
             return typed(list(values), not isinstance(values, np.ndarray))
         return of_numpy(values) if hasattr(values, "dtype") else pa.array(values)
     flat = of_numpy(values.reshape(-1))
@@ -154,14 +171,15 @@ def _array(values: Any) -> Any:
 
 
 def is_cursor(source: Any) -> bool:
-    """Whether it is a cursor of Python's database interface (PEP 249): sqlite3, psycopg, ..."""
+    """Whether an object is a cursor of Python's database interface (PEP 249): sqlite3, psycopg, ..."""
     return hasattr(source, "description") and callable(getattr(source, "fetchmany", None))
 
 
 def from_cursor(cursor: Any) -> tuple[list[str], Iterator[Sequence[Any]], list[Sequence[Any]]]:
-    """(names, all rows, the first of them) of a cursor that a query was executed with.
+    """Return (names, all rows, the first rows) of a cursor that has executed a query.
 
-    Raises: SourceError: there is no query, or two columns have one name.
+    Raises:
+        SourceError: no query was executed, or two columns have the same name.
     """
     if not cursor.description:
         raise SourceError("source: the cursor has no rows to give: execute a SELECT with it first")
@@ -173,13 +191,17 @@ def from_cursor(cursor: Any) -> tuple[list[str], Iterator[Sequence[Any]], list[S
     rows: Iterator[Any] = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
     head = list(itertools.islice(rows, INFER_ROWS))
     if head and isinstance(head[0], Mapping):
-        # as a row_factory makes them
+        # rows as a row_factory makes them
         head, rows = [[row[name] for name in names] for row in head], map(lambda row: [row[name] for name in names], rows)
     return names, itertools.chain(head, rows), head
 
 
 def schema_of_rows(names: list[str], head: list[Sequence[Any]]) -> pa.Schema:
-    """The types of columns by their first rows, as tuples. Raises: SourceError: values of a column have no common type."""
+    """Return a schema whose types fit the first rows, which are tuples.
+
+    Raises:
+        SourceError: the values of a column have no common type.
+    """
     columns = list(zip(*head)) or [()] * len(names)
     fields = []
     for name, values in zip(names, columns):
@@ -189,6 +211,6 @@ def schema_of_rows(names: list[str], head: list[Sequence[Any]]) -> pa.Schema:
 
 
 def columns_in_words(schema: pa.Schema) -> str:
-    """The columns and their types, for an error: "id int64, p double"; of very many the first."""
+    """Return the columns and their types for an error: "id int64, p double"; only the first of very many."""
     shown = ", ".join(f"{field.name} {field.type}" for field in schema)
     return shown if len(shown) < 400 else shown[:400] + "..."

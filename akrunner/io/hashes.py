@@ -1,4 +1,5 @@
-"""Hashes of rows and of values, thousands at a time, and the split that each says: the same in every run and on every machine."""
+"""Hashes of rows and of values, thousands at a time, and the splits that follow from them: the same in every run and on every
+machine."""
 
 from __future__ import annotations
 
@@ -13,20 +14,20 @@ from akrunner.column_types import NUMBERS, Family, family_of
 
 U64 = NDArray[np.uint64]
 
-#: for which decision a hash is mixed
+#: the purposes for which a hash is mixed anew (see `mixed`)
 SPLIT, ORDER, ROWS, VALUES, BYTES = 1, 2, 3, 4, 5
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-#: what stands for a null, and for any NaN
+#: the bits that stand for a null, and for any NaN
 _NULL, _NAN = np.uint64(0x6E756C6C), np.uint64(0x7FF8000000000000)
-#: bytes of texts that are hashed at a time: each takes some 30 of memory
+#: how many bytes of texts are hashed at a time: each byte takes some 30 bytes of memory
 _AT_ONCE = 1 << 20
 _FACTOR = 0xD1342543DE82EF95
 
 
 def mixed(values: U64, purpose: int) -> U64:
-    """The same bits for another purpose, as if they had been drawn anew (splitmix64)."""
+    """Return the bits mixed for another purpose, as if they were newly drawn (splitmix64)."""
     with np.errstate(over="ignore"):
-        # in place: there are as many as rows
+        # in place, to save memory: there are as many values as rows
         z: U64 = values + GOLDEN * np.uint64(purpose)
         z ^= z >> np.uint64(30)
         z *= np.uint64(0xBF58476D1CE4E5B9)
@@ -37,24 +38,28 @@ def mixed(values: U64, purpose: int) -> U64:
 
 
 def places(hashes: U64) -> NDArray[np.float64]:
-    """[rows] Where each stands between 0 and 1, to be cut by the splits' shares."""
+    """Return [rows] a number from 0 to 1 for each hash; the splits' shares divide that range."""
     return mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
 
 
 def by_name(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
-    """[rows] The split of each, by its hash alone: whatever else there is, it is the same."""
+    """Return [rows] the number of each row's split, which depends on the row's hash alone, not on other rows."""
     return np.searchsorted(np.cumsum(fractions)[:-1], places(hashes), side="right").astype(np.uint8)
 
 
 def of_numbers(base: np.uint64, first: int, rows: int, step: int = 1) -> U64:
-    """[rows] 64 bits of each row's number: `first`, `first + step`, ... Args: base: other ones with another base."""
+    """Return [rows] 64 bits for the number of each row: `first`, `first + step`, ...
+
+    Args:
+        base: another base gives other bits.
+    """
     numbers = np.arange(first, first + rows * step, step, dtype=np.uint64)
     with np.errstate(over="ignore"):
         return mixed(base + numbers * GOLDEN, ROWS)
 
 
 def can_hash(kind: pa.DataType) -> bool:
-    """Whether `of_values` takes values of a type."""
+    """Whether `of_values` takes values of this type."""
     if pa.types.is_dictionary(kind):
         return can_hash(kind.value_type)
     family = family_of(kind)
@@ -62,9 +67,12 @@ def can_hash(kind: pa.DataType) -> bool:
 
 
 def of_values(values: pa.Array, base: np.uint64) -> U64:
-    """[rows] 64 bits of each value, whatever the width of its type and the rows beside it: 3, 3 as a byte and 3.0 have the same, and so have all nulls.
+    """Return [rows] 64 bits for each value, independent of the width of its type and of other rows: 3, 3 as a byte and 3.0 get
+    the same bits, and so do all nulls.
 
-    Args: values: of a type that `can_hash` takes; times count to the microsecond; base: other ones with another base.
+    Args:
+        values: an array of a type that `can_hash` accepts; times count to the microsecond.
+        base: another base gives other bits.
     """
     with np.errstate(over="ignore"):
         return mixed(_words(values) + base, VALUES)
@@ -94,8 +102,8 @@ def _words(values: pa.Array) -> U64:
 
 
 def _of_floats(values: NDArray[np.float64]) -> U64:
-    """Whole ones as integers have them."""
-    values = values + 0.0  # no -0.0
+    """Return the bits of floats; a float without a fraction gets those of the integer."""
+    values = values + 0.0  # turns -0.0 into 0.0
     words = np.where(np.isnan(values), _NAN, values.view(np.uint64))
     whole = np.flatnonzero((np.abs(values) < 2.0**63) & (np.floor(values) == values))
     words[whole] = values[whole].astype(np.int64).view(np.uint64)
@@ -119,7 +127,7 @@ def _of_texts(values: pa.Array) -> U64:
 
 
 def _of_octets(octets: NDArray[np.uint8], lengths: NDArray[np.int64]) -> U64:
-    """Of texts that lie end to end: a polynomial of each one's bytes."""
+    """Return a hash of each text, for texts that lie end to end: a polynomial of its bytes."""
     some = lengths > 0
     starts = np.cumsum(lengths) - lengths
     sums = np.zeros(len(lengths), np.uint64)

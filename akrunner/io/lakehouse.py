@@ -1,6 +1,7 @@
-"""Tables that are more than their files: Delta, Iceberg and Hudi keep files that no longer belong to them beside those that do.
+"""Recognizes tables that are more than their files: Delta, Iceberg and Hudi keep files that no longer belong to the table
+beside those that do.
 
-They are never read as plain Parquet; the error says how to read them.
+Such a table is never read as plain Parquet; the error says how to read it.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from typing import Any
 
 from akrunner.errors import SourceError
 
-#: directories above a file of a remote file system that are looked at: each is a question over the network
+#: how many directories above a file of a remote file system are looked at; each costs a request over the network
 _ABOVE = 4
 
 
 def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None:
-    """Look whether the files are those of such a table, in their directories and above them.
+    """Check that files do not belong to such a table, by looking into their directories and those above.
 
-    Args: given: what the user gave; directories: that the files are in, as the file system names them.
-    Raises: SourceError: they are; the lines that read it are in the message.
+    Args:
+        given: what the user gave.
+        directories: the directories that have the files, as the file system names them.
+    Raises:
+        SourceError: they do; the message has the lines of Python that read the table.
     """
     looked = set()
     if local:
-        # also of what a link stands for
+        # look also at the directories that links point to
         directories = sorted({named for one in directories for named in (posixpath.normpath(one), os.path.realpath(one))})
     for directory in directories:
         for root in _upwards(directory.rstrip("/") or "/", None if local else _ABOVE):
@@ -46,7 +50,7 @@ def _upwards(directory: str, most: int | None) -> list[str]:
 
 
 def _at(fs: Any, root: str) -> list[str] | None:
-    """[kind, where its newest metadata is], if there is such a table."""
+    """Return [kind of table, path of its newest metadata] if such a table is at `root`; else None."""
     if fs.isdir(posixpath.join(root, "_delta_log")):
         return ["Delta", ""]
     if fs.isdir(posixpath.join(root, ".hoodie")):

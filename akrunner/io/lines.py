@@ -1,4 +1,4 @@
-"""Where rows of text end: at the ends of lines, but those within quotes (RFC 4180)."""
+"""Where rows of text end: at the ends of lines, except those within quotes (RFC 4180)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy.typing as npt
 Positions = npt.NDArray[np.int64]
 
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
-#: what a quoted cell begins behind; a quote behind another one is a quote in the cell
+#: the bytes behind which a quoted cell may begin; a quote behind another quote is a quote in the cell
 _BEFORE_QUOTED = np.frombuffer(b',\n\r"', np.uint8)
 _OPENING = re.compile(rb'(?:\A|(?<=[,\n\r]))"')
 
 
 class LooseQuote(Exception):
-    """A cell of many lines has more text behind its closing quote: two quotes that were not closed found each other.
+    """A cell of several lines has more text behind its closing quote: two quotes that are not closed were taken for a pair.
 
-    Attributes: position: of the quote that opens the cell.
+    Attributes:
+        position: the position of the quote that opens the cell.
     """
 
     def __init__(self, position: int) -> None:
@@ -28,15 +29,19 @@ class LooseQuote(Exception):
 
 
 def line_ends(text: bytes) -> Positions:
-    """[lines] Positions behind the ends of lines."""
+    """Return [lines] the positions behind the ends of lines."""
     return np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
 
 
 def row_ends(text: bytes, quoted: bool) -> Positions | None:
-    """[rows] Positions behind the ends of rows.
+    """Return [rows] the positions behind the ends of rows.
 
-    Args: text: that begins where a row does; quoted: CSV, whose cells may have ends of lines in quotes.
-    Returns: None when a quote is where none should be: which belong together is only to be told one by one then (`csv_row_ends`).
+    Args:
+        text: begins where a row begins.
+        quoted: whether the text is CSV, whose quoted cells may contain ends of lines.
+    Returns:
+        None if a quote is where no quote should be: then only `csv_row_ends`, which goes from quote to quote, can tell which
+        quotes belong together.
     """
     view = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
@@ -52,9 +57,11 @@ def row_ends(text: bytes, quoted: bool) -> Positions | None:
 
 
 def csv_row_ends(text: bytes) -> tuple[Positions, int | None]:
-    """([rows] positions behind the ends of rows, where the quote is that opens a cell which the text does not close, None if it closes all).
+    """Return ([rows] the positions behind the ends of rows, the position of the quote that opens a cell which the text does not
+    close; None if it closes all cells).
 
-    Raises: LooseQuote.
+    Raises:
+        LooseQuote: a cell of several lines has text behind its closing quote.
     """
     ends = row_ends(text, quoted=True)
     if ends is not None and text.count(b'"') % 2 == 0:
@@ -69,7 +76,8 @@ def csv_row_ends(text: bytes) -> tuple[Positions, int | None]:
 
 
 def _quoted_cells(text: bytes) -> Iterator[tuple[int, int]]:
-    """(position of the opening quote, position behind the closing one, beyond the text if there is none) of every quoted cell."""
+    """Yield (position of the opening quote, position behind the closing one) of every quoted cell. The second is beyond the
+    text if the cell is not closed."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
         start = opening.start()
@@ -85,7 +93,7 @@ def _quoted_cells(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def rows_before(text: bytes, ends: Positions) -> int:
-    """How many of the rows that end there are not blank."""
+    """Return how many of the rows that end at `ends` are not blank."""
     starts = np.concatenate(([0], ends[:-1]))
     lengths = ends - starts
     blank = lengths == 1
@@ -94,18 +102,18 @@ def rows_before(text: bytes, ends: Positions) -> int:
     return len(ends) - int(np.count_nonzero(blank))
 
 
-#: bytes looked at together: few enough to stay in the processor's cache
+#: how many bytes are counted at a time: few enough to stay in the processor's cache
 _AT_ONCE = 1 << 16
 
 
 def count(text: bytes, one: bytes) -> int:
-    """As `text.count(one)` of a single byte, several times as fast."""
+    """Return what `text.count(one)` returns for a single byte, several times as fast."""
     view = np.frombuffer(text, np.uint8)
     return sum(int(np.count_nonzero(view[at : at + _AT_ONCE] == one[0])) for at in range(0, len(view), _AT_ONCE))
 
 
 def long_lines(text: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """(start, end) of every line of more than `size` bytes, without a look at the others."""
+    """Yield (start, end) of every line longer than `size` bytes, without looking at the other lines."""
     start = 0
     while start + size < len(text):
         end = text.rfind(b"\n", start, start + size) + 1
@@ -116,7 +124,7 @@ def long_lines(text: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def depth(text: bytes) -> int:
-    """How deep brackets of one JSON text are nested; those in strings are counted like others."""
+    """Return how deep the brackets of a JSON text are nested; brackets in strings count, too."""
     # [ and { differ in one bit, and so do ] and }
     upper = np.frombuffer(text, np.uint8) | 0x20
     steps = (upper == ord("{")).astype(np.int8) - (upper == ord("}")).astype(np.int8)

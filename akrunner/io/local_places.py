@@ -1,4 +1,5 @@
-"""Outputs on this machine's file systems: until they are whole, they lie beside their place under a hidden name."""
+"""Destinations on this machine's file systems: until an output is complete, it lies beside its final path under a hidden
+name."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.io.rename import move_new, swap, sync
 from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, is_partial, partial_of
 
-#: what names of a descriptor are called
+#: prefixes of paths that name an open file descriptor
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 
@@ -32,7 +33,7 @@ def is_special(path: str) -> bool:
 
 
 class Straight:
-    """A pipe, a terminal, /dev/null, /dev/stdout: what is written is gone at once, and cannot be taken back."""
+    """A pipe, a terminal, /dev/null or /dev/stdout: what is written is gone at once, and cannot be taken back."""
 
     at: str | None = None
 
@@ -52,7 +53,7 @@ class Straight:
             number = _STANDARD.get(self._path)
             fd = os.dup(int(posixpath.basename(self._path)) if number is None else number)
         else:
-            # a pipe nobody reads is an error, not a wait for ever
+            # fail if the pipe has no reader, instead of waiting for one for ever
             fd = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.set_blocking(fd, True)
         self._stream = open(fd, "wb")
@@ -69,7 +70,8 @@ class Straight:
 
 
 class LocalFile:
-    """Written beside its place, then renamed. A link stays: the file it points at is replaced."""
+    """A file that is written beside its final path, then renamed. A symbolic link stays; the file that it points at is
+    replaced."""
 
     def __init__(self, path: str, shown: str, overwrite: bool) -> None:
         self._shown, self._overwrite = shown, overwrite
@@ -105,7 +107,7 @@ class LocalFile:
         leftovers.forget(self._partial)
 
     def abort(self) -> None:
-        # each step whatever became of the one before
+        # do each step even if the one before it failed
         with contextlib.suppress(OSError, ValueError):
             if self._stream is not None:
                 self._stream.close()
@@ -115,7 +117,8 @@ class LocalFile:
 
 
 class LocalFolder:
-    """Written beside its place, or in it where that is the root of a mount or all that may be written."""
+    """A directory that is written beside its final path; or inside it, if it is the root of a mount or holds the working
+    directory, or if nothing may be written to its parent directory."""
 
     def __init__(self, path: str, shown: str, overwrite: bool) -> None:
         self._shown, self._overwrite = shown, overwrite
@@ -134,7 +137,7 @@ class LocalFolder:
         if self._inside:
             self.partial = os.path.join(self._target, os.path.basename(partial_of("akrunner")))
         else:
-            # directories above it are made when all is well
+            # the directories above it are made only when the job has succeeded
             while not os.path.exists(above):
                 above = os.path.dirname(above)
             self.partial = partial_of(os.path.join(above, os.path.basename(self._target)))
@@ -180,16 +183,17 @@ class LocalFolder:
         try:
             move_new(self.partial, self._target)
         except OSError:
-            # a directory made meanwhile is taken if nothing is in it, or if it may be replaced
+            # a directory that was made meanwhile is used if it is empty or may be replaced
             if not os.path.isdir(self._target):
                 raise
             if not self._swapped():
                 self._move_in()
 
     def _move_in(self) -> None:
-        """File by file, then the old ones go: a reader sees some of both for a moment, but never nothing."""
+        """Move the files in one by one, then remove the old ones: for a moment a reader sees some of both, but never an empty
+        directory."""
         os.makedirs(self._target, exist_ok=True)
-        # another job may be writing here, too; a dead one's is removed by its guard, or the next start
+        # another job may be writing here, too; what a dead job left is removed by its guard, or at the next start
         old = [name for name in os.listdir(self._target) if not is_partial(name)]
         if old and not self._overwrite:
             raise came_meanwhile(self._shown)
@@ -220,5 +224,6 @@ def _is_mounted(path: str) -> bool:
 
 
 def _is_around(path: str) -> bool:
-    """Whether this process works in it: its directory would be another one than its shell's."""
+    """Whether the path is, or holds, this process's working directory: a swap would take that directory away from the user's
+    shell."""
     return is_within(os.path.realpath(os.getcwd()), path)

@@ -1,10 +1,11 @@
-"""What `akrunner pack` has written, as an input: the files its `dataset.json` lists, with their schema and format.
+"""Reads what `akrunner pack` has written: the files that its `dataset.json` lists, with their schema and format.
 
 ::
 
     OUT/train  ->  OUT/dataset.json: splits.train.files, format, columns  ->  Files, Schema
 
-Where that file is not as it was written, nobody knows which files count: it is an error, and the directory is not listed in its place.
+If that file is not as it was written, it is unknown which files count: that is an error, and the directory is not listed
+instead.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from akrunner.io.paths import Files, is_local, protocols
 from akrunner.schema import Field, Schema
 from akrunner.wire.near import nearest
 
-#: beside the splits: what is here
+#: the file beside the splits that describes them
 DESCRIPTION = "dataset.json"
-#: where a run that is not finished keeps what it has done
+#: the directory in which an unfinished run keeps what it has done
 STATE = ".pack"
 MADE_BY = "akrunner pack"
-#: of what the description says; a later one is not read
+#: version of the description; a later one is not read
 VERSION = 1
 _MOST_BYTES = 256 << 20
-#: what lies in `.pack`
+#: names of the files in `.pack`
 _KEPT = re.compile(r"lock|dataset\.json|[0-9]{4,}")
 _AGAIN = "run `akrunner pack` again, as it was run, and it writes the file again"
 
@@ -44,16 +45,22 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Packed:
-    """A split as an input. Attributes: schema: needed for TFRecord; None: the files say it themselves."""
+    """A split as an input.
+
+    Attributes:
+        files: the split's files.
+        schema: the schema, which TFRecord needs; None: the files themselves tell it.
+    """
 
     files: Files
     schema: Schema | None
 
 
 def find(source: PathLike | Sequence[PathLike]) -> Packed | None:
-    """The splits a source names; None: it names something else.
+    """Return the splits that a source names; None if it names something else.
 
-    Raises: SourceError: a dataset is not finished, damaged, or of another schema than the first, or has no such split.
+    Raises:
+        SourceError: a dataset is unfinished or damaged, has another schema than the first one, or lacks the split.
     """
     names = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found = [_find(os.fspath(name)) for name in names]
@@ -83,7 +90,7 @@ def _find(name: str) -> Packed | None:
         if not is_local(fs) and "http" in protocols(fs):
             return None
         path = os.path.abspath(path) if is_local(fs) else path.rstrip("/")
-        # a link leads to a split, or has the place of one whose files were moved
+        # a link may lead to a split, or stand in place of a split whose files were moved
         for place in dict.fromkeys((path, os.path.realpath(path)) if is_local(fs) else (path,)):
             parent, split = posixpath.split(place)
             for folder, wanted in ((place, None), (parent, split)):
@@ -98,9 +105,11 @@ def _is_file_name(name: str) -> bool:
 
 
 def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
-    """The description of a directory that `pack` has written, None of any other.
+    """Return the description of a directory that `pack` has written; None for any other directory.
 
-    Raises: SourceError: it is not as it was written, or is gone from beside what else `pack` keeps there.
+    Raises:
+        SourceError: the description was changed; a later version wrote it; or it is missing, and other files that `pack` keeps
+            are there.
     """
     path = posixpath.join(folder, DESCRIPTION)
     if not fs.isfile(path):
@@ -132,21 +141,21 @@ def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
 
 
 def _keeps(fs: Any, folder: str) -> bool:
-    """Whether `pack` keeps something there by which it goes on."""
+    """Whether `pack` keeps files in the directory with which it can continue."""
     state = posixpath.join(folder, STATE)
     if not is_local(fs):
         return bool(fs.isfile(posixpath.join(state, DESCRIPTION)))
     try:
         return any(_KEPT.fullmatch(name) for name in os.listdir(state))
     except PermissionError:
-        # only who has packed may look into it
+        # only the user who packed may look into it
         return True
     except OSError:
         return False
 
 
 def _no_description(fs: Any, folder: str) -> str:
-    """What is to be said where the description is not there, and `pack` was."""
+    """Return what an error says about a directory in which `pack` was, and which has no description."""
     if is_local(fs) and os.access(posixpath.join(folder, STATE), os.R_OK | os.X_OK) and not _has_copy(fs, folder):
         return f"is not there: {folder} is not packed to its end, or somebody removed the file; run `akrunner pack` again, and it goes on, or says what else is gone"
     return f"is gone, so that nobody knows which files count; {_AGAIN}"
@@ -157,14 +166,14 @@ def _has_copy(fs: Any, folder: str) -> bool:
 
 
 def _bring_back(fs: Any, folder: str) -> str:
-    """How a description that is not as it was written is had again."""
+    """Return how the user can restore a description that was changed."""
     if _has_copy(fs, folder):
         return f"{STATE}/{DESCRIPTION} has the copy: {_AGAIN}"
     return "bring it back as it was written, or pack the data again"
 
 
 def _is_anothers(text: bytes) -> bool:
-    """Whether what is no JSON as a whole may be of somebody else: a file of JSON lines, of rows."""
+    """Whether text that is not JSON as a whole may be another program's file: JSON lines with rows."""
     if json.dumps(MADE_BY).encode() in text:
         return False
     try:
@@ -212,7 +221,12 @@ def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name
 
 
 def _check_sums(splits: dict[str, Any]) -> None:
-    """Raises: ValueError: the rows of a split are not those of its files together; KeyError, TypeError: it does not say."""
+    """Check that each split has as many rows as its files together.
+
+    Raises:
+        ValueError: a split has another number of rows.
+        KeyError, TypeError: the description lacks a number.
+    """
     for split, told in splits.items():
         rows = sum(int(one["rows"]) for one in told["files"])
         if rows != int(told["rows"]):
@@ -225,7 +239,11 @@ def _field(column: dict[str, Any]) -> Field:
 
 
 def _check_there(fs: Any, folder: str, listed: list[tuple[str, int]]) -> None:
-    """Raises: SourceError: a file is gone, or is not as long as it was."""
+    """Check the files of a split.
+
+    Raises:
+        SourceError: a file is missing, or its size has changed.
+    """
     for name, size in listed if is_local(fs) else ():
         path = os.path.join(folder, name)
         try:

@@ -1,4 +1,5 @@
-"""What travels of a table's rows to who answers them, and what is put beside the answers. Pure; a Flink machine does it as well as the host.
+"""Which values of a table's rows travel to the worker that answers them, and how the answers are joined with the rows. Pure
+functions, which run on a machine of Flink as well as in the host.
 
 ::
 
@@ -21,7 +22,14 @@ from akrunner.schema import is_list, to_floats
 
 @dataclass(frozen=True)
 class Fed:
-    """What columns feed. Attributes: name, dtype: of the input; columns: of the table, side by side; travels: their names on the way."""
+    """The columns of a table that feed one input of a model.
+
+    Attributes:
+        name: the input's name.
+        dtype: the input's type.
+        columns: the columns of the table, side by side.
+        travels: the columns' names on the way to the worker.
+    """
 
     name: str
     dtype: str
@@ -31,7 +39,14 @@ class Fed:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Attributes: inputs; feed: schema of what travels; outputs: columns of the answers; result: schema of what is made of both."""
+    """What travels to the worker, and what the result is made of.
+
+    Attributes:
+        inputs: what feeds each input of the model.
+        feed: the schema of the batches that travel to the worker.
+        outputs: the columns of the answers.
+        result: the schema of the rows that are made of the table's rows and the answers.
+    """
 
     inputs: tuple[Fed, ...]
     feed: pa.Schema
@@ -39,9 +54,10 @@ class Pairing:
     result: pa.Schema
 
     def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """What travels for a batch of the table.
+        """Return the batch that travels to the worker for a batch of the table.
 
-        Raises: DataError: a null, or a number that does not fit what the model takes; names row and column.
+        Raises:
+            DataError: a value is null, or is a number that does not fit the model's input; it names the row and the column.
         """
         arrays = []
         for one in self.inputs:
@@ -51,7 +67,7 @@ class Pairing:
         return pa.RecordBatch.from_arrays(arrays, schema=self.feed)
 
     def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
-        """The result: kept columns of a batch of the table, and the outputs for its rows."""
+        """Return the result for a batch of the table: the columns that are kept, and the outputs for its rows."""
         names = set(self.outputs)
         arrays = [outputs.column(f.name) if f.name in names else batch.column(f.name) for f in self.result]
         return pa.RecordBatch.from_arrays(arrays, schema=self.result)
@@ -61,7 +77,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     given = array.type
-    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    # before the nulls are counted: in a dictionary array Arrow counts only the nulls among the indices
     array = decoded(array)
     flat_type = target.value_type if is_list(target) else target
     floating = pa.types.is_floating(flat_type)
@@ -102,9 +118,14 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
 
 
 def as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """A double rounded to the model's float is what everybody expects; one that becomes infinite, an integer that is cut, or that loses digits, is not.
+    """Return the values in the type of the model's input.
 
-    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError.
+    A double may be rounded to the model's float, as users expect. It must not become infinite, and an integer must not be cut
+    or lose digits.
+
+    Raises:
+        pa.ArrowInvalid: a value would do so.
+        pa.ArrowNotImplementedError: Arrow cannot convert between the types.
     """
     flat = target.value_type if is_list(target) else target
     if not pa.types.is_floating(flat):
@@ -120,9 +141,13 @@ def as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _check_digits(whole: pa.Array, floats: pa.Array) -> None:
-    """Raises: pa.ArrowInvalid: an integer is another number as a float."""
+    """Check that integers keep their values as floats.
+
+    Raises:
+        pa.ArrowInvalid: an integer becomes another number.
+    """
     numbers, made = known_numbers_of(whole), known_numbers_of(floats).astype(np.float64)
-    # the next above its largest is no number of the integers' type
+    # the float above the largest integer of the type cannot be converted back
     outside = made >= 2.0 ** (8 * numbers.dtype.itemsize) / (2 if numbers.dtype.kind == "i" else 1)
     lost = outside | (np.where(outside, 0, made).astype(numbers.dtype) != numbers)
     if lost.any():

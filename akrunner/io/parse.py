@@ -1,4 +1,5 @@
-"""Pieces of text -> RecordBatches, with pyarrow; every error says its line, and no number is changed by a guess of its type."""
+"""Parses pieces of text into RecordBatches, with pyarrow. Every error names its line, and no guess of a type changes a
+number."""
 
 from __future__ import annotations
 
@@ -20,23 +21,30 @@ from akrunner.io.text import Piece, Pieces
 from akrunner.schema import repeated, to_floats
 from akrunner.wire.near import nearest
 
-#: values nested deeper end Arrow's parser with SIGSEGV, some hundred thousand levels deep
+#: values nested some hundred thousand levels deep end Arrow's parser with SIGSEGV, so it gets none deeper than this
 _DEEPEST = 5000
-#: deeper lists and objects are of no use, and their types print too long
+#: deeper lists and objects are of no use, and their types are too long to print
 _LEVELS = 50
-#: bytes from which on several processors parse together
+#: the number of bytes from which on several processors parse together
 _LARGE = 1 << 18
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
-#: cells that say of a column of numbers that there is none
+#: cells that mean, in a column of numbers, that there is no value
 _NO_VALUES = frozenset({"", "nan", "null"})
-#: what pyarrow raises at text it cannot read
+#: the exceptions that pyarrow raises for text that it cannot read
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 
 class Parser(Protocol):
-    """Parses pieces of one text. Attributes: form: its format; name: of the text; names: of all its columns, where they have numbers; schema: known once it
-    has parsed a row, or from the start; asked: columns whose types the user gave."""
+    """Parses the pieces of one text.
+
+    Attributes:
+        form: the name of the text's format.
+        name: the text's name in errors.
+        names: the names of all its columns, where Arrow's errors number the columns (CSV); else None.
+        schema: the schema of the batches; None until the parser has parsed a row, unless it is known from the start.
+        asked: the columns whose types the user gave.
+    """
 
     form: str
     name: str
@@ -45,22 +53,37 @@ class Parser(Protocol):
     schema: pa.Schema | None
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
-        """Raises: SourceError: a row does not parse; it says which line."""
+        """Parse a piece.
+
+        Raises:
+            SourceError: a row does not parse; the message names its line.
+        """
         ...
 
     def whole(self, piece: Piece) -> pa.Table:
-        """Parse text with the types that are known. Raises: `UNREADABLE`."""
+        """Parse text with the types that are known so far.
+
+        Raises:
+            Exception: one of `UNREADABLE`: the text does not parse.
+        """
         ...
 
     def end(self) -> pa.Schema:
-        """The schema of a text without rows. Raises: SourceError."""
+        """Return the schema of a text that has no rows.
+
+        Raises:
+            SourceError: the text does not tell its columns.
+        """
         ...
 
 
 class CsvParser:
     """Parses CSV, whose first line names the columns.
 
-    Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors; names: of all columns.
+    Attributes:
+        schema: the schema of the batches; None until it is guessed.
+        name: the text's name in errors.
+        names: the names of all columns.
     """
 
     form = "csv"
@@ -73,8 +96,12 @@ class CsvParser:
         only: Sequence[str] | None = None,
         names: list[str] | None = None,
     ) -> None:
-        """Args: asked: types of columns that the user gave; like: types that were guessed of another text; only: columns to take,
-        None: all; names: of the columns, when no line says them."""
+        """Args:
+        asked: the types of columns that the user gave.
+        like: types that were guessed from another text.
+        only: the columns to take; None: all.
+        names: the names of the columns, if no line of the text has them.
+        """
         self.name = pieces.name
         self.schema: pa.Schema | None = None
         self._pieces = pieces
@@ -115,7 +142,11 @@ class CsvParser:
         return self._read(piece, self.schema or self._types, self._only)
 
     def end(self) -> pa.Schema:
-        """The schema of a text that has no row. Raises: SourceError: nothing tells the columns."""
+        """Return the schema of a text that has no rows.
+
+        Raises:
+            SourceError: nothing tells the columns.
+        """
         if self.names is None and not self._types:
             error = SourceError(f"source: {self.name} is empty: it has no line that names the columns")
             error.tells_no_columns = True
@@ -129,7 +160,7 @@ class CsvParser:
         return pa_csv.read_csv(
             pa.BufferReader(piece.data),
             pa_csv.ReadOptions(column_names=names, block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
-            # an empty line of a table of one column is an empty cell
+            # in a table of one column an empty line is an empty cell
             pa_csv.ParseOptions(newlines_in_values=b'"' in piece.data, ignore_empty_lines=names is None or len(names) > 1),
             self._conversion(types, only),
         )
@@ -137,16 +168,16 @@ class CsvParser:
     def _conversion(self, types: pa.Schema, only: list[str] | None) -> pa_csv.ConvertOptions:
         options = pa_csv.ConvertOptions(column_types=types, include_columns=only)
         if not any(pa.types.is_integer(field.type) and field.name in self.asked for field in types):
-            # a NaN is a number of floats, and no null; whoever asks for integers means that there is none
+            # NaN is a value of floats, not a null; in a column of integers that the user asked for it can only mean a null
             options.null_values = [word for word in options.null_values if word.lstrip("-").lower() != "nan"]
         if not self.asked:
-            # 1 and 0 are truths where that was asked for; a guess would lose what stands there
+            # 1 and 0 are booleans only where the user asked for booleans; a guess would lose what the cell says
             options.true_values = [word for word in options.true_values if word != "1"]
             options.false_values = [word for word in options.false_values if word != "0"]
         return options
 
     def _headed(self, piece: Piece) -> Piece:
-        """Take the names from the first line that is not blank. Returns: what is behind it."""
+        """Take the names of the columns from the first line that is not blank, and return the text behind that line."""
         data = piece.data
         start = len(data) - len(data.lstrip(b"\r\n"))
         end = data.find(piece.newline, start) + 1 or len(data)
@@ -180,9 +211,9 @@ class CsvParser:
                 raise no_column(self.name, name, names, self._parameter)
 
     def _guessed(self, piece: Piece, table: pa.Table) -> pa.Table:
-        """The first rows: types of the columns whose types were not given."""
+        """Guess, from the first rows, the types of the columns whose types were not given; return the rows in these types."""
         for field in table.schema:
-            # what cannot be a string is guessed to be bytes
+            # Arrow guesses bytes for a column that cannot be a string
             if pa.types.is_binary(field.type) and field.name not in self._types.names:
                 raise SourceError(
                     f"source: column {field.name!r} of {self.name} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), or give "
@@ -190,7 +221,8 @@ class CsvParser:
                 )
         types = {field.name: field.type for field in table.schema}
         for field in table.schema:
-            # NA is Namibia as well: a column of nothing but such words is one of texts, if some are not what numbers have
+            # NA may also mean Namibia: a column of such words alone becomes text if some of the words are not those of missing
+            # numbers
             if pa.types.is_null(field.type) and field.name not in self.asked:
                 there = pc.unique(self._words(piece, field.name)())
                 if any(word.strip().lower().lstrip("-") not in _NO_VALUES for word in there.to_pylist() if word is not None):
@@ -198,7 +230,7 @@ class CsvParser:
         odd = self._identifiers(piece, table)
         for name, (row, value) in odd.items():
             if name in self._types.names:
-                # as in the first file
+                # the types are those of the first file
                 exact.refuse_identifier(self._at(piece)(row), name, value)
             types[name] = pa.string()
         for name in exact.suspicious(table):
@@ -210,7 +242,7 @@ class CsvParser:
         return table if self.schema == table.schema else self.whole(piece)
 
     def _identifiers(self, piece: Piece, table: pa.Table) -> dict[str, tuple[int, str]]:
-        """{column: (row, value)} of identifiers such as 01234 or 0x1F in columns that were guessed to be numbers."""
+        """Return {column: (row, value)} of identifiers such as 01234 or 0x1F in columns that were guessed to be numbers."""
         kinds = {field.name: field.type for field in table.schema if field.name not in self.asked}
         numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
         if not numbers or not exact.may_have_identifiers(piece.data):
@@ -220,7 +252,11 @@ class CsvParser:
         return {name: (row, words[name][row].as_py()) for name, row in rows.items() if row is not None}
 
     def _check_wrapped(self, piece: Piece, table: pa.Table) -> None:
-        """Raises: SourceError: a column that was asked for as one of integers has a hexadecimal number beyond its type."""
+        """Check hexadecimal numbers in columns of integers that the user asked for.
+
+        Raises:
+            SourceError: a number is beyond the type of its column.
+        """
         if not exact.may_be_hexadecimal(piece.data):
             return
         for field in table.schema:
@@ -231,7 +267,7 @@ class CsvParser:
                     exact.refuse_wrapped(self._at(piece)(row), field.name, text[row].as_py(), field.type)
 
     def _words(self, piece: Piece, name: str) -> Callable[[], pa.Array]:
-        """What stands in a column, as text."""
+        """Return a function that reads the cells of a column as text."""
         return lambda: self._read(piece, pa.schema([(name, pa.string())]), [name]).column(0).combine_chunks()
 
     def _at(self, piece: Piece) -> Callable[[int], str]:
@@ -251,16 +287,19 @@ class CsvParser:
             self._pieces.not_closed(piece, e.position)
 
     def _whole_cells(self, piece: Piece, rows: int) -> Piece:
-        """The piece up to its last whole row, the rest put back. Args: rows: as they were counted when it was parsed.
+        """Return the piece up to its last whole row, and put the rest back.
 
-        Raises: SourceError: a quote is not closed.
+        Args:
+            rows: how many rows the parser found in the piece; -1: it could not parse the piece.
+        Raises:
+            SourceError: a quote is not closed.
         """
         data = _newlined(piece)
         if b'"' not in data:
             return piece
         try:
             if rows == count(data, b"\n") + (not data.endswith(b"\n")):
-                # no cell has an end of a line in it, unless the last
+                # no cell contains the end of a line, unless the last one does
                 start = data.rfind(b"\n", 0, len(data) - 1) + 1
                 if csv_row_ends(data[start:])[1] is None:
                     return piece
@@ -275,9 +314,11 @@ class CsvParser:
 
 
 class JsonParser:
-    """Parses JSON lines: an object a line.
+    """Parses JSON lines: each line has one object.
 
-    Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors.
+    Attributes:
+        schema: the schema of the batches; None until it is guessed.
+        name: the text's name in errors.
     """
 
     form = "jsonl"
@@ -289,8 +330,11 @@ class JsonParser:
         like: pa.Schema | None = None,
         only: Sequence[str] | None = None,
     ) -> None:
-        """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text; only: columns to
-        take, of types that are guessed, None: all."""
+        """Args:
+        asked: the columns to take, and their types; all others are ignored.
+        like: the schema that was guessed from another text.
+        only: the columns to take, whose types are guessed; None: all.
+        """
         self.name = pieces.name
         self.schema = asked or like
         self.names: list[str] | None = None
@@ -329,15 +373,15 @@ class JsonParser:
         if not data.strip():
             return (self.schema or pa.schema([])).empty_table()
         if not data.isascii():
-            # Arrow takes any bytes
+            # Arrow accepts bytes that are not UTF-8
             data.decode("utf-8")
         if data.lstrip(b" \t\r\n").startswith(b"null") or b"\nnull" in data:
-            # Arrow takes it for a row of nulls, and crashes where it is the first
+            # Arrow takes a bare null for a row of nulls, and crashes if it is the first row
             raise pa.ArrowInvalid("JSON parse error: null is no object")
         unknown = (
             "ignore" if self.asked or (self._only and self.schema is not None) else "infer" if self.schema is None else "error"
         )
-        # Arrow reads 1e300 as a float that is infinite
+        # Arrow reads 1e300 into a float as infinity
         wide = None if self.schema is None else pa.schema([field.with_type(_widened(field.type)) for field in self.schema])
         table = pa_json.read_json(
             pa.BufferReader(piece.data),
@@ -352,7 +396,11 @@ class JsonParser:
         return table
 
     def _times(self, data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
-        """The type of a column of times. Raises: SourceError: it is settled, and a time has a zone where others have none, or none."""
+        """Return the type of a column of times.
+
+        Raises:
+            SourceError: the type is settled, and a time has a zone where the others have none, or has none where they have one.
+        """
 
         def words() -> pa.Array:
             as_text = pa_json.ParseOptions(
@@ -369,7 +417,11 @@ class JsonParser:
         return kind
 
     def end(self) -> pa.Schema:
-        """The schema of a text that has no row. Raises: SourceError: there is none."""
+        """Raise an error, because a text without rows does not tell its columns.
+
+        Raises:
+            SourceError: always.
+        """
         error = SourceError(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
         error.tells_no_columns = True
         raise error
@@ -379,7 +431,7 @@ class JsonParser:
 
 
 def _widened(data_type: pa.DataType) -> pa.DataType:
-    """The type with doubles for floats."""
+    """Return the type with doubles in place of floats."""
     if pa.types.is_float32(data_type):
         return pa.float64()
     if pa.types.is_list(data_type) and pa.types.is_float32(data_type.value_type):
@@ -388,7 +440,11 @@ def _widened(data_type: pa.DataType) -> pa.DataType:
 
 
 def check_depth(piece: Piece, name: str) -> None:
-    """Raises: SourceError: a value is nested so deep that Arrow's parser would end the process."""
+    """Check how deep the values of a piece are nested.
+
+    Raises:
+        SourceError: a value is nested so deep that Arrow's parser would end the process.
+    """
     for start, end in long_lines(piece.data, _DEEPEST):
         row = piece.data[start:end]
         if depth(row) > _DEEPEST and depth(_STRING.sub(b"", row)) > _DEEPEST:
@@ -409,7 +465,8 @@ def _too_deep(what: str) -> SourceError:
 
 
 def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException) -> SourceError:
-    """The error of a piece with its line: the last of the fewest rows that cannot be read."""
+    """Return the error of a piece with its line. It finds, by halving, the fewest first rows of the piece that cannot be read:
+    the last of them is the wrong one."""
     positions = [*ends.tolist(), len(piece.data)] if not ends.size or ends[-1] < len(piece.data) else ends.tolist()
     low, high = 0, len(positions) - 1
     while low < high:
@@ -431,7 +488,7 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
 
 
 def _unknown_key(data: bytes, schema: pa.Schema) -> str:
-    """The first key of the first line that is no column; Arrow does not say which it was."""
+    """Return the first key of the first line that is not a column of the schema; Arrow does not say which key it was."""
     line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
     try:
         keys: list[str] = list(json.loads(line))
@@ -441,7 +498,8 @@ def _unknown_key(data: bytes, schema: pa.Schema) -> str:
 
 
 def in_words(error: BaseException, names: Sequence[str] | None) -> str:
-    """What Arrow says, with the column's name for its number, and without the row's number, which counts from the piece's beginning."""
+    """Return Arrow's message with the column's name in place of its number, and without the row's number, which counts from the
+    start of the piece."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     found = _COLUMN.search(text)
     if found is not None:
@@ -453,7 +511,7 @@ def in_words(error: BaseException, names: Sequence[str] | None) -> str:
 
 
 def advice(error: BaseException, parser: Parser) -> str:
-    """What to do about what Arrow says."""
+    """Return advice for an error of Arrow's; "" if there is none."""
     text = str(error)
     if not any(words in text for words in ("conversion error", "changed from", "Failed to convert", "unexpected field")):
         return ""
@@ -470,7 +528,14 @@ def no_column(text: str, name: str, names: Sequence[str], parameter: str = "inpu
 
 
 def check_once(text: str, names: Sequence[str], wanted: Sequence[str] | None = None) -> None:
-    """Args: text: the table, for errors; wanted: of its columns those that are taken, None: all. Raises: SourceError: two of these have one name."""
+    """Check that no two of the columns that are taken have the same name.
+
+    Args:
+        text: the table's name in errors.
+        wanted: the columns that are taken; None: all.
+    Raises:
+        SourceError: two of them have the same name.
+    """
     twice = repeated([name for name in names if wanted is None or name in wanted])
     if twice is not None:
         raise SourceError(
@@ -479,7 +544,8 @@ def check_once(text: str, names: Sequence[str], wanted: Sequence[str] | None = N
 
 
 class Unseen:
-    """Columns that were asked for and no object of a JSON text has had so far: they would be null everywhere, without a word."""
+    """The columns that were asked for and that no object of a JSON text has had so far; without an error they would silently be
+    null everywhere."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._spelt = {name: [json.dumps(name, ensure_ascii=ascii).encode() for ascii in (True, False)] for name in names}
@@ -494,7 +560,11 @@ class Unseen:
 
 
 def opened(pieces: Pieces, parser: Parser) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """(schema, all batches) of a text. Waits for its first row. Raises: SourceError: it cannot be read."""
+    """Return (schema, all batches) of a text. Waits for its first row.
+
+    Raises:
+        SourceError: the text cannot be read.
+    """
     rest = batches(pieces, parser)
     first = next(rest, None)
     if first is None:
@@ -503,7 +573,7 @@ def opened(pieces: Pieces, parser: Parser) -> tuple[pa.Schema, Iterator[pa.Recor
 
 
 def batches(pieces: Pieces, parser: Parser) -> Iterator[pa.RecordBatch]:
-    """The rows of a text, as they come."""
+    """Yield the rows of a text as they arrive."""
     while (piece := pieces.next()) is not None:
         batch = parser.parse(piece)
         if batch.num_rows:
@@ -517,5 +587,5 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _newlined(piece: Piece) -> bytes:
-    """The text, a line of which ends with \\n."""
+    """Return the text of a piece with \\n at the end of every line."""
     return piece.data if piece.newline == b"\n" else piece.data.replace(piece.newline, b"\n")

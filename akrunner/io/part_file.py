@@ -1,4 +1,4 @@
-"""A file of an output directory that the machine writes whose rows it has."""
+"""A file of an output directory, written by the machine that has the file's rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from akrunner.io.writers import Writer
 
 
 class PartError(Exception):
-    """A file that cannot be written, in words."""
+    """A file cannot be written; the message says why."""
 
 
 class PartFile:
-    """One file of a `PartsSink`, written by the machine its rows are on; made with its first rows. Methods raise PartError."""
+    """One file of a `PartsSink`, written by the machine that has its rows; created with the first of them.
+
+    Methods raise PartError if the file cannot be written.
+    """
 
     def __init__(self, path: str, form: str, schema: pa.Schema) -> None:
         self._path = path
@@ -36,7 +39,7 @@ class PartFile:
             raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
 
     def close(self) -> None:
-        """All of it is on disk then."""
+        """Finish the file; when this returns, all of it is on the disk. Does nothing if there is no file."""
         if self._writer is None or self._stream is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""Cutting a stream of batches into chunks of a good size, and dealing their rows to the workers."""
+"""Cuts a stream of batches into chunks of a good size, and deals their rows to the workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from akrunner.arrays import array_of
 
 
 def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in chunks of at most `rows` rows and about `size` bytes; small batches are put together."""
+    """Yield the same rows in chunks of at most `rows` rows and about `size` bytes; small batches are joined."""
     held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
@@ -39,11 +39,14 @@ def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator
 
 
 class Dealer:
-    """Row i of the table goes to worker i modulo their number.
+    """Deals row i of the table to worker i modulo the number of workers.
 
-    So shares are even to within one row whatever the table's length, which nobody need know beforehand; the same table is
-    dealt the same way every time; order is kept inside a share; and a table sorted by its label gives every worker some of
-    each. Attributes: shares: rows dealt to each so far.
+    So the shares are even to within one row whatever the table's length, which need not be known beforehand; the same table is
+    dealt in the same way every time; the order of rows is kept inside a share; and a table sorted by its label gives every
+    worker some rows of each label.
+
+    Attributes:
+        shares: how many rows each worker has been dealt so far.
     """
 
     def __init__(self, parts: int) -> None:
@@ -52,7 +55,7 @@ class Dealer:
         self.shares = [0] * parts
 
     def deal(self, batch: pa.RecordBatch) -> list[tuple[int, int, pa.RecordBatch]]:
-        """(worker, number in the table of its first row, its rows) for every worker that gets any."""
+        """Return (worker, the number in the table of its first row, its rows) for every worker that gets any rows."""
         if self.parts == 1:
             dealt = [(0, self.rows, batch)]
         else:
@@ -69,7 +72,7 @@ class Dealer:
 
 
 def _joined(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches as one, if their dictionaries can be one: int8 counts to 127."""
+    """Return the batches as one, unless their dictionaries cannot become one (indices of int8 end at 127)."""
     try:
         return pa.Table.from_batches(held).combine_chunks().to_batches() if len(held) > 1 else held
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

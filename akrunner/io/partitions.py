@@ -1,4 +1,4 @@
-"""Columns whose values stand in the names of directories (Hive's way): `t/year=2026/month=11/x.parquet`."""
+"""Columns whose values are written in the names of directories, as Hive does: `t/year=2026/month=11/x.parquet`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 
-#: what stands for a null
+#: the value that stands for a null
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def values_of(path: str, base: str) -> dict[str, str]:
-    """{column: value} of the directories between the base and the file."""
+    """Return {column: value} of the directories between the base and the file."""
     inside = posixpath.relpath(posixpath.dirname(path), base).split("/")
     return {unquote(name): unquote(value) for name, mark, value in (part.partition("=") for part in inside) if mark and name}
 
 
 def columns(paths: list[str], base: str | None) -> dict[str, dict[str, pa.Scalar]]:
-    """{column: {path: its value}}, of the type that all values of it have: int32, int64 or string.
+    """Return {column: {path: value}}; a column has the type that fits all its values: int32, int64 or string.
 
-    Args: base: the directory that was given; None: there is none, and no such columns.
-    Raises: SourceError: some files have a column in their directories' names that others have not.
+    Args:
+        base: the directory that was given; None: none was, so there are no such columns.
+    Raises:
+        SourceError: the directories of some files name a column that those of other files do not.
     """
     if base is None or not any("=" in path[len(base) :] for path in paths):
         return {}
@@ -55,7 +57,8 @@ def _kind(values: list[str]) -> pa.DataType:
 def added(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], named: dict[str, dict[str, pa.Scalar]], path: str
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """A file's schema and batches with those columns behind its own; one that the file has itself stays as it is there."""
+    """Return a file's schema and batches with the directories' columns behind its own. A column that the file has itself stays
+    as it is there."""
     constants = {name: values[path] for name, values in named.items() if name not in schema.names}
     if not constants:
         return schema, batches

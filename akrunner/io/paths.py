@@ -1,4 +1,4 @@
-"""Paths and URLs -> files of one format, on whatever fsspec opens."""
+"""Turns paths and URLs into files of one format, on any file system that fsspec can open."""
 
 from __future__ import annotations
 
@@ -22,14 +22,22 @@ from akrunner.wire.near import nearest
 PathLike = str | os.PathLike[str]
 
 _HIDDEN = (".", "_")
-#: ends of names of files that somebody is still writing, and renames when they are whole
+#: endings of names of files that are still being written, and are renamed when they are complete
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
 
 
 @dataclass(frozen=True)
 class Files:
-    """Attributes: paths: in order, as the filesystem names them; format: its name; base: the directory that was given, or stands
-    before a pattern's first wildcard; directories, patterns: that were given."""
+    """The files that a source is read from.
+
+    Attributes:
+        filesystem: the file system of all the files.
+        paths: the files in order, as the file system names them.
+        format: the name of their format.
+        base: the directory that was given, or the one that stands before a pattern's first wildcard.
+        directories: the directories that were given.
+        patterns: the patterns that were given.
+    """
 
     filesystem: fsspec.AbstractFileSystem
     paths: list[str]
@@ -44,10 +52,14 @@ class Files:
 
 
 def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
-    """The absolute path of a file or directory that has to be on this machine: `file://` is taken, other URLs are no paths.
+    """Return the absolute path of a file or directory that must be on this machine. `file://` URLs are taken; other URLs are
+    not.
 
-    Args: parameter: what it was given as; instead: half a sentence, what works in place of a URL.
-    Raises: ConfigError: it is a URL, or nothing.
+    Args:
+        parameter: the name of the parameter that has the path.
+        instead: half a sentence that says what works in place of a URL.
+    Raises:
+        ConfigError: the path is a URL, is empty, is no text, or has a NUL byte in it.
     """
     try:
         text = os.fsdecode(given)
@@ -66,12 +78,13 @@ def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
 
 
 def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
-    """Find the files.
+    """Find the files of a source.
 
     Args:
-        given: a path, many, globs or directories; local or any URL fsspec opens.
-        form: their format; None: by their names.
-    Raises: SourceError: nothing is there, formats are mixed, or a name tells none.
+        given: a path, or many; globs or directories; local, or any URL that fsspec can open.
+        form: the files' format; None: their names tell it.
+    Raises:
+        SourceError: there are no files, their formats differ, or a name does not tell its format.
     """
     formats.check_format(form, "input_format")
     names = [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(one) for one in given]
@@ -118,13 +131,13 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
 
 
 def _head(fs: fsspec.AbstractFileSystem, path: str) -> bytes:
-    """How a file begins whose name says nothing."""
+    """Return the first bytes of a file whose name does not tell its format."""
     with ours(SourceError, f"source: cannot read {path}"), fs.open(path, "rb") as file:
         head: bytes = file.read(formats.HEAD_BYTES)
     return head
 
 
-#: databases in a file: scheme of the URL, where its files have a mark, and which; their endings
+#: databases in a file: the URL's scheme, the offset of the file's mark, the mark, the endings of names
 _DATABASES = (
     ("sqlite", 0, b"SQLite format 3\0", (".sqlite", ".sqlite3", ".db3", ".db")),
     ("duckdb", 8, b"DUCK", (".duckdb", ".ddb")),
@@ -132,7 +145,11 @@ _DATABASES = (
 
 
 def database_of(path: str, head: bytes = b"") -> str | None:
-    """What to write for a file that is a database, None: it is none. Args: head: its first bytes, if they are known."""
+    """Return advice that gives the URL of a file that is a database; None if the file is not a database.
+
+    Args:
+        head: the file's first bytes, if they are known; without them its name decides.
+    """
     for scheme, at, mark, endings in _DATABASES if "://" not in path else ():
         if head[at:].startswith(mark) if head else path.lower().endswith(endings):
             return f"write {scheme}:///{redacted(path)}?table=NAME"
@@ -149,7 +166,7 @@ def _check_tables(names: list[str], matches: list[_Match], form: str | None) -> 
         directories = {posixpath.dirname(path) for path in lakes} | (
             {match.directory} if match.directory is not None else set()
         )
-        # a page of the web has no directories above it that could be asked
+        # a web page has no parent directories that could be looked at
         if directories and (match.directory is not None or "http" not in protocols(match.filesystem)):
             with ours(SourceError, f"source: cannot look at {name}"):
                 lakehouse.refuse(match.filesystem, redacted(name), sorted(directories), is_local(match.filesystem))
@@ -163,7 +180,7 @@ def _text_of(name: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class _Match:
-    """What one of the names given stands for. Attributes: as in `Files`."""
+    """The files that one of the given names stands for. Attributes: as in `Files`."""
 
     filesystem: fsspec.AbstractFileSystem
     paths: list[str]
@@ -179,7 +196,7 @@ def _matched(name: str) -> _Match:
         if fs.isdir(path):
             every = _beneath(path) if local else sorted(p for p in fs.find(path) if not _is_hidden(p, path))
             if not every:
-                # it may be a table whose data is hidden, or elsewhere
+                # it may be a table whose data is hidden, or lies elsewhere
                 lakehouse.refuse(fs, redacted(name), [path], local)
                 raise SourceError(f"source: the directory {redacted(name)} has no files in it")
             return _Match(fs, every, path, directory=path)
@@ -201,7 +218,11 @@ def _matched(name: str) -> _Match:
 
 
 def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceError:
-    """Raises: what the file system has to say of it (HTTP's 403), if that is not that there is none."""
+    """Return the error for a file that does not exist.
+
+    Raises:
+        OSError: the file system gives another reason than that the file does not exist (such as HTTP's 403).
+    """
     try:
         fs.info(path)
     except FileNotFoundError:
@@ -213,9 +234,11 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
 
 
 def _beneath(base: str) -> list[str]:
-    """Every file of a local directory and those in it, in the order of their names; links to directories are followed.
+    """Return every file of a local directory and of the directories in it, in the order of their names. Links to directories
+    are followed.
 
-    Raises: SourceError: one is no file, or a directory is met twice.
+    Raises:
+        SourceError: an entry is not a file, or a directory is met twice.
     """
     found: list[str] = []
     met = {os.path.realpath(base): base}
@@ -237,11 +260,18 @@ def _beneath(base: str) -> list[str]:
 
 
 def _check_open(folder: str, parts: Sequence[str]) -> None:
-    """Args: parts: of a pattern, what directories below are called. Raises: SourceError: one that it leads into cannot be looked into, whose files a glob leaves
-    out without a word."""
+    """Check that the directories into which a pattern leads can be read: a glob silently leaves out the files of those that
+    cannot.
+
+    Args:
+        folder: the directory to check.
+        parts: the pattern's components for the directories below `folder`.
+    Raises:
+        SourceError: a directory cannot be read.
+    """
     try:
         with os.scandir(folder) as entries:
-            # what two stars stand for may be anywhere
+            # `**` may stand for any depth
             deep = bool(parts) and "**" in parts[0]
             below = [
                 one.path
@@ -263,7 +293,11 @@ def _raise(error: OSError) -> NoReturn:
 
 
 def _check_regular(path: str) -> None:
-    """Raises: SourceError: what is there is a pipe, a device, a socket, a link to nothing."""
+    """Check that a path is a regular file.
+
+    Raises:
+        SourceError: it is a pipe, a device, a socket, or a link to nothing.
+    """
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -276,12 +310,16 @@ def _check_regular(path: str) -> None:
 
 
 def check_apart(files: Files, output: PathLike) -> None:
-    """Raises: SinkError: the output is one of these files, or would lie among those that were given as a directory or a pattern."""
+    """Check that the output does not overwrite or extend the input.
+
+    Raises:
+        SinkError: the output is one of these files, or would lie in a directory, or match a pattern, that was given as input.
+    """
     name = os.fspath(output)
     try:
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
     except (ValueError, ImportError, TypeError, OSError):
-        return  # the output's own check says so
+        return  # the output's own check reports it
     if type(fs) is not type(files.filesystem):
         return
     real: Callable[[str], str] = os.path.realpath if files.is_local else posixpath.normpath
@@ -313,21 +351,22 @@ def _open_url(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
 
 def _is_hidden(path: str, base: str) -> bool:
-    """As data tools have it: `_SUCCESS`, `.crc` and the like are not data; nor is what is still written."""
+    """Whether a path is not data, by the convention of data tools (`_SUCCESS`, `.crc` and the like), or is still being
+    written."""
     inside = posixpath.relpath(path, base)
     return inside.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in inside.split("/"))
 
 
 def _is_hidden_name(path: str, pattern: str) -> bool:
-    """Whether a wildcard met a hidden file that the pattern does not name."""
+    """Whether a wildcard matched a hidden file that the pattern does not name."""
     return posixpath.basename(path).startswith(_HIDDEN) and not posixpath.basename(pattern).startswith(_HIDDEN)
 
 
 def is_local(fs: fsspec.AbstractFileSystem) -> bool:
-    """Whether its paths are this machine's."""
+    """Whether the file system's paths are paths of this machine."""
     return "file" in protocols(fs)
 
 
 def protocols(fs: fsspec.AbstractFileSystem) -> Sequence[str]:
-    """What its URLs begin with: one file system may have several names."""
+    """Return the schemes of a file system's URLs; one file system may have several."""
     return (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol

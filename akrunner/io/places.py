@@ -1,15 +1,16 @@
-"""Where an output is kept until the job has succeeded, on every kind of store.
+"""Where an output is until the job has succeeded (its destination), on every kind of store.
 
 ::
 
     local file       .NAME.*.partial beside it       -> fsync, one rename
     local directory  .NAME.*.partial/ beside it      -> one rename, or a swap with the old one
-    s3, gs           an upload, which nobody sees    -> completed; of a directory, each of its files; then the old ones go
+    s3, gs           an upload, still invisible      -> completed; of a directory, each of its files; then the old ones go
     other stores     .NAME.*.partial on the store    -> moved file by file; then the old ones go
-    pipe, device     is written straight
+    pipe, device     is written directly
 
-Until `commit` the old output is untouched; `abort` leaves nothing new. A host that is killed leaves nothing on its own disks
-(`leftovers`); on s3 and gs an upload nobody sees, which a rule of the bucket ends (AbortIncompleteMultipartUpload).
+The old output is untouched until `commit`; `abort` leaves nothing new. If the host is killed, nothing stays on its own disks
+(the guard or the next start removes it: `leftovers`). On s3 and gs an invisible upload stays until a rule of the bucket ends it
+(AbortIncompleteMultipartUpload).
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
 
 class Place(Protocol):
-    """Attributes: at: the local path written, None on a store."""
+    """Where an output is until the job has succeeded.
+
+    Attributes:
+        at: the local path that is written; None on a store, and for a pipe or a device.
+    """
 
     at: str | None
 
@@ -38,13 +43,17 @@ class Place(Protocol):
 
 
 class FilePlace(Place, Protocol):
-    """One file."""
+    """The destination of one file."""
 
     def open(self) -> IO[bytes]: ...
 
 
 class FolderPlace(Place, Protocol):
-    """A directory of files. Attributes: partial: where they are meanwhile; `at` is the same if it is local."""
+    """The destination of a directory of files.
+
+    Attributes:
+        partial: where the files are until `commit`; if that is a local directory, `at` is the same.
+    """
 
     partial: str
 
@@ -56,7 +65,11 @@ class FolderPlace(Place, Protocol):
 
 
 def file_place(path: str, overwrite: bool) -> FilePlace:
-    """Raises: SinkError: nothing may be written there."""
+    """Return the destination of a file.
+
+    Raises:
+        SinkError: the file may not be written there.
+    """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
         if is_local(fs):
@@ -67,7 +80,11 @@ def file_place(path: str, overwrite: bool) -> FilePlace:
 
 
 def folder_place(path: str, overwrite: bool) -> FolderPlace:
-    """Raises: SinkError: nothing may be written there."""
+    """Return the destination of a directory of files.
+
+    Raises:
+        SinkError: the directory may not be written there.
+    """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
         if is_local(fs):
@@ -76,7 +93,7 @@ def folder_place(path: str, overwrite: bool) -> FolderPlace:
 
 
 def _file_system(path: str) -> tuple[Any, str]:
-    """(the file system of a path or URL, the path there)."""
+    """Return (the file system of a path or URL, the path on it)."""
     expanded = os.path.expanduser(path)
     if "\0" in expanded:
         raise SinkError("output: the path has a NUL byte in it")

@@ -1,6 +1,6 @@
-"""Files of one format -> their schema and their batches, read as they are drawn.
+"""Turns files of one format into a schema and batches, which are read as the caller draws them.
 
-Not through `pyarrow.dataset`: importing it imports pandas where that is installed, half a second on every job, and its
+`pyarrow.dataset` is not used: importing it imports pandas where that is installed, which costs every job half a second, and its
 scanner reads far ahead.
 """
 
@@ -24,12 +24,15 @@ from akrunner.schema import Schema
 
 
 def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequence[str] | None = None) -> TableSource:
-    """The table that files of one format are, one after another.
+    """Open files of one format as one table: the rows of all files, one file after another.
 
     Args:
-        files: not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed; shown: the table's name, for errors;
-            columns: to take, of whichever types, where `wanted` does not say; None: all.
-    Raises: SourceError: the first file cannot be read, or has no such column.
+        files: the files, which must not hold Examples.
+        wanted: the columns to take, and their types where the format leaves these to be guessed.
+        shown: the table's name in errors.
+        columns: the columns to take, of any type, if `wanted` is None; None: all columns.
+    Raises:
+        SourceError: the first file cannot be read, or lacks a column.
     """
     reader = _Reader(files, wanted, columns)
     schema, first = reader.begin()
@@ -49,7 +52,7 @@ def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequenc
 
 
 class _Reader:
-    """Opens files that are one table."""
+    """Opens the files that make up one table."""
 
     def __init__(self, files: Files, wanted: Schema | None, columns: Sequence[str] | None) -> None:
         self.files = files
@@ -58,11 +61,12 @@ class _Reader:
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
         self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted), inside))
-        #: the file whose columns are the table's
+        #: the file whose columns are the table's columns
         self.leads = files.paths[0]
 
     def begin(self) -> Opened:
-        """(the table's schema, the batches of the first file). Where text without rows does not tell the types, the first file that has rows does."""
+        """Return (the table's schema, the batches of the first file). If text files without rows do not tell the types, the
+        first file with rows does."""
         paths = self.files.paths
         told: tuple[str, pa.Schema, Iterator[pa.RecordBatch]] | None = None
         for path in paths:
@@ -85,7 +89,11 @@ class _Reader:
         return schema, batches if self.leads == paths[0] else self.batches(paths[0], schema, self.leads)
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
-        """Args: like: the schema of the first file; None: this is it."""
+        """Open one file.
+
+        Args:
+            like: the schema of the first file; None: this file is the first.
+        """
         with ours(SourceError, f"source: cannot read {path} as {self.files.format}"):
             before = os.stat(path) if self.files.is_local else None
             schema, batches = self._opener(path, self._unnamed(like))
@@ -99,11 +107,17 @@ class _Reader:
             yield from self.batches(path, schema, self.leads)
 
     def alone(self, path: str, schema: pa.Schema, of: str) -> TableSource:
-        """A file as a table, in the types of another's."""
+        """Return one file as a table, in the schema of another file."""
         return TableSource(schema, lambda: self.batches(path, schema, of), redacted(path), True)
 
     def batches(self, path: str, schema: pa.Schema, of: str) -> Iterator[pa.RecordBatch]:
-        """A file's rows as the table has them. Args: of: what has the schema. Raises: SourceError: it has other columns, or what does not become them."""
+        """Yield a file's rows in the table's schema.
+
+        Args:
+            of: the name of the file or table that has that schema.
+        Raises:
+            SourceError: the file has other columns, or its values cannot become the schema's types.
+        """
         other, batches = self.open(path, schema)
         if other.equals(schema):
             yield from batches
@@ -114,7 +128,7 @@ class _Reader:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _taken(self, path: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Opened:
-        """Only the columns that are wanted."""
+        """Return the schema and batches with only the columns that are wanted."""
         names = self.only
         if names is None:
             return schema, batches
@@ -126,14 +140,14 @@ class _Reader:
         return taken, (batch if batch.schema.names == names else batch.select(names) for batch in batches)
 
     def _unnamed(self, like: pa.Schema | None) -> pa.Schema | None:
-        """Without the columns that stand in names of directories."""
+        """Return the schema without the columns that are written in names of directories."""
         if like is None:
             return None
         return pa.schema([field for field in like if field.name not in self.named])
 
 
 def _untold(schema: pa.Schema) -> bool:
-    """Whether text without rows may have said so little."""
+    """Whether the schema may be incomplete because it comes from text without rows."""
     return not len(schema) or any(pa.types.is_null(field.type) for field in schema)
 
 
@@ -148,7 +162,12 @@ def _check_names(path: str, names: list[str], first: str, those: list[str]) -> N
 
 
 def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Raises: SourceError: the file was written to, in place, while it was read; one that was put in its place does not matter."""
+    """Yield the batches of a file, then check that it was not written to meanwhile. It does not matter if another file has
+    replaced it.
+
+    Raises:
+        SourceError: the file was changed in place while it was read.
+    """
     yield from batches
     try:
         after = os.stat(path)
@@ -160,6 +179,10 @@ def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBat
 
 
 def scan(dataset: Any, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """All rows of a `pyarrow.dataset.Dataset`, with little read ahead: memory must not grow with the table. Args: columns: None: all."""
+    """Return all rows of a `pyarrow.dataset.Dataset`. Reads little ahead, so that memory does not grow with the table.
+
+    Args:
+        columns: the columns to read; None: all of them.
+    """
     scanner = dataset.scanner(columns, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     return iter(scanner.to_reader())

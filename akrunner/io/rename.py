@@ -1,4 +1,4 @@
-"""Renames that replace nothing, and renames that swap: Linux has them, Python does not."""
+"""Renames that replace nothing, and renames that swap two names: Linux has both, Python's `os` has neither."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import IO
 
 _NOREPLACE, _EXCHANGE = 1, 2
 _AT_FDCWD = -100
-#: what a kernel or file system answers that cannot do it
+#: the errors of a kernel or file system that cannot do it
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 
 
 def move_new(source: str, target: str) -> None:
-    """Rename, atomically, if nothing is called `target`. Raises: FileExistsError: something is."""
+    """Rename `source` to `target`, atomically, if there is no `target` yet.
+
+    Raises:
+        FileExistsError: there is one.
+    """
     if _renameat2(source, target, _NOREPLACE):
         return
     if os.path.lexists(target):
@@ -23,12 +27,13 @@ def move_new(source: str, target: str) -> None:
 
 
 def swap(one: str, other: str) -> bool:
-    """Exchange what two names mean, atomically. Returns: False: this file system cannot; nothing was done."""
+    """Exchange the files or directories of two names, atomically. Return False, and do nothing, if the file system cannot do
+    that."""
     return _renameat2(one, other, _EXCHANGE)
 
 
 def sync(stream: IO[bytes]) -> None:
-    """On the disk, not only on its way: some disks say only now that they are full."""
+    """Write the stream to the disk, not only to the system's memory: some disks report only then that they are full."""
     stream.flush()
     os.fsync(stream.fileno())
 

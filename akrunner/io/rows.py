@@ -1,4 +1,5 @@
-"""Rows of an iterable (dicts and whatever else names its values, or tuples), or RecordBatches or frames of one -> batches of one schema."""
+"""Turns an iterable of rows (tuples, or dicts and other objects that name their values), of RecordBatches or of frames into
+batches of one schema."""
 
 from __future__ import annotations
 
@@ -20,17 +21,21 @@ from akrunner.schema import Schema, repeated
 
 _CHUNK = 8192
 _NAME = "the iterable"
-#: columns of a row that an error names
+#: how many columns of a row an error names
 _SHOWN = 20
-#: what pyarrow raises at values that do not fit
+#: the exceptions that pyarrow raises for values that do not fit a type
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
 
 
 def from_rows(rows: Iterable[Any], schema: Schema | None, flush_seconds: float | None) -> TableSource:
-    """An iterable as a table. Args: as `open_source`. Raises: SourceError: its rows do not say their columns."""
+    """Return an iterable as a table. The arguments are those of `open_source`.
+
+    Raises:
+        SourceError: the rows do not tell their columns.
+    """
     iterator = iter(rows)
     if schema is not None and flush_seconds is not None:
-        # an endless source may take its time to the first row: that must not hold up the start
+        # an endless source may be slow to give its first row, and that must not delay the start
         return TableSource(schema.arrow, lambda: _arriving(iterator, schema.arrow, flush_seconds, True), _NAME)
     head = list(itertools.islice(iterator, 1))
     every = itertools.chain(head, iterator)
@@ -54,7 +59,12 @@ def from_rows(rows: Iterable[Any], schema: Schema | None, flush_seconds: float |
 
 
 def from_cursor(cursor: Any, schema: Schema | None) -> TableSource:
-    """The rows of a database cursor, once. Raises: SourceError: it has none, or they lack a column."""
+    """Return the rows of a database cursor as a table that can be read once.
+
+    Raises:
+        SourceError: the cursor has executed no query, two of its columns have the same name, or a column's values have no
+            common type.
+    """
     names, rows, head = frames.from_cursor(cursor)
     guessed = frames.schema_of_rows(names, head)
     if schema is not None:
@@ -65,7 +75,7 @@ def from_cursor(cursor: Any, schema: Schema | None) -> TableSource:
 
 
 def _guessed(head: list[Any]) -> pa.Schema:
-    """The columns of the first rows: those of all of them, in the order they come up."""
+    """Return the schema of the first rows: all columns that any of them has, in the order in which they first appear."""
     try:
         dicts = [row for row in _as_dicts(head) if isinstance(row, Mapping)]
     except ValueError as e:
@@ -78,7 +88,8 @@ def _guessed(head: list[Any]) -> pa.Schema:
 
 
 def _names_of(row: Any) -> list[Any] | None:
-    """What a row calls its values: a dict, a named tuple, an instance of a dataclass, a row of SQLite. None: it names none."""
+    """Return the names that a row gives its values: a dict, a named tuple, an instance of a dataclass or a row of SQLite has
+    them. Return None if the row names no values."""
     if isinstance(row, Mapping):
         return list(row)
     if isinstance(row, tuple):
@@ -93,7 +104,11 @@ def _is_row_of_sqlite(row: Any) -> bool:
 
 
 def _as_dicts(rows: list[Any]) -> list[Any]:
-    """The rows, those that name their values as dicts. Raises: ValueError: two values of one have one name."""
+    """Return the rows with a dict in place of every row that names its values.
+
+    Raises:
+        ValueError: two values of a row have the same name.
+    """
     if not any(
         issubclass(kind, tuple) or dataclasses.is_dataclass(kind) or kind.__name__ == "Row" for kind in set(map(type, rows))
     ):
@@ -124,7 +139,8 @@ def _cut(rows: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _arriving(rows: Iterator[Any], schema: pa.Schema, flush_seconds: float, asked_for: bool) -> Iterator[pa.RecordBatch]:
-    """Rows, or RecordBatches, of a source that is not to be waited for."""
+    """Yield the batches of an iterable of rows, RecordBatches or frames that may be slow: a batch does not wait until it is
+    full."""
     for first in rows:
         every = itertools.chain([first], rows)
         if _is_batch(first):
@@ -136,7 +152,7 @@ def _arriving(rows: Iterator[Any], schema: pa.Schema, flush_seconds: float, aske
 
 
 def _of_tables(every: Iterator[Any], schema: Schema | None) -> TableSource:
-    """RecordBatches, or frames, as one table: in the columns that are asked for, if the first has them."""
+    """Return RecordBatches, or frames, as one table; with the columns of `schema` if the first of them has those."""
     first = next(every)
     what = "frame" if _is_frame(first) else "batch"
     if what == "frame":
@@ -148,9 +164,13 @@ def _of_tables(every: Iterator[Any], schema: Schema | None) -> TableSource:
 
 
 def _alike(parts: Iterable[Any], schema: pa.Schema, what: str, asked_for: bool) -> Iterator[pa.RecordBatch]:
-    """The batches of an iterable, their columns by name. Args: what: each is called; asked_for: the columns are, and others are passed over.
+    """Yield the batches of an iterable, with their columns matched by name.
 
-    Raises: SourceError: one has other columns than the first, or than was asked for.
+    Args:
+        what: the word for one part of the iterable ("batch", "frame") in errors.
+        asked_for: whether the user asked for the schema's columns; other columns are ignored then.
+    Raises:
+        SourceError: a part has other columns than the first one, or lacks a column that was asked for.
     """
     rows = 0
     for number, part in enumerate(parts):
@@ -177,15 +197,18 @@ def _alike(parts: Iterable[Any], schema: pa.Schema, what: str, asked_for: bool) 
 
 
 class _UnfitColumn(ValueError):
-    """Values of a column do not fit it; says which, and why."""
+    """The values of a column do not fit its type; the message names the column and the reason."""
 
 
 class _RowBatcher:
-    """Rows of an iterable -> a batch; keeps count, for errors."""
+    """Turns rows of an iterable into batches, and counts the rows for errors."""
 
     def __init__(self, schema: pa.Schema, asked_for: bool, declared: Sequence[str] | None = None) -> None:
-        """Args: asked_for: the columns were asked for: others are passed over; declared: those of a cursor whose types were asked for, whose rows go by
-        position whatever they are called; None: it is no cursor."""
+        """Args:
+        asked_for: whether the user asked for these columns; other columns are ignored then.
+        declared: the columns of a cursor whose types the user gave; a cursor's rows are read by position, whatever their
+            keys are. None: the rows come from no cursor.
+        """
         self._schema = schema
         self._asked = asked_for
         self._declared = declared
@@ -242,7 +265,11 @@ class _RowBatcher:
         return batch
 
     def _zoned(self, values: Sequence[Any], field: pa.Field) -> bool | None:
-        """Whether the column's times have a zone. Raises: ValueError: those before them are otherwise."""
+        """Whether the column's times have a time zone.
+
+        Raises:
+            ValueError: the earlier times have one and these have none, or the other way round.
+        """
         now = zoned(values, field.type)
         if now is not None and self._zones.get(field.name, now) != now:
             odd = ("a zone", "none") if now else ("no zone", "one")
@@ -252,19 +279,24 @@ class _RowBatcher:
         return now
 
     def _instead(self, field: pa.Field) -> str:
-        """What to do about values that are not as those before them."""
+        """Return the advice to give about values that differ in type from earlier ones."""
         if field.name in self._rounded:
             return ""
         return f"; the first rows say {field.type}: input_schema= says which type it is to have"
 
     def end(self) -> None:
-        """Raises: SourceError: no row had a column that was asked for: it would be null everywhere, without a word."""
+        """Check, after the last row, that every column that was asked for was seen: a column that no row has would silently be
+        null everywhere.
+
+        Raises:
+            SourceError: no row had one of the columns.
+        """
         if self._unseen and self._at:
             first = ", ".join(map(str, self._first[:_SHOWN])) + (", ..." if len(self._first) > _SHOWN else "")
             raise SourceError(f"input_schema: no row of {_NAME} has a column {min(self._unseen)!r} (the first has {first})")
 
     def _error(self, rows: list[Any], error: BaseException) -> SourceError:
-        """Which of the rows it is."""
+        """Return an error that names the row, of these rows, that does not fit."""
         where = f"rows {self._at} to {self._at + len(rows) - 1} do"
         half_by_half = _RowBatcher(self._schema, self._asked, self._declared)
         half_by_half._at, half_by_half._zones = self._at, self._zones

@@ -1,4 +1,4 @@
-"""JSON that says itself whether it is as it was written: its last key is the checksum of all that stands before it."""
+"""JSON that shows whether it is unchanged: its last key is the checksum of all the text before it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import json
 import zlib
 from typing import Any
 
-#: stands behind the last value
+#: the key behind the last value
 CHECKSUM = "checksum"
 _SEAL = f',\n "{CHECKSUM}": "'
 _BEHIND = '"\n}\n'
-#: digits of a checksum
+#: the number of digits of a checksum
 _DIGITS = 8
 
 
 def sealed(value: dict[str, Any]) -> str:
-    """Args: value: not empty."""
+    """Return a dict as JSON text with its checksum.
+
+    Args:
+        value: must not be empty.
+    """
     text = json.dumps(value, indent=1, ensure_ascii=False).removesuffix("\n}")
     return f"{text}{_SEAL}{_sum(text)}{_BEHIND}"
 
 
 def unsealed(whole: str) -> dict[str, Any] | None:
-    """What `sealed` was given; None: a character is not as it was written."""
+    """Return the dict that `sealed` was given; None if a character of the text has changed."""
     text = whole[: -len(_SEAL) - _DIGITS - len(_BEHIND)]
     try:
         found = json.loads(text + "\n}") if whole == f"{text}{_SEAL}{_sum(text)}{_BEHIND}" else None

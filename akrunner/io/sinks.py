@@ -1,4 +1,4 @@
-"""Where the rows go that the scripts write: a table in memory, or a file that is there only when the job succeeded."""
+"""Where the rows that the scripts write go: a table in memory, or an output that exists only once the job has succeeded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ from akrunner.spec import TaskSpec
 
 
 class MemorySink:
-    """Keeps everything; for results that fit memory. Args: schema: of the rows, None: that of the first batch."""
+    """Keeps all rows in memory, for results that fit there.
+
+    Args:
+        schema: the schema of the rows; None: the schema of the first batch.
+    """
 
     def __init__(self, schema: pa.Schema | None) -> None:
         self._schema = schema
@@ -33,12 +37,12 @@ class MemorySink:
         self._batches.setdefault(task, []).append(batch)
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Forget all rows, because the job starts again."""
         self._batches.clear()
 
     def table(self) -> pa.Table:
-        """All rows: chief's first, then worker 0's, worker 1's, ...; each task's in the order it wrote them. None: no schema is known,
-        and no rows came that have one."""
+        """Return all rows: the chief's first, then worker 0's, worker 1's, ...; each task's in the order in which it wrote
+        them. Return None if no schema was given and no batch came that has one."""
         batches = [batch for task in sorted(self._batches) for batch in self._batches[task]]
         if self._schema is None and not batches:
             return None
@@ -46,7 +50,7 @@ class MemorySink:
 
 
 class CommittedSink(Protocol):
-    """What rows are written to, and what counts only from `commit` on."""
+    """Takes rows, which become an output only with `commit`."""
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None: ...
 
@@ -58,10 +62,14 @@ class CommittedSink(Protocol):
 
 
 class FirstBatchSink:
-    """A file, a directory or a database's table that is opened when its columns are known: those of the first batch.
+    """A file, a directory or a database table that is opened with the first batch, whose columns it takes.
 
-    Args: path: as of `FileSink`; opened: opens it for rows of a schema, or raises SinkError.
-    Methods but `abort` and `restart` raise WriteError: it cannot be opened or written, or has no columns, for nothing was written.
+    All methods but `abort` and `restart` raise WriteError if the output cannot be opened or written. `commit` and `commit_with`
+    also raise it if no row was written, because the columns are unknown then.
+
+    Args:
+        path: as in `FileSink`.
+        opened: opens the output for rows of a schema, or raises SinkError.
     """
 
     def __init__(self, path: str, opened: Callable[[pa.Schema], CommittedSink]) -> None:
@@ -78,20 +86,20 @@ class FirstBatchSink:
         self._sink.write(task, batch)
 
     def restart(self) -> None:
-        """The job starts again: nothing was written, and its first batch decides anew."""
+        """Drop what was written, because the job starts again; its first batch decides the columns anew."""
         self.abort()
         self._sink = None
 
     def commit(self) -> None:
-        """As of `FileSink`."""
+        """Commit the output, as `FileSink.commit` does."""
         self._written().commit()
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
-        """As `akrunner.engines.base.JoiningSink`, which see."""
+        """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
         self._written().commit_with(store, commit)
 
     def abort(self) -> None:
-        """As of `FileSink`."""
+        """Drop the output, as `FileSink.abort` does."""
         if self._sink is not None:
             self._sink.abort()
 
@@ -105,7 +113,10 @@ class FirstBatchSink:
 
 
 class _Committed(ABC):
-    """What is written to a place, and counts only from `commit` on. Raises: WriteError, by all methods but `abort`: it cannot be written."""
+    """An output that is written to its destination and counts only from `commit` on.
+
+    All methods but `abort` raise WriteError if the output cannot be written.
+    """
 
     path: str
     _place: Place
@@ -113,14 +124,14 @@ class _Committed(ABC):
 
     @abstractmethod
     def _finish(self) -> None:
-        """Write what is still to be written; a second time it does nothing."""
+        """Write what is still to be written; does nothing when called again."""
 
     @abstractmethod
     def _drop_all(self) -> None:
-        """End every writer; nobody wants their bytes."""
+        """End every writer and throw its bytes away."""
 
     def commit(self) -> None:
-        """The job succeeded: finish what is written and move it into place. Once that is done, it does nothing."""
+        """Finish the output and move it into place, because the job succeeded. Does nothing if that is already done."""
         if self._over:
             return
         with _told(self.path, self._place.at):
@@ -129,7 +140,7 @@ class _Committed(ABC):
         self._over = True
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
-        """As `akrunner.engines.base.JoiningSink`, which see."""
+        """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
         with _told(self.path, self._place.at):
             self._finish()
         commit(())
@@ -137,11 +148,12 @@ class _Committed(ABC):
             self.commit()
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Drop what was written, because the job starts again."""
         self.abort()
 
     def abort(self) -> None:
-        """The job failed: leave nothing, and what was there before as it was. After `commit` it does nothing."""
+        """Remove what was written and leave what was there before as it was, because the job failed. Does nothing after
+        `commit`."""
         if self._over:
             return
         self._drop_all()
@@ -149,14 +161,16 @@ class _Committed(ABC):
 
 
 class FileSink(_Committed):
-    """One file, written as the rows arrive, which counts only from `commit` on (`io.places` has how).
+    """One file, which is written as the rows arrive and exists only from `commit` on (`io.places` says how).
+
+    All methods but `abort` raise WriteError if the file cannot be written.
 
     Args:
-        path: local, or any URL fsspec opens for writing.
-        form: name of a format; None: by the file's name.
-        overwrite: whether a file of that name may be replaced.
-    Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column. All methods but `abort`
-        raise WriteError: it cannot be written.
+        path: a local path, or any URL that fsspec can open for writing.
+        form: the name of a format; None: the file's name tells it.
+        overwrite: whether an existing file of that name may be replaced.
+    Raises:
+        SinkError: the file exists, its directory does not, its format is unknown, or the format cannot hold a column.
     """
 
     _place: FilePlace
@@ -201,11 +215,17 @@ class FileSink(_Committed):
 
 
 class PartsSink(_Committed):
-    """A directory with a file of each task that writes, which counts only from `commit` on.
+    """A directory with one file for each task that writes rows; it exists only from `commit` on.
 
-    Args: as for `FileSink`; path: ends in "/"; form: parquet unless it says otherwise.
-    Attributes: partial: the directory while it is written; format; spread: whether other machines may write files of it themselves.
-    Raises: as `FileSink`.
+    Methods raise as those of `FileSink`.
+
+    Args:
+        path: as for `FileSink`, but ends in "/".
+        form: as for `FileSink`, but None means parquet.
+    Attributes:
+        partial: the directory in which the files are until `commit`.
+        format: the name of the files' format.
+        spread: whether other machines may write files of the directory themselves.
     """
 
     _place: FolderPlace
@@ -218,7 +238,7 @@ class PartsSink(_Committed):
         formats.check_format(self.format, "output_format", SinkError)
         self._schema = schema
         self._write_examples = write_examples
-        # what cannot be written is said before anything starts
+        # report a column that the format cannot hold before anything starts
         formats.named(self.format).check(schema)
         self._place = folder_place(self.path, overwrite)
         self.partial = self._place.partial
@@ -226,12 +246,16 @@ class PartsSink(_Committed):
         self._open: dict[TaskSpec, tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
-        """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
+        """Make the directory, so that other machines which write files of it find it.
+
+        Raises:
+            SinkError: the directory cannot be made.
+        """
         with ours(SinkError, f"output: cannot make {self.partial}", self._place.at):
             self._place.make()
 
     def file_of(self, task: TaskSpec) -> str:
-        """Where a task's rows go meanwhile."""
+        """Return the path of the file that holds a task's rows until `commit`."""
         return posixpath.join(self.partial, self._name_of(task))
 
     def _name_of(self, task: TaskSpec) -> str:
@@ -251,7 +275,7 @@ class PartsSink(_Committed):
     def _finish(self) -> None:
         self._place.make()
         if not self._open and self._place.empty():
-            # a table without rows has its columns
+            # even a table without rows has its columns, so one file is written
             self._writer(TaskSpec("chief", 0))
         for _, writer in self._open.values():
             writer.close()
@@ -267,7 +291,7 @@ def _format_of(path: str, form: str | None) -> str:
     if path.endswith("/"):
         raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
     if os.path.isdir(os.path.expanduser(path)):
-        # and no format would change that
+        # no format would change that
         raise is_directory(path)
     formats.check_format(form, "output_format", SinkError)
     by_name = formats.format_of(path)
@@ -291,7 +315,11 @@ def _format_of(path: str, form: str | None) -> str:
 
 @contextlib.contextmanager
 def behind_tables() -> Iterator[None]:
-    """What is committed when a job's output tables are. Raises: WriteError: it cannot be, with that in its words."""
+    """Commit, within this context, an output whose job has already committed its output tables.
+
+    Raises:
+        WriteError: the output cannot be committed; the message adds that the tables were committed before.
+    """
     try:
         yield
     except WriteError as e:
@@ -305,7 +333,8 @@ def _told(path: str, at: str | None) -> AbstractContextManager[None]:
 
 
 def _drop(gate: Gate | None, writer: Writer | None) -> None:
-    """End a writer whose bytes nobody wants. It could not be left as it is: it would write its end when it is collected."""
+    """End a writer whose bytes are not wanted. It cannot simply be dropped: it would write its end when it is
+    garbage-collected."""
     if gate is not None:
         gate.shut()
     with contextlib.suppress(Exception):
@@ -314,14 +343,16 @@ def _drop(gate: Gate | None, writer: Writer | None) -> None:
 
 
 def format_shown(path: str, form: str | None) -> str:
-    """The format of an output that is planned; "": it is no file, or that is said elsewhere."""
+    """Return the format of a planned output; "" if the output is no file, or if another check reports what is wrong with its
+    name."""
     return form or ("parquet" if path.endswith("/") else formats.format_of(path)) or ""
 
 
 def sink_to(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
 ) -> FileSink | PartsSink:
-    """One file; or a directory of files, for a path that ends in "/". Args and raises: as theirs."""
+    """Open a sink for one file; or for a directory of files, if the path ends in "/". The arguments and errors are those of
+    `FileSink` and `PartsSink`."""
     made = PartsSink if path.endswith("/") else FileSink
     return made(path, schema, write_examples, form, overwrite)
 
@@ -329,8 +360,12 @@ def sink_to(
 class LineWriter:
     """Writes batches to a stream as lines, each batch at once.
 
-    Args: form: jsonl or csv; schema: of the batches, None: takes nothing; name: what the stream is called in errors.
-    Methods raise BrokenPipeError: nobody takes it any more; WriteError: it cannot be written.
+    Methods raise BrokenPipeError if the reader of the stream is gone, and WriteError if the stream cannot be written.
+
+    Args:
+        form: jsonl or csv.
+        schema: the schema of the batches; None: batches are ignored.
+        name: the name of the stream in errors.
     """
 
     def __init__(self, stream: IO[bytes], form: str, schema: pa.Schema | None, name: str = "stdout") -> None:
@@ -361,7 +396,7 @@ class LineWriter:
                 self._stream.flush()
 
     def close(self) -> None:
-        """Finish; the stream stays open."""
+        """Write the end of the lines; the stream stays open."""
         if self._writer is not None:
             with self._told():
                 self._writer.close()

@@ -1,4 +1,4 @@
-"""Whatever a person calls a table -> a schema and a stream of RecordBatches."""
+"""Turns everything that a user may give as a table into a schema and a stream of RecordBatches."""
 
 from __future__ import annotations
 
@@ -41,23 +41,25 @@ def open_source(
     """Open a table.
 
     Args:
-        source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table, RecordBatch, RecordBatchReader or
-            Dataset, a pandas or polars frame, a DuckDB relation, anything with `__arrow_c_stream__`, a dict of arrays, an
-            iterable of rows (dicts, named tuples, dataclasses, or tuples with `input_schema`) or of RecordBatches.
-        read_examples: how a TFRecord stream becomes batches.
-        input_schema: columns to take and their types; needed for TFRecord and rows that are tuples.
-        input_format: of files whose names do not tell.
-        flush_seconds: how long a row of an iterable may wait for more to come; None: until there are enough.
-        select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
-        select_seconds: it may take so long to give its first rows; None: for ever.
-        columns: of all that (of the query's, with `select`), the only ones to take, in this order; without `select` others are not read, where the
-            format can; None: all.
-        defaults: column of those -> what stands there for a null.
-    Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
+        source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table,
+            RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, any object with
+            `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
+            `input_schema`) or of RecordBatches.
+        read_examples: turns a TFRecord stream into batches.
+        input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
+        input_format: the format of files whose names do not tell it.
+        flush_seconds: how long a row of an iterable may wait for more rows; None: until a batch is full.
+        select: an SQL query over the source, which it calls `input`; or only the text that would stand between SELECT and FROM.
+        select_seconds: how long the query may take to give its first rows; None: for ever.
+        columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
+            `select`, the other columns are not read if the format can leave them out. None: take all columns.
+        defaults: for a column that is taken, the value that replaces its nulls.
+    Raises:
+        SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
     """
     url = systems.one_system(source, input_format)
     if url is not None:
-        # a query over no table is the system's own to run
+        # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
         source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
         select = select if asked is None else None
@@ -70,7 +72,7 @@ def open_source(
             f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
-        # a query tells them apart
+        # a query tells columns of the same name apart
         wanted = [field.name for field in input_schema] if input_schema is not None else columns
         parse.check_once(table.name, table.schema.names, wanted)
     if input_schema is not None:
@@ -91,11 +93,15 @@ def _open(
     flush_seconds: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> TableSource:
-    """Args: columns: that are taken later; others need not be read."""
+    """Open a source without casting or selecting.
+
+    Args:
+        columns: the columns that are taken later; the others need not be read.
+    """
     if isinstance(source, TableSource):
         return source
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
-        # also where the format is said, as files that are not listed do not count
+        # also if the format is given: files that the pack's list does not name are not part of it
         found = packed.find(source)
         if found is not None and (form is None or formats.named(form).name == found.files.format):
             return _from_files(found.files, read_examples, schema or found.schema, columns)
@@ -125,7 +131,7 @@ def _open(
         table = TableSource(reader.schema, again, replayable=True)
         return table if interrupt is None else dataclasses.replace(table, stop=interrupt)
     if hasattr(source, "fetch_record_batch"):
-        # a connection of DuckDB, a cursor of ADBC: its result is read once
+        # a connection of DuckDB or a cursor of ADBC: its result can be read once
         reader = (
             heard(lambda: duckdb_reader(source), source.interrupt)
             if _module(source) in ("duckdb", "_duckdb")
@@ -137,7 +143,7 @@ def _open(
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
-        # a frame can be exported again and again, whatever else may be a stream in itself
+        # a polars frame can be exported any number of times; any other object may itself be a stream
         return TableSource(reader.schema, again, replayable=_module(source) == "polars")
     if isinstance(source, np.ndarray):
         return _open(frames.from_numpy(source), read_examples, schema, None)
@@ -171,7 +177,7 @@ def _from_files(
 
 
 def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """Those columns of a schema; it itself where it lacks one, which `taken` says."""
+    """Return only those columns of a schema; the schema itself if it lacks one of them, which `taken` reports later."""
     fields = {field.name: field for field in schema}
     if columns is None or not set(columns) <= set(fields):
         return schema
@@ -185,7 +191,7 @@ def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> I
 
 
 def _plain(table: TableSource) -> TableSource:
-    """The table, in the types that `plain` says."""
+    """Return the table in the types that `akrunner.schema.plain` gives it."""
     schema = plain(table.schema)
     if schema is table.schema or table.elsewhere:
         return table
@@ -205,7 +211,7 @@ def _plain(table: TableSource) -> TableSource:
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:
-    """The columns of `wanted`, in its order and types."""
+    """Return the table with only the columns of `wanted`, in its order and types."""
     names = table.schema.names
     for field in wanted:
         if field.name not in names:

@@ -1,4 +1,4 @@
-"""Splits of a table: what a person says of them, and which rows belong to which."""
+"""Splits of a table: how the user describes them, and which rows belong to which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from akrunner.schema import repeated
 from akrunner.spec import SplitSpec
 from akrunner.wire.near import nearest
 
-#: what splits are called that nobody named
+#: the names of the splits if the user gives none, by their number
 NAMES: dict[int, tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _MOST_SPLITS = 100
@@ -27,7 +27,11 @@ _MOST_SEED = 2**63 - 1
 
 
 def shares_of(given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """(names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict. Raises: ConfigError."""
+    """Return (names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict.
+
+    Raises:
+        ConfigError: it does not describe splits.
+    """
     if isinstance(given, str):
         check_text("split", given)
         parts = [part.strip() for part in given.split(",")]
@@ -94,7 +98,11 @@ def _shares(given: Any, values: Sequence[float]) -> tuple[float, ...]:
 
 
 def check_split(split: Any, split_by: Any, split_seed: Any) -> SplitSpec | None:
-    """`split=`, `split_by=` and `split_seed=` as far as no table is needed for them. Raises: ConfigError."""
+    """Return `split=`, `split_by=` and `split_seed=` after the checks that need no table; None if there is no split.
+
+    Raises:
+        ConfigError: one of them is wrong, or `split=` is missing.
+    """
     seed = check_count("split_seed", split_seed, 0, _MOST_SEED)
     by = check_text("split_by", split_by) if split_by is not None else None
     if split is None:
@@ -109,7 +117,11 @@ def check_split(split: Any, split_by: Any, split_seed: Any) -> SplitSpec | None:
 
 
 def check_table(spec: SplitSpec, table: TableSource) -> None:
-    """Raises: ConfigError: this table cannot be split so."""
+    """Check that the table can be split in this way.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     if table.elsewhere:
         raise ConfigError(
             "split: rows of a PyFlink program do not come through here; write them to a file, or filter them there"
@@ -134,14 +146,19 @@ def check_table(spec: SplitSpec, table: TableSource) -> None:
 
 
 class Splitter:
-    """Says to which split rows belong."""
+    """Decides to which split rows belong."""
 
     def __init__(self, spec: SplitSpec) -> None:
         self._spec = spec
         self._base = hashes.mixed(np.array([spec.seed], np.uint64), hashes.ROWS)[0]
 
     def marks(self, batch: pa.RecordBatch, first: int, step: int) -> NDArray[np.uint8]:
-        """[rows] The number of each row's split. Args: first, step: numbers of the rows in the table."""
+        """Return [rows] the number of each row's split.
+
+        Args:
+            first: the number in the table of the batch's first row.
+            step: the difference between the numbers of consecutive rows.
+        """
         if self._spec.by is None:
             hashed = hashes.of_numbers(self._base, first, batch.num_rows, step)
         else:

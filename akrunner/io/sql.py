@@ -1,9 +1,9 @@
-"""SQL over a table that is still to be read, with DuckDB.
+"""Runs SQL over a table while the table is read, with DuckDB.
 
 ::
 
-    long or deep text --> a process that only parses it, with a deadline      DuckDB's parser can be neither interrupted nor bounded
-    query ------------->  a thread of its own                                 Ctrl-C, `timeout=` and the job's end interrupt it
+    long or deep text --> a process that only parses it, with a deadline  DuckDB's parser can be neither interrupted nor bounded
+    query ------------->  a thread of its own                             Ctrl-C, `timeout=` and the job's end interrupt it
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import replaced
 
-#: what is put around expressions to make a query of them
+#: the text that turns expressions into a query
 _BEFORE, _BEHIND = "SELECT ", " FROM input"
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
-#: words a query begins with, and how alike another word is that was meant to be one
+#: the words with which a query begins, and how similar a misspelt word must be to be taken for one of them
 _BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
-#: how DuckDB shows a place of a query
+#: the line of a query, and the marks below it, in an error of DuckDB's
 _MADE = re.compile(r"(?P<head>LINE (?P<number>\d+): )(?P<line>.*)\n(?P<before> *)(?P<marks>\^+)")
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
-#: of a name, which DuckDB looks up in ways without number
+#: how many parts a name may have: with each part, DuckDB tries many more ways to look the name up
 _PARTS = 20
 _LONG_NAME = re.compile(rf'(?:\.\s*(?:\w+|"[^"]*")\s*){{{_PARTS}}}')
-#: characters of a query
+#: how many characters a query may have
 _LONGEST = 1 << 20
-#: what is shorter is parsed within a second, whatever it is: what follows a parenthesis that is not closed is read again and again
+#: shorter texts are parsed within a second, whatever they are; in longer ones DuckDB may read the text behind an unclosed
+#: parenthesis again and again
 _HARMLESS = 400
-#: seconds of a processor it may take to parse one, and how long that may last on a machine that is busy
+#: processor seconds that parsing a query may take, and how many seconds it may last on a busy machine
 _PARSE_SECONDS = 3
 _PARSE_WAIT = 30.0
 _PARSER = """
@@ -59,27 +60,28 @@ try:
 except duckdb.Error:
     pass  # DuckDB says so once more, to whoever asked
 """
-#: types of DuckDB's that change, without a word, on their way into Arrow
+#: DuckDB's types whose values change silently on their way into Arrow
 _CHANGED = {
     "TIME WITH TIME ZONE": "whose zone Arrow would not keep",
     "BIT": "of which Arrow would have DuckDB's own bytes",
     "UHUGEINT": "whose highest numbers would be negative in Arrow",
 }
 _TICK = 0.1
-#: a query that was interrupted may take to end
+#: how many seconds an interrupted query may take to end
 _END_SECONDS = 5.0
 
 _Given = TypeVar("_Given")
 
 
 def selected(table: TableSource, select: str, seconds: float | None = None) -> TableSource:
-    """The result of a query, read as it is drawn.
+    """Return the result of a query as a table; the rows are computed as they are drawn.
 
     Args:
-        table: in the query it is called `input`.
+        table: the table, which the query calls `input`.
         select: a query, or only the expressions between SELECT and FROM.
-        seconds: it may take so long to give its first rows, None: for ever.
-    Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
+        seconds: how long the query may take to give its first rows; None: for ever.
+    Raises:
+        SourceError: DuckDB refuses the query; the message has DuckDB's own words and caret.
     """
     is_query = _STATEMENT.match(select) is not None
     query = select if is_query else f"{_BEFORE}{select}{_BEHIND}"
@@ -91,7 +93,7 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
     first = running[0]
 
     def again() -> Iterator[pa.RecordBatch]:
-        # no limit of its own: the job that reads it again has one
+        # there is no limit here: the job that reads the table again has its own
         running[:] = [_Query(table, query, None)]
         return running[0].batches()
 
@@ -103,12 +105,13 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
 
 
 def _as_written(error: SourceError, select: str) -> SourceError:
-    """The error of a query that was made of expressions, about what the user has written: what stands around them is ours."""
+    """Return the error of a query that was made of expressions, changed to be about the text that the user wrote, without the
+    words around it."""
     told, _, columns = str(error).rpartition("\n(")
     if "Parser Error" not in told:
         return SourceError(_MADE.sub(_moved, str(error)))
     if _FROM.search(select):
-        # they have a FROM of their own: a whole query is meant
+        # the expressions have a FROM of their own, so the user meant a whole query
         wrong = _misread(select)
         if not wrong:
             return SourceError(f"select: {select!r} is not a query that returns rows; one begins with SELECT")
@@ -117,13 +120,13 @@ def _as_written(error: SourceError, select: str) -> SourceError:
         return SourceError(f"select: {wrong}\n{meant}\n({columns}")
     made = _MADE.sub(_moved, told)
     if made.endswith(f"{select}\n{' ' * (len('LINE 1: ') + len(select))}^"):
-        # DuckDB has come upon what is ours
+        # DuckDB stumbled over the text that was added behind the expressions
         made = made.replace('at or near "FROM"', "at its end")
     return SourceError(f"{made}\n({columns}")
 
 
 def _misread(query: str) -> str:
-    """What DuckDB's parser says of a text; "": it is a statement of some kind."""
+    """Return the error of DuckDB's parser for a text; "" if the text is a statement of some kind."""
     import duckdb
 
     with contextlib.closing(duckdb.connect()) as connection:
@@ -135,7 +138,7 @@ def _misread(query: str) -> str:
 
 
 def _moved(found: re.Match[str]) -> str:
-    """The line that an error shows of a query, and the marks below it, without what is ours around the user's text."""
+    """Return the line of a query that an error shows, and the marks below it, without what was added around the user's text."""
     head, line, at = found["head"], found["line"], len(found["before"])
     if found["number"] == "1" and line.startswith(_BEFORE):
         line, at = line.removeprefix(_BEFORE), at - len(_BEFORE)
@@ -146,7 +149,12 @@ def _moved(found: re.Match[str]) -> str:
 
 
 def check_query(query: str, parameter: str, kind: type[ConfigError]) -> None:
-    """Raises: `kind`: it is so long, or nested so deep, that DuckDB's parser would be at it for ever, or end the process."""
+    """Check that DuckDB can parse a query.
+
+    Raises:
+        ConfigError: of the class `kind`: the query is so long, or nested so deep, that DuckDB's parser would run for ever or
+            end the process.
+    """
     if len(query) > _LONGEST:
         raise kind(f"{parameter}: the query has {len(query):,} characters; {_LONGEST:,} are allowed")
     if len(query) <= _HARMLESS:
@@ -174,12 +182,16 @@ def check_query(query: str, parameter: str, kind: type[ConfigError]) -> None:
 
 
 def heard(work: Callable[[], _Given], interrupt: Callable[[], Any] | None = None, seconds: float | None = None) -> _Given:
-    """Do what may take long inside DuckDB, in a thread of its own: in Python's first thread DuckDB would take Ctrl-C, and raise an error
-    of its own in its place.
+    """Do work that may take long inside DuckDB, in a thread of its own: in Python's first thread DuckDB would take Ctrl-C
+    itself, and raise an error of its own for it.
 
-    Args: interrupt: ends it early, called again and again until it has; None: nothing can, and it is left to end by itself; seconds: it may
-        take, None: for ever.
-    Raises: what `work` raises; TimeoutError: it took longer.
+    Args:
+        interrupt: ends the work early; it is called again and again until the work has ended. None: the work cannot be ended,
+            and runs to its end by itself.
+        seconds: how long the work may take; None: for ever.
+    Raises:
+        BaseException: whatever `work` raises.
+        TimeoutError: the work took longer.
     """
     given: list[_Given] = []
     failed: list[BaseException] = []
@@ -192,12 +204,12 @@ def heard(work: Callable[[], _Given], interrupt: Callable[[], Any] | None = None
         finally:
             done.set()
 
-    # a `join` that a signal interrupts takes its thread for ended (Python 3.11)
+    # not `join`: if a signal interrupts it, it takes the thread for ended (Python 3.11)
     done = threading.Event()
     threading.Thread(target=run, name="akrunner-query", daemon=True).start()
     try:
         late = None if seconds is None else time.monotonic() + seconds
-        # never for long: where polars was imported, Ctrl-C wakes nobody who waits
+        # wait only for short times: where polars was imported, Ctrl-C does not wake a thread that waits
         while not done.wait(_TICK if late is None else max(0.0, min(_TICK, late - time.monotonic()))):
             if late is not None and time.monotonic() >= late:
                 raise TimeoutError
@@ -213,10 +225,18 @@ def heard(work: Callable[[], _Given], interrupt: Callable[[], Any] | None = None
 
 
 class _Query:
-    """A query that runs. Attributes: schema: of its rows."""
+    """A running query.
+
+    Attributes:
+        schema: the schema of its rows.
+    """
 
     def __init__(self, table: TableSource, query: str, seconds: float | None) -> None:
-        """Start it; returns when its first rows are there. Raises: SourceError."""
+        """Start the query and wait for its first rows.
+
+        Raises:
+            SourceError: the query fails, or gives no row in time.
+        """
         import duckdb
 
         self._query = query
@@ -225,7 +245,7 @@ class _Query:
         self._rows: pa.RecordBatchReader | None = None
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:
-            # columns of types DuckDB does not have are refused here
+            # this refuses columns of types that DuckDB does not have
             self._connection.register("input", reader)
             rows = self._rows = heard(self._begun, self._connection.interrupt, seconds)
         except TimeoutError:
@@ -237,7 +257,7 @@ class _Query:
             raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {columns})") from None
         finally:
             if self._rows is None:
-                # one that cannot be interrupted now keeps the connection, and what it raises is not what went wrong
+                # a query that cannot be interrupted now keeps the connection; the error of that is not the one to report
                 with contextlib.suppress(duckdb.Error):
                     self._connection.close()
         self.schema = rows.schema
@@ -259,15 +279,15 @@ class _Query:
             self._connection.close()
 
     def stop(self) -> None:
-        """Interrupt it; whoever reads it in another thread gets an error."""
+        """Interrupt the query; a thread that is reading its rows gets an error."""
         import duckdb
 
-        with contextlib.suppress(duckdb.Error):  # it is closed already
+        with contextlib.suppress(duckdb.Error):  # the connection is already closed
             self._connection.interrupt()
 
 
 def _kept(batches: Iterator[pa.RecordBatch], failed: list[AkrunnerError]) -> Iterator[pa.RecordBatch]:
-    """The batches; why there are no more is kept: DuckDB would say so as its own error."""
+    """Yield the batches; if they end with an error, append it to `failed`, as DuckDB would report it as an error of its own."""
     try:
         yield from batches
     except AkrunnerError as e:
@@ -276,9 +296,10 @@ def _kept(batches: Iterator[pa.RecordBatch], failed: list[AkrunnerError]) -> Ite
 
 
 def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
-    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it.
+    """Return a reader of a DuckDB relation's rows as they are computed, by the method that the installed DuckDB has for this.
 
-    Raises: SourceError: Arrow would have something else in a column than DuckDB.
+    Raises:
+        SourceError: a column has a type whose values would change on their way into Arrow.
     """
     for column in getattr(relation, "description", None) or ():
         _check_type(column[0], column[1])
@@ -288,12 +309,15 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
 
 
 def interrupting(relation: Any) -> Callable[[], None] | None:
-    """What ends a DuckDB relation's query early. It does not say whose connection's it is: one of DuckDB's own connection (`duckdb.sql`) can be ended,
-    one of another cannot: None. Nothing is run for it: a relation that is not drawn is a plan, and a result somebody reads goes on."""
+    """Return a function that ends a DuckDB relation's query early; None if the query cannot be ended.
+
+    A relation does not tell its connection, but one of DuckDB's default connection (`duckdb.sql`) can be recognized and ended.
+    This runs nothing: a relation that is not drawn stays a plan, and a result that is being read goes on.
+    """
     import duckdb
 
     try:
-        # refused, and not run, if they are of two connections
+        # DuckDB refuses this, without running it, if the two are of different connections
         relation.cross(duckdb.sql("SELECT 1"))
     except duckdb.Error:
         return None

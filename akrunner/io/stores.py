@@ -1,4 +1,5 @@
-"""Outputs on object stores and other file systems of fsspec: uploads that count when they are completed, or a move."""
+"""Destinations on object stores and other file systems of fsspec: uploads that count only once they are completed, or files
+that are moved."""
 
 from __future__ import annotations
 
@@ -12,19 +13,24 @@ from akrunner.foreign import ours, redacted
 from akrunner.io.paths import protocols
 from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, partial_of
 
-#: of the first parts of an upload; each is held in memory until it is sent
+#: size of the first parts of an upload; each part is held in memory until it is sent
 _PART_BYTES = 8 << 20
-#: S3 takes ten thousand parts; they double in size each time so many have gone: 8 TB
+#: S3 takes ten thousand parts; after each thousand the size of a part doubles, so that 8 TB fit
 _PARTS_OF_A_SIZE = 1000
 
 
 def uploads(fs: Any) -> bool:
-    """Whether its files are uploads that count only when they are completed, and can be taken back."""
+    """Whether a file on this file system is an upload that counts only once it is completed, and that can be cancelled
+    before."""
     return bool({"s3", "gs"} & set(protocols(fs)))
 
 
 class Upload:
-    """An upload to the name itself. Attributes: at: None."""
+    """An upload to the final name.
+
+    Attributes:
+        at: None.
+    """
 
     at: str | None = None
 
@@ -60,7 +66,7 @@ class Upload:
 
 
 class UploadFolder:
-    """An upload for each file, to its own name; all are completed at the end."""
+    """A directory of uploads, one for each file, to its final name; all are completed at the end."""
 
     at: str | None = None
 
@@ -87,7 +93,7 @@ class UploadFolder:
             return []
 
     def make(self) -> None:
-        """There are no directories to make."""
+        """Do nothing: an object store has no directories to make."""
 
     def open(self, name: str) -> IO[bytes]:
         path = posixpath.join(self._target, name)
@@ -116,7 +122,7 @@ class UploadFolder:
         self._streams = {}
 
     def _half(self, error: Exception, done: list[str]) -> Exception:
-        """What to raise when only some of the files were completed; those of a new directory are removed again."""
+        """Return the error to raise when only some of the files were completed. Those of a new directory are removed again."""
         if not done:
             return error
         if not self._overwrite:
@@ -138,7 +144,7 @@ def _started(fs: Any, path: str) -> Any:
 
 
 class _Growing:
-    """Makes the parts of an upload larger as they become many."""
+    """A stream that makes the parts of an upload larger as they become many."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -152,12 +158,13 @@ class _Growing:
 
 
 def _probe(fs: Any, path: str) -> None:
-    """Begin an upload and end it: is the bucket there, may it be written, does the clock fit?"""
+    """Begin an upload and cancel it: this fails if the bucket is missing, may not be written, or the clock is wrong."""
     if not hasattr(fs, "abort_mpu"):
         return
     bucket, key, _ = fs.split_path(path)
     begun = fs.call_s3("create_multipart_upload", Bucket=bucket, Key=key)
-    # who may begin one but not end it gets no error for that: it is empty. And a second try finds it ended
+    # a user who may begin an upload but not cancel it needs no error: the upload is empty; and a second attempt may find it
+    # gone
     with contextlib.suppress(OSError):
         fs.abort_mpu(bucket, key, begun["UploadId"])
 
@@ -167,7 +174,7 @@ def _complete(fs: Any, path: str, stream: Any) -> None:
     try:
         stream.commit()
     except Exception:
-        # an answer that was lost on its way: the second try finds no upload any more, but the file
+        # the store's answer may have been lost: then the second attempt finds no upload any more, but the file
         fs.invalidate_cache()
         if tag is None or fs.info(path).get("ETag", "").strip('"') != tag:
             raise
@@ -176,7 +183,7 @@ def _complete(fs: Any, path: str, stream: Any) -> None:
 
 
 def _tag_of(stream: Any) -> str | None:
-    """What S3 will call the content of a finished upload."""
+    """Return the ETag that S3 will give the content of a finished upload; None if it cannot be told."""
     parts = getattr(stream, "parts", None)
     if not parts:
         return None
@@ -188,17 +195,21 @@ def _tag_of(stream: Any) -> str | None:
 
 
 def _discard(stream: Any) -> None:
-    # or it would upload the rest when it is collected
+    # else the stream would upload the rest when it is garbage-collected
     stream.closed = True
     with contextlib.suppress(Exception):
         stream.discard()
 
 
-# -- stores with nothing but a move
+# -- file systems that can only move files
 
 
 class Moved:
-    """Written under another name on the store, then moved. Attributes: at: None."""
+    """A file that is written under another name on the store, then moved.
+
+    Attributes:
+        at: None.
+    """
 
     at: str | None = None
 
@@ -236,7 +247,7 @@ class Moved:
 
 
 class MovedFolder:
-    """Written to another directory of the store, then moved file by file."""
+    """A directory that is written under another name on the store, then moved file by file."""
 
     at: str | None = None
 
@@ -293,7 +304,12 @@ class MovedFolder:
 
 
 def _check_writable(fs: Any, path: str) -> None:
-    """Raises: whatever it says to a small file."""
+    """Check, with an empty file, that a path can be written.
+
+    Raises:
+        SinkError: the file system is read-only.
+        Exception: whatever the file system raises when the file is written.
+    """
     try:
         fs.pipe_file(path, b"")
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""A table that can be read: what every source becomes."""
+"""A table that can be read: `TableSource`, which every source becomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from akrunner.foreign import ours
 if TYPE_CHECKING:
     from akrunner.io.paths import Files
 
-#: rows of the batches readers give
+#: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
 
 
@@ -27,11 +27,17 @@ def _nothing() -> None:
 class TableSource:
     """A table that can be read.
 
-    Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
-    the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it;
-    read_from: the files it comes from, whatever is done with them; stop: ends a read that another thread is in, as far as it can be;
-    each: (schema, what has it) -> (path, table) of each file, in that schema, or in the table's if it is None. Nothing is opened before it is read.
-    None: it is not made of files.
+    Attributes:
+        schema: the schema of every batch.
+        open: opens the table and returns its batches.
+        name: the table's name in errors.
+        replayable: whether the table can be read more than once.
+        elsewhere: whether the rows reach the tasks without coming through this process.
+        files: the files that are read as they stand; None if the table is more than the content of files.
+        read_from: the files that the table comes from, whatever is done with their rows.
+        stop: ends a read that is running in another thread, as far as that is possible.
+        each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
+            own if it is None. Opens no file before its table is read. None if the table is not made of files.
     """
 
     schema: pa.Schema
@@ -45,19 +51,23 @@ class TableSource:
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in order. Raises: SourceError: they cannot be read."""
+        """Yield all rows, in order.
+
+        Raises:
+            SourceError: they cannot be read.
+        """
         with ours(SourceError, f"source: cannot read {self.name}"):
             yield from map(shown_nulls, self.open())
 
 
 def no_rows() -> TableSource:
-    """The input of a job that has none: its script asks for what it reads."""
+    """Return the table of a job without an input table: its script itself asks for the tables that it reads."""
     return TableSource(pa.schema([]), lambda: iter(()), "no table", replayable=True)
 
 
 def opened_once(
     first: Iterator[pa.RecordBatch], again: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Callable[[], Iterator[pa.RecordBatch]]:
-    """What gives `first`, which is open already, when it is called for the first time, and opens anew after that."""
+    """Return a function that returns `first`, which is already open, on the first call, and calls `again` on each later one."""
     held = [first]
     return lambda: held.pop() if held else again()

@@ -1,4 +1,4 @@
-"""Which columns of a table cross to the tasks, and what stands there for a null: `columns=` and `defaults=`."""
+"""Which columns of a table go to the tasks, and what replaces nulls there: `columns=` and `defaults=`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from akrunner.io.table import TableSource
 from akrunner.schema import is_list, is_text, to_array
 from akrunner.wire.near import nearest
 
-#: what a default of a column is, in words, and whether a value is one
+#: for each family of types: the words for its default values, and whether a value is one
 _KINDS: dict[Family, tuple[str, Callable[[Any], bool]]] = {
     Family.TRUTH: ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     Family.WHOLE: ("a whole number", lambda value: _is_number(value, numbers.Integral)),
@@ -41,7 +41,11 @@ _KINDS: dict[Family, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_columns(given: Any) -> list[str] | None:
-    """`columns=` as far as no table is needed for it. Raises: ConfigError: it lists no names."""
+    """Return `columns=` after the checks that need no table.
+
+    Raises:
+        ConfigError: it is not a list of names.
+    """
     names = check_names("columns", given)
     if names == []:
         raise ConfigError("columns is empty: name at least one, or leave it out for all")
@@ -49,7 +53,11 @@ def check_columns(given: Any) -> list[str] | None:
 
 
 def check_defaults(given: Any) -> dict[str, Any] | None:
-    """`defaults=` as far as no table is needed for it. Raises: ConfigError: it is no mapping of columns to values."""
+    """Return `defaults=` after the checks that need no table.
+
+    Raises:
+        ConfigError: it is not a mapping of columns to values.
+    """
     if given is None:
         return None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
@@ -61,21 +69,28 @@ def check_defaults(given: Any) -> dict[str, Any] | None:
 
 
 def taken(table: TableSource, columns: Sequence[str]) -> TableSource:
-    """Only those columns, in their order. Raises: SourceError: the table lacks one."""
+    """Return the table with only those columns, in their order.
+
+    Raises:
+        SourceError: the table lacks one of them.
+    """
     schema = pa.schema([table.schema.field(_known(name, table, "columns")) for name in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in table.batches():
             yield batch.select(list(columns))
 
-    # machines that read files themselves would read all of their columns
+    # without `files`: machines that read the files themselves would read all columns
     return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None)
 
 
 def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
-    """The table with a value for each null of some columns. Args: defaults: column -> its value.
+    """Return the table with a value in place of each null of some columns.
 
-    Raises: SourceError: the table lacks such a column, or it holds no such value.
+    Args:
+        defaults: for each of those columns, the value.
+    Raises:
+        SourceError: the table lacks such a column, or the column cannot hold the value.
     """
     instead = {name: _default(table.schema.field(_known(name, table, "defaults")), value) for name, value in defaults.items()}
     schema = pa.schema(
@@ -106,13 +121,17 @@ def _known(name: str, table: TableSource, parameter: str) -> str:
 
 
 def _default(field: pa.Field, value: Any) -> pa.Array:
-    """The value as an array of one, of the column's type. Raises: SourceError: the column holds no such value."""
+    """Return the value as an array of length 1, of the column's type.
+
+    Raises:
+        SourceError: the column cannot hold the value.
+    """
     kind = field.type
     if isinstance(kind, pa.FixedShapeTensorType):
         storage = _default(field.with_type(kind.storage_type), np.asarray(value).reshape(-1).tolist())
         return pa.ExtensionArray.from_storage(kind, storage)
     if pa.types.is_null(kind):
-        # a column without a single value, of which nobody knows the type
+        # a column without a single value, so its type is unknown
         return pa.array([value])
     many = is_list(kind)
     one = kind.value_type if many else kind
@@ -136,9 +155,9 @@ def _default(field: pa.Field, value: Any) -> pa.Array:
 
 
 def _time(value: Any, kind: pa.DataType) -> pa.Array:
-    """A time, or the text of one, as an array of one. Raises: as `to_array`."""
+    """Return a time, or the text of one, as an array of length 1. The errors are those of `to_array`."""
     if isinstance(value, str) and family_of(kind) is Family.TIME_OF_DAY:
-        # Arrow reads a time of day from no text but that of a moment
+        # Arrow reads a time of day only from text that has a date, too
         return pa.array([f"1970-01-01 {value}"]).cast(pa.timestamp("ns")).cast(kind)
     return pa.array([value]).cast(kind) if isinstance(value, str) else to_array([value], kind)
 

@@ -1,4 +1,4 @@
-"""Text (CSV, JSON lines) -> pieces of whole rows, of which the line in the file is known.
+"""Cuts text (CSV, JSON lines) into pieces of whole rows, each with the number of its line in the file.
 
 ::
 
@@ -14,15 +14,15 @@ from typing import NoReturn
 from akrunner.errors import SourceError
 from akrunner.io.lines import LooseQuote, count, csv_row_ends
 
-#: bytes read at a time, about
+#: about how many bytes are read at a time
 PIECE_BYTES = 4 << 20
-#: no row is longer: rather a quote is never closed
+#: no row is longer than this; if one seems to be, a quote is probably not closed
 ROW_BYTES = 32 << 20
-#: how much of a row is shown in an error
+#: how many characters of a row an error shows
 SHOWN = 80
 
 _BOM = b"\xef\xbb\xbf"
-#: what a file begins with that is no text of ours -> what it is, and what to do
+#: the first bytes of files that are neither CSV nor JSON text -> what the file is, and what to do
 _OTHER = {
     b"\xff\xfe": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
     b"\xfe\xff": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
@@ -39,8 +39,12 @@ _OTHER = {
 class Piece:
     """Whole rows of a text.
 
-    Attributes: data; line: number of its first line in the file, from 1; last: the text ends with it; newline: what ends its lines; back:
-    table for `bytes.translate` to what stands in the file, None: that is it.
+    Attributes:
+        data: the rows.
+        line: the number in the file of the first line, from 1.
+        last: whether the text ends with this piece.
+        newline: the bytes that end a line.
+        back: a table for `bytes.translate` that turns `data` into the bytes of the file; None: they are the same.
     """
 
     data: bytes
@@ -50,30 +54,35 @@ class Piece:
     back: bytes | None = None
 
     def cut(self, start: int) -> Piece:
-        """What is behind `start`."""
+        """Return the part of the piece behind `start`."""
         return replace(self, data=self.data[start:], line=self.line_of(start))
 
     def line_of(self, position: int) -> int:
         return self.line + count(self.data[:position], self.newline)
 
     def shown(self, start: int) -> str:
-        """The beginning of the row that starts there, for an error."""
+        """Return the beginning of the row that starts at `start`, for an error."""
         line = self.data[start : start + 4 * SHOWN].split(self.newline)[0].rstrip(b"\r")
         row = (line.translate(self.back) if self.back is not None else line).decode("utf-8", "replace")
         return repr(row[:SHOWN]) + ("..." if len(row) > SHOWN else "")
 
 
 class Pieces:
-    """Cuts what it reads behind the last row that has ended.
+    """Reads a text and cuts it into pieces, each of which ends with a whole row.
 
-    Attributes: name: of the text, for errors; quoted: it is CSV, whose cells may have ends of lines in quotes.
+    Attributes:
+        name: the text's name in errors.
+        quoted: whether the text is CSV, whose quoted cells may contain ends of lines.
     """
 
     def __init__(
         self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False, back: bytes | None = None
     ) -> None:
-        """Args: read: as many bytes as there are, at most so many; none: the text has ended; growing: rows are not to wait for others;
-        back: as of `Piece`."""
+        """Args:
+        read: called with a number of bytes; returns at most as many, as soon as there are any; empty: the text has ended.
+        growing: whether rows are given out without waiting for a whole piece of them.
+        back: as in `Piece`.
+        """
         self._back = back
         self.name = name
         self.quoted = quoted
@@ -86,9 +95,12 @@ class Pieces:
         self._newline = b"\n"
 
     def next(self) -> Piece | None:
-        """What has come, up to the end of its last whole row; waits for one. None: the text has ended.
+        """Return what has been read, up to the end of its last whole row; wait until there is one. Return None if the text has
+        ended.
 
-        Raises: SourceError: no row ends within `ROW_BYTES`; it is no text. Whatever `read` raises.
+        Raises:
+            SourceError: no row ends within `ROW_BYTES`, or it is not text.
+            Exception: whatever `read` raises.
         """
         while not self._ended:
             more = self._read(max(PIECE_BYTES, len(self._rest)))
@@ -98,7 +110,7 @@ class Pieces:
                 self._rest = data
                 continue
             if not self._begun:
-                # what ends a line is known when one has ended, and more than a \r of it has come
+                # what ends a line is known once a line has ended, and, if it is \r, once more bytes have come behind it
                 open_ = b"\n" not in data and data.find(b"\r", 0, len(data) - 1) < 0
                 if (len(data) < 4 or (open_ and len(data) <= ROW_BYTES)) and not self._ended:
                     self._rest = data
@@ -115,7 +127,8 @@ class Pieces:
         return None
 
     def put_back(self, piece: Piece, start: int) -> Piece:
-        """Join what is behind `start` of the piece that was given last to what comes next. Returns: what is left of the piece."""
+        """Put back what is behind `start` of the latest piece, so that the next piece begins with it; return the rest of the
+        piece."""
         self._rest = piece.data[start:] + self._rest
         self._line = piece.line_of(start)
         if len(self._rest) > ROW_BYTES:
@@ -158,7 +171,11 @@ class Pieces:
         )
 
     def not_closed(self, piece: Piece, position: int) -> NoReturn:
-        """Raises: SourceError: the quote there."""
+        """Raise the error for a quote that is not closed.
+
+        Raises:
+            SourceError: always; it shows the row in which the quote is.
+        """
         start = max(piece.data.rfind(piece.newline, 0, position) + 1, 0)
         raise SourceError(
             f"source: a quote that opens in line {piece.line_of(position)} of {self.name} is not closed, or closed in the middle of "

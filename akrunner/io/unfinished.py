@@ -1,4 +1,4 @@
-"""What every kind of place has in common: the name until it is whole, and what may be replaced."""
+"""What all kinds of destinations share: the name of an output that is not complete yet, and which outputs may be replaced."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from akrunner.io import formats
 
 
 def partial_of(target: str) -> str:
-    """The name something has until it is whole."""
+    """Return the name that an output has until it is complete."""
     folder, name = posixpath.split(target.rstrip("/"))
-    # a name may have 255 bytes
+    # file names are limited to 255 bytes
     return posixpath.join(folder, f".{name[:50]}.{uuid.uuid4().hex[:8]}.partial")
 
 
 def is_partial(name: str) -> bool:
-    """Whether it is what `partial_of` gives, of a job that may still run."""
+    """Whether a name is one that `partial_of` returns, so that a job may still be writing the file."""
     return name.startswith(".") and name.endswith(".partial")
 
 
@@ -41,9 +41,10 @@ def came_meanwhile(shown: str) -> WriteError:
 
 
 def check_ours(shown: str, held: list[str]) -> None:
-    """Look at the files of a directory that an output would replace: somebody may have named a home directory.
+    """Check the files of a directory that an output would replace, as a user might have named a home directory.
 
-    Raises: SinkError: one of them was written by no job.
+    Raises:
+        SinkError: no job wrote one of the files.
     """
     for path in held:
         name = posixpath.basename(path)

@@ -1,4 +1,4 @@
-"""UTF-16 units of whole columns of text, as Java counts them. Nothing is done a row at a time.
+"""Converts whole columns of text to UTF-16 code units, as Java counts them, and back. Nothing is done row by row.
 
 ::
 
@@ -14,12 +14,13 @@ import pyarrow as pa
 
 
 def units_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """(the UTF-16 units of all texts, end to end; how many each has), of a column of strings without nulls."""
+    """Return (the UTF-16 units of all texts, end to end; the number of units of each text) of a column of strings without
+    nulls."""
     texts = texts.cast(pa.large_string())
     buffer = texts.buffers()[2]
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(buffer, np.uint8)[offsets[0] : offsets[-1]] if buffer is not None else np.zeros(0, np.uint8)
-    # what each byte of UTF-8 begins: one unit, two for what is beyond the first plane, none for a byte that goes on
+    # how many units each byte of UTF-8 begins: one; two for a character beyond the first plane; none for a continuation byte
     begun = np.where(data >= 0xF0, 2, np.where((data & 0xC0) == 0x80, 0, 1))
     ends = np.concatenate([[0], np.cumsum(begun)])
     units = np.frombuffer(data.tobytes().decode("utf-8").encode("utf-16-le"), np.uint16)
@@ -27,7 +28,11 @@ def units_of(texts: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
 
 
 def texts_of(units: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> pa.Array:
-    """A column of strings. Raises: UnicodeDecodeError: a half of a pair stands alone."""
+    """Return units as a column of strings, each of as many units as `lengths` says.
+
+    Raises:
+        UnicodeDecodeError: half of a surrogate pair stands alone.
+    """
     raw = units.astype("<u2").tobytes().decode("utf-16-le").encode("utf-8")
     pair = (units & 0xF800) == 0xD800
     size = np.where(units < 0x80, 1, np.where(units < 0x800, 2, np.where(pair, 2, 3)))
@@ -38,12 +43,15 @@ def texts_of(units: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> pa.A
 
 
 def cut(bodies: pa.Array, sizes: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]) -> pa.Array:
-    """The texts a body holds, each with a space behind it.
+    """Cut the texts out of bodies that hold several, each followed by a space.
 
-    Args: bodies: a text a row; sizes: units of each text, -1: null; counts: how many texts each row has.
+    Args:
+        bodies: one text for each row.
+        sizes: the number of units of each text; -1: the text is null.
+        counts: how many texts each row has.
     """
     units, lengths = units_of(bodies)
-    # a null is written as nothing, and has its space
+    # a null has no units, but has its space
     taken = np.maximum(sizes, 0)
     owner = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
@@ -55,7 +63,12 @@ def cut(bodies: pa.Array, sizes: np.ndarray[Any, Any], counts: np.ndarray[Any, A
 
 
 def within(begin: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The places of stretches, end to end. Args: begin: where each begins; lengths: of each."""
+    """Return the indices of all the elements of several stretches, one stretch after another.
+
+    Args:
+        begin: the index at which each stretch begins.
+        lengths: the length of each stretch.
+    """
     total = int(lengths.sum())
     ends = np.cumsum(lengths)
     places: np.ndarray[Any, Any] = np.arange(total) + np.repeat(begin - (ends - lengths), lengths)

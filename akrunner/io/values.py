@@ -1,6 +1,7 @@
-"""Python's values -> Arrow, none of them cut: pyarrow by itself takes 1.5 for 1, a datetime for its day, and a time of any zone for one of none.
+"""Converts Python's values to Arrow without cutting any of them. By itself pyarrow turns 1.5 into 1, a datetime into its day,
+and a time with any zone into one without.
 
-Only columns that hold something of the kind are looked at twice.
+Only columns that hold such values are looked at a second time.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.io.casts import kept, unchanged
 from akrunner.schema import is_list, to_array
 
-#: values of which pyarrow makes what they are, whichever of them are together
+#: types whose values pyarrow converts rightly, in whatever mixture
 _PLAIN = {int, float, str, bytes, bool, NoneType}
 _NULLS = ("NaTType", "NAType")
 _FLOATS = (float, np.floating)
-#: of columns of these alone, nothing is pandas' null
+#: a column of these types alone has no value that pandas takes for a null
 _SURE = {int, str, bytes, NoneType}
-#: characters of numpy's texts that are looked at together
+#: how many characters of numpy's texts are looked at together
 _LOOKED_AT = 1 << 22
 _TIMES = {"dates", "datetimes", "times of day", "timedeltas", "values of numpy.datetime64"}
 
 
 class Unfit(ValueError):
-    """A value does not fit beside the others. Attributes: row: its position; what: is wrong with it."""
+    """A value does not fit beside the others.
+
+    Attributes:
+        row: the value's position.
+        what: what is wrong with it.
+    """
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(f"row {row}: {what}")
@@ -41,8 +47,14 @@ class Unfit(ValueError):
 
 
 def of_numpy(values: Any, nulls: bool = False) -> Any:
-    """An array of numpy's, or a series of pandas' over one, of one dimension; texts and byte strings are what numpy's own items are: Arrow by itself ends
-    each at its first NUL. Args: nulls: as of `typed`. Raises: as `typed`."""
+    """Return a numpy array of one dimension, or a pandas Series over one, as an Arrow array.
+
+    Texts and byte strings become what numpy's own items are; by itself, Arrow ends each of them at its first NUL. The errors
+    are those of `typed`.
+
+    Args:
+        nulls: as in `typed`.
+    """
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "SU":
         plain = np.asarray(values)
         if _has_inner_nul(plain):
@@ -51,7 +63,7 @@ def of_numpy(values: Any, nulls: bool = False) -> Any:
 
 
 def _has_inner_nul(values: np.ndarray[Any, Any]) -> bool:
-    """Whether a NUL stands in a text before something else; those at the end are what numpy fills it up with."""
+    """Whether a text has a NUL with another character somewhere behind it. (NULs at the end are numpy's padding.)"""
     unit = np.dtype(np.uint8 if values.dtype.kind == "S" else np.uint32)
     width = values.dtype.itemsize // unit.itemsize
     if width < 2:
@@ -65,9 +77,12 @@ def _has_inner_nul(values: np.ndarray[Any, Any]) -> bool:
 
 
 def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
-    """The values as an array of a type that holds all of them. Args: nulls: NaN is one, as in pandas.
+    """Return the values as an array of a type that holds all of them.
 
-    Raises: pa.ArrowException, TypeError, ValueError, OverflowError: there is none.
+    Args:
+        nulls: whether NaN is a null, as in pandas.
+    Raises:
+        pa.ArrowException, TypeError, ValueError, OverflowError: no type holds all of them.
     """
     values, kinds = _without_nulls(values)
     if kinds <= _PLAIN:
@@ -80,9 +95,12 @@ def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
 
 
 def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> pa.Array:
-    """The values as an array of this type. Args: rounding: doubles may become floats that are narrower.
+    """Return the values as an array of the given type.
 
-    Raises: as `typed`: one does not fit, or would lose a part of itself.
+    The errors are those of `typed`, raised if a value does not fit the type or would be cut.
+
+    Args:
+        rounding: whether doubles may become narrower floats.
     """
     values, _ = _without_nulls(values, kind)
     if not rounding and _has_narrow_floats(kind) and not _are_narrow(values):
@@ -105,13 +123,17 @@ def as_type(values: Sequence[Any], kind: pa.DataType, rounding: bool = True) -> 
             row = next(row for row, value in enumerate(values) if _is_there(value))
             raise Unfit(row, f"{values[row]} has no zone, and the column is {kind}")
         return kept(natural, natural.cast(kind))
-    # floats and Decimals among them: a cast cuts none
+    # of floats and Decimals among them, the cast cuts none
     return pa.array(values).cast(kind)
 
 
 def _without_nulls(values: Sequence[Any], kind: pa.DataType | None = None) -> tuple[Sequence[Any], set[type]]:
-    """(values, their types) with None for pandas' nulls, as dicts of its rows have them: NA, NaT, and NaN where no number can be. Args: kind: of the column, None: it
-    is not known."""
+    """Return (values, their types) with None in place of pandas' nulls, which dicts made of its rows contain: NA, NaT, and NaN
+    where there can be no number.
+
+    Args:
+        kind: the column's type; None: it is not known.
+    """
     kinds = set(map(type, values))
     if kinds <= _SURE:
         return values, kinds
@@ -122,7 +144,7 @@ def _without_nulls(values: Sequence[Any], kind: pa.DataType | None = None) -> tu
     else:
         numbers = not others or any(issubclass(one, (int, np.integer, Decimal)) and one is not bool for one in others)
     nans = not numbers and any(issubclass(one, _FLOATS) for one in kinds)
-    # what is a number is somebody's mistake, of which the error is to speak
+    # a float that is not NaN is the user's mistake: it stays, so that an error reports it
     nans = nans and all(value != value for value in values if isinstance(value, _FLOATS))
     if not named and not nans:
         return values, kinds
@@ -137,14 +159,18 @@ def _has_narrow_floats(kind: pa.DataType) -> bool:
 
 
 def _are_narrow(values: Sequence[Any]) -> bool:
-    """Whether they are numpy's floats of single precision, or arrays of these, as those of a column often are."""
+    """Whether the values are numpy's floats of single precision, or arrays of them, as the values of a column often are."""
     if set(map(type, values)) <= {np.float32, NoneType}:
         return True
     return all(value is None or (isinstance(value, np.ndarray) and value.dtype == np.float32) for value in values)
 
 
 def zoned(values: Sequence[Any], kind: pa.DataType) -> bool | None:
-    """Whether the timestamps have a zone; None: there is none. Args: kind: the column's type."""
+    """Whether the timestamps have a time zone; None if there is no timestamp.
+
+    Args:
+        kind: the column's type.
+    """
     while is_list(kind):
         values, kind = _flat(values), kind.value_type
     if not pa.types.is_timestamp(kind) or "datetimes" not in _families(set(map(type, values))):
@@ -158,7 +184,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def _family(kind: type) -> str:
-    """What a type of values is called; nothing, if it is one of nulls."""
+    """Return the name of what a Python type's values are; "" for a type of nulls."""
     if kind is NoneType or kind.__name__ in _NULLS:
         return ""
     for base, name in (
@@ -182,9 +208,15 @@ def _is_there(value: Any) -> bool:
 
 
 def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
-    """Dates, times or spans of Python, pandas or numpy, in microseconds, or in nanoseconds where there are any.
+    """Return dates, times or time spans of Python, pandas or numpy as an array, in microseconds; in nanoseconds if a value has
+    any.
 
-    Raises: as `typed`: Unfit: they are of two kinds of which neither is the other.
+    The errors are those of `typed`.
+
+    Args:
+        nulls: as in `typed`.
+    Raises:
+        Unfit: the values are of two kinds, neither of which is a special case of the other.
     """
     kinds = set(map(type, values))
     if nulls or any(kind.__name__ in _NULLS for kind in kinds):
@@ -212,7 +244,12 @@ def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
 
 
 def _of_datetime64(values: Sequence[Any]) -> pa.Array:
-    """numpy's datetimes of any units, in the finest of theirs; what has no time of day is a date. Raises: Unfit: one does not fit it."""
+    """Return numpy's datetimes of any units as an array, in the finest of these units; datetimes without a time of day become
+    dates.
+
+    Raises:
+        Unfit: a value does not fit that unit.
+    """
     made = np.array([np.datetime64("NaT") if value is None else value for value in values], "datetime64")
     unit = np.datetime_data(made.dtype)[0]
     known = {"generic": "us", "Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}
@@ -241,7 +278,7 @@ def mixed_zones(naive: Any, aware: Any) -> str:
 
 
 def _fine(values: Sequence[Any], kinds: set[type], coarse: pa.DataType, fine: pa.DataType) -> pa.Array:
-    """In nanoseconds, if a value of pandas has some."""
+    """Return the values in the type `fine` (nanoseconds) if a value of pandas has nanoseconds, else in the type `coarse`."""
     if not any(hasattr(kind, "nanosecond") or hasattr(kind, "nanoseconds") for kind in kinds):
         return pa.array(values, coarse)
     try:
@@ -270,7 +307,7 @@ def _refuse_zones(values: Sequence[Any]) -> None:
 
 
 def _refined(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
-    """The type of lists or dicts, that pyarrow guessed, with what holds all that is in them."""
+    """Return the type that pyarrow guessed for lists or dicts, with inner types that hold all the values in them."""
     if is_list(kind):
         inner = kind.value_type
         if not pa.types.is_temporal(inner) and not pa.types.is_nested(inner):

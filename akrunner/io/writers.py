@@ -1,4 +1,5 @@
-"""What formats write batches to an open stream with. pyarrow, and DuckDB for JSON: a TaskManager's Python has no more."""
+"""The writers with which formats write batches to an open stream. They use pyarrow, and DuckDB for JSON: the Python on a
+TaskManager has no more."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from akrunner.schema import is_list
 
 #: writes a batch to a TFRecord stream
 ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
-#: seconds, from 1970 on, to the beginning of the year 1 and to the last one of 9999
+#: the first second of the year 1 and the last one of the year 9999, in seconds since 1970
 _FIRST, _LAST = -62135596800, 253402300799
 
 
@@ -27,7 +28,8 @@ class Writer(Protocol):
 
 
 class Dated:
-    """Refuses timestamps and dates that no calendar has: Arrow writes `<value out of range>` in their place, DuckDB years of six digits."""
+    """Refuses timestamps and dates outside the years 1 to 9999: Arrow would write `<value out of range>` for them, DuckDB years
+    of six digits."""
 
     def __init__(self, writer: Writer, form: str) -> None:
         self._writer = writer
@@ -54,7 +56,8 @@ class Dated:
 
 
 def _limits_of(data_type: pa.DataType) -> tuple[int, int] | None:
-    """The integers that are timestamps or dates of the years 1 to 9999; None: it is another type."""
+    """Return the least and the greatest integer that stand for a time in the years 1 to 9999; None if the type has neither
+    timestamps nor dates."""
     if pa.types.is_date32(data_type):
         return _FIRST // 86400, _LAST // 86400
     if not pa.types.is_timestamp(data_type) and not pa.types.is_date64(data_type):
@@ -64,7 +67,8 @@ def _limits_of(data_type: pa.DataType) -> tuple[int, int] | None:
 
 
 class Gate(io.RawIOBase):
-    """Passes bytes on to a stream, until it is shut: a writer that is given up may write on, and nothing comes of it."""
+    """Passes bytes on to a stream until it is shut. A writer that was given up may then go on writing, and its bytes are
+    lost."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__()
@@ -88,11 +92,12 @@ class Gate(io.RawIOBase):
         return self._position
 
     def flush(self) -> None:
-        """Whoever made the stream flushes it."""
+        """Do nothing: the code that made the stream flushes it."""
 
 
 class Gathered:
-    """One of Arrow's own writers. Small batches are gathered: a row group or an IPC message a batch would be slow to read."""
+    """Wraps one of Arrow's own writers and joins small batches: a file with a row group, or an IPC message, for each batch
+    would be slow to read."""
 
     _ROWS = 65536
 
@@ -118,7 +123,7 @@ class Gathered:
 
 
 class JsonLines:
-    """An object a line, made by DuckDB."""
+    """Writes one object per line, made by DuckDB."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         import duckdb

@@ -1,4 +1,5 @@
-"""Times in JSON lines, which say their zone or do not: never both in one column, where Arrow would take those of none for UTC."""
+"""Times in JSON lines, with or without a time zone. A column never mixes the two, as Arrow would take times without a zone for
+UTC."""
 
 from __future__ import annotations
 
@@ -17,20 +18,20 @@ from akrunner.errors import SourceError
 Rows = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
-#: a time of a day with a zone, as Arrow reads it
+#: a time of day with a zone, as Arrow reads it
 _ZONED = r"[T ][0-9:]+(?:\.[0-9]+)?(?:Z|[+-][0-9:]+)"
 _MAY_BE_ZONED = re.compile(_ZONED.encode() + b'"')
 
 
 def has_times(kind: pa.DataType) -> bool:
-    """Whether there are timestamps in a column of this type."""
+    """Whether a column of this type has timestamps in it."""
     if pa.types.is_nested(kind):
         return any(has_times(kind.field(i).type) for i in range(kind.num_fields))
     return bool(pa.types.is_timestamp(kind))
 
 
 def replaced(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type, with another one in place of its timestamps."""
+    """Return the type with another one in place of its timestamps."""
     if pa.types.is_list(kind):
         return pa.list_(replaced(kind.value_type, other))
     if pa.types.is_struct(kind):
@@ -39,9 +40,11 @@ def replaced(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def guess(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> pa.DataType:
-    """The type of a column of times whose type is open: they stay text where some have a zone and some have none.
+    """Return the type of a column of times whose type is open; the times stay text if some have a zone and some have none.
 
-    Args: data: the text; words: its values, with text in place of the times.
+    Args:
+        data: the text of the rows.
+        words: reads the column with text in place of the times.
     """
     if _MAY_BE_ZONED.search(data) is None:
         return kind
@@ -54,7 +57,8 @@ def guess(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> pa.D
 
 
 def first_odd(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> tuple[int, bool] | None:
-    """(row, whether it has a zone) of the first time that is not as its column's type says. Args: as of `guess`."""
+    """Return (row, whether it has a zone) of the first time that does not match its column's type; None if all match. The
+    arguments are those of `guess`."""
     wanted = "tz=" in str(kind)
     if not wanted and _MAY_BE_ZONED.search(data) is None:
         return None
@@ -64,7 +68,11 @@ def first_odd(data: bytes, kind: pa.DataType, words: Callable[[], pa.Array]) -> 
 
 
 def refuse(where: str, name: str, zoned: bool) -> NoReturn:
-    """Raises: SourceError: a time is not as the others of its column."""
+    """Raise the error for a time that differs from the others of its column.
+
+    Raises:
+        SourceError: always.
+    """
     has = "has a zone, and its column has none" if zoned else "has no zone, and its column is one of times with a zone"
     raise SourceError(
         f"source: {where}, column {name!r}: a time {has}; give input_schema= (--input-schema) with '{name} string' to keep it as it stands"
@@ -72,7 +80,8 @@ def refuse(where: str, name: str, zoned: bool) -> NoReturn:
 
 
 def _leaves(column: pa.Array, kind: pa.DataType) -> Iterator[tuple[Rows, Truths]]:
-    """(row of each, whether it has a zone) of the times that are there, of each place for them in a row."""
+    """Yield, for each timestamp type within the column's type, (row of each time, whether it has a zone). Nulls are left
+    out."""
     yield from _below(column, kind, np.arange(len(column)))
 
 

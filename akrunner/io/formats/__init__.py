@@ -1,11 +1,11 @@
-"""The formats of files, each in a module of its own, and those that installed packages add.
+"""The formats of files, each in a module of its own, and the formats that installed packages add.
 
 ::
 
     "csv", "a.csv"  ->  a built-in Format                              nothing else is imported
     "abc", "a.abc"  ->  entry point `akrunner.formats`: abc = "their_package:FORMAT"  ->  their Format, imported now
 
-A package cannot take a built-in format's name or endings: built-in ones are looked at first.
+A package cannot take the name or the endings of a built-in format, as the built-in ones are looked at first.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.wire.near import nearest
 
-#: a new format of akrunner's own: its module, and its row here
+#: to add a format to akrunner itself, write its module and add it here
 BUILT_IN: tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)
-#: of lines; what says nothing else is of the first
+#: the formats of lines; the first is the default
 LINES: tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
-#: how much of a file `Format.begins` is shown
+#: how many bytes of a file `Format.begins` is given
 HEAD_BYTES = 16
-#: how much of a misspelt ending is the same as one that is known, of 1
+#: the similarity, from 0 to 1, from which on a misspelt ending is taken for a known one
 _ALIKE = 0.75
 
 
 def _wrong(name: str, found: Any) -> str | None:
-    """Why what a package has under a name is no format, half a sentence; None: it is one."""
+    """Return, as half a sentence, why a package's object is not a format of that name; None if it is one."""
     if not isinstance(found, Format):
         return f"it is {type(found).__name__}, and no value of a class derived from akrunner.io.formats.Format"
     if found.name != name:
@@ -51,15 +51,16 @@ INSTALLED: Installed[Format] = Installed("akrunner.formats", "format", _wrong, S
 
 
 def names() -> list[str]:
-    """All that can be asked for; nothing is imported."""
+    """Return the names of all formats, without importing any."""
     built_in = [form.name for form in BUILT_IN]
     return built_in + [name for name in INSTALLED.names() if name not in built_in]
 
 
 def named(name: str) -> Format:
-    """The format of that name.
+    """Return the format of that name.
 
-    Raises: SourceError: there is none; the package that adds it cannot be imported, or has something else under that name.
+    Raises:
+        SourceError: there is none, or the package that adds it cannot be imported or has something else under that name.
     """
     for form in BUILT_IN:
         if form.name == name:
@@ -70,7 +71,12 @@ def named(name: str) -> Format:
 
 
 def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceError) -> str | None:
-    """Raises: ConfigError: it is no text; `kind`: no format is called so; SourceError: the package that adds it is broken."""
+    """Return the name of a format that a user gave, after a check; None if none was given.
+
+    Raises:
+        ConfigError: it is not text; of the class `kind`: there is no format of that name.
+        SourceError: the package that adds the format is broken.
+    """
     name = check_text(parameter, given) if given is not None else None
     if name is None or any(form.name == name for form in BUILT_IN):
         return name
@@ -80,9 +86,10 @@ def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceErr
 
 
 def format_of(path: str) -> str | None:
-    """By the name's ending; None when it tells nothing.
+    """Return the name of the format that a file name's ending tells; None if it tells none.
 
-    Raises: SourceError: two packages add a format of that ending.
+    Raises:
+        SourceError: several packages add a format with that ending.
     """
     name = path.lower()
     form = next((form.name for form in BUILT_IN if name.endswith(form.endings)), None)
@@ -97,12 +104,14 @@ def format_of(path: str) -> str | None:
 
 
 def beginning(head: bytes) -> str | None:
-    """The format of a file that begins so, of those that packages add, too; None: it tells nothing."""
+    """Return the name of the format whose files begin with these bytes, also among the formats of packages; None if they tell
+    none."""
     return next((form.name for form in (*BUILT_IN, *INSTALLED.whole()) if form.begins(head)), None)
 
 
 def known_endings(path: str) -> str:
-    """For an error: the first ending of each format, the one that a name's ending may be meant to be, and which packages are broken that might have had another."""
+    """Return what an error says about endings: the first one of each format, the one that may have been meant, and the broken
+    packages, which might have had another."""
     known = [form.endings[0] for form in (*BUILT_IN, *INSTALLED.whole())]
     ending = posixpath.splitext(path)[1].lower()
     meant = nearest(ending, known, _ALIKE) if ending else ""
@@ -110,16 +119,20 @@ def known_endings(path: str) -> str:
 
 
 def lines_of(path: str) -> Lines | None:
-    """The format of lines that a name tells."""
+    """Return the format of lines that a file name tells; None if it tells none."""
     return next((form for form in LINES if path.lower().endswith(form.endings[0])), None)
 
 
 def lines_named(name: Any) -> Lines | None:
-    """The format of lines that is called so."""
+    """Return the format of lines of that name; None if there is none."""
     return next((form for form in LINES if isinstance(name, str) and form.name == name), None)
 
 
 def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> Writer:
-    """What writes batches to a stream. Args: write_examples: how a batch becomes TFRecords."""
+    """Return a writer of batches to a stream.
+
+    Args:
+        write_examples: writes a batch as TFRecords.
+    """
     found = named(form)
     return Examples(stream, write_examples) if found.examples else found.writer(stream, schema)

@@ -12,12 +12,12 @@ from akrunner.io.formats.base import Counted, Format, Opened, Reading, closed_on
 from akrunner.io.writers import Gathered, Writer
 
 _MAGIC = b"ARROW1"
-#: the last bytes of an Arrow stream that was ended, not cut short
+#: the last bytes of an Arrow stream that was finished and not cut short
 _STREAM_ENDS = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class Arrow(Format):
-    """Its blocks are the numbers of record batches; a stream has none."""
+    """Arrow's own files and streams. The blocks of a file are the numbers of its record batches; a stream has none."""
 
     name = "arrow"
     endings = (".arrow", ".feather", ".ipc")
@@ -64,7 +64,11 @@ def _stream(source: Any, path: str) -> Opened:
 
 
 def _valid(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What others wrote is looked through before anything follows its offsets. Raises: pa.ArrowInvalid."""
+    """Yield the batches after checking them, as files of other programs may have wrong offsets.
+
+    Raises:
+        pa.ArrowInvalid: a batch is wrong.
+    """
     for batch in batches:
         batch.validate(full=True)
         yield batch

@@ -1,4 +1,4 @@
-"""CSV, whose first line names the columns."""
+"""CSV with a first line that names the columns."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Csv(Lines):
         pieces, close = pieces_of(table.files, path, self.quoted)
         asked = table.asked
         if asked is not None:
-            # text is no list: the cast says so
+            # text cannot become a list: the cast reports it
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
         with closed_on_failure(close):
             schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, table.only))
         return schema, ahead(closing(batches, close))
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        # an empty line of a table of one column is an empty cell
+        # in a table of one column an empty line is an empty cell
         return super().blocks(path, schema, first) if len(schema) > 1 else None
 
     def holds(self, data_type: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""JSON lines, an object a line."""
+"""JSON lines: an object on each line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Jsonl(Lines):
     title = "JSON"
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
-        # columns the schema does not name are passed over
+        # columns that the schema does not name are ignored
         return parse.JsonParser(pieces, asked, like if asked is None else None)
 
     def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.JsonParser:
@@ -43,7 +43,8 @@ class Jsonl(Lines):
 
 
 class _Files:
-    """Files of one table: a column that no object of any of them has was misspelt."""
+    """The files of one table, read together to notice a column that no object of any file has, which the user must have
+    misspelt."""
 
     def __init__(self, form: Jsonl, table: Reading) -> None:
         self._form = form
@@ -54,14 +55,18 @@ class _Files:
     def open(self, path: str, like: pa.Schema | None) -> Opened:
         pieces, close = pieces_of(self._table.files, path, self._form.quoted)
         asked = self._table.asked
-        # columns the schema does not name are passed over
+        # columns that the schema does not name are ignored
         parser = parse.JsonParser(pieces, asked, like if asked is None else None, self._table.only)
         with closed_on_failure(close):
             schema, batches = parse.opened(pieces, parser)
         return schema, ahead(closing(self._seen(parser, path, batches), close))
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises: SourceError: no object of any file has a column that was asked for."""
+        """Yield the batches; check at the end of the last file that every column that was asked for was seen.
+
+        Raises:
+            SourceError: no object of any file has such a column.
+        """
         paths = self._table.files.paths
         self._rows = 0 if path == paths[0] else self._rows
         for batch in batches:

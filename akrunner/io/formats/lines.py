@@ -1,4 +1,4 @@
-"""Text, a row a line: what stdin, stdout and files that still grow are read and written as, too."""
+"""Formats of text with one row per line, in which stdin, stdout and files that still grow are read and written, too."""
 
 from __future__ import annotations
 
@@ -15,37 +15,45 @@ from akrunner.io.table import BATCH_ROWS
 from akrunner.io.text import ROW_BYTES, Piece, Pieces
 from akrunner.io.writers import Dated, Writer
 
-#: bytes of lines in a block, about
+#: about how many bytes of lines a block has
 LINES_BYTES = 1 << 20
 
 
 class Lines(Format):
     """A format of lines. Its blocks are [first byte, byte behind the last].
 
-    Attributes: quoted: a cell may have ends of lines in it, in quotes; headed: the first line names the columns, and is no row.
+    Attributes:
+        quoted: whether a quoted cell may contain ends of lines.
+        headed: whether the first line names the columns and is not a row.
     """
 
     quoted = False
     headed = False
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> Parser:
-        """What parses a text from its beginning. Args: asked: as of `Reading`; like: as of `Format.open`."""
+        """Return a parser for a text from its beginning.
+
+        Args:
+            asked: as in `Reading`.
+            like: as in `Format.open`.
+        """
         raise NotImplementedError
 
     def block_parser(self, pieces: Pieces, schema: pa.Schema) -> Parser:
-        """What parses rows from the middle of a text, of which the schema is known."""
+        """Return a parser for rows from the middle of a text whose schema is known."""
         raise NotImplementedError
 
     def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        """What writes each batch at once."""
+        """Return a writer that writes each batch at once."""
         raise NotImplementedError
 
     def line_writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        """As `lines`; refuses times that no calendar has."""
+        """Return the writer of `lines`, which also refuses times outside the years 1 to 9999."""
         return Dated(self.lines(stream, schema), self.name)
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        """As `Format.blocks`. Text that is unpacked on the way has none, nor has one with lists."""
+        """Return the blocks of a file, as `Format.blocks` does. A compressed file has none, and neither has one with lists or
+        structs."""
         if not path.endswith(self.endings[0]) or any(map(pa.types.is_nested, schema.types)):
             return None
         found: list[Counted] = []
@@ -65,7 +73,7 @@ class Lines(Format):
             if data:
                 ends = row_ends(data + b"\n", quoted=self.quoted)
                 if ends is None or not ends.size:
-                    # a quote is not closed: the host says where
+                    # a quote is not closed: the host, which reads the file instead, says where
                     return None
                 found.append(([start, start + len(data)], 1))
         return found

@@ -1,4 +1,4 @@
-"""Parquet."""
+"""Parquet files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from akrunner.io.writers import Gathered, Writer
 
 
 class Parquet(Format):
-    """Its blocks are the numbers of row groups."""
+    """Parquet files. The blocks of a file are the numbers of its row groups."""
 
     name = "parquet"
     endings = (".parquet", ".pq")
@@ -70,7 +70,7 @@ class Parquet(Format):
 
 
 def _file(source: Any) -> Any:
-    """A `ParquetFile` that reads as it is asked, and not a whole row group, or file, before the first batch."""
+    """Return a `ParquetFile` that reads as rows are drawn, not a whole row group, or file, before the first batch."""
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)

@@ -14,7 +14,7 @@ class TFRecord(Format):
     examples = True
 
     def check(self, schema: pa.Schema) -> None:
-        # refuses what an Example cannot hold
+        # this raises an error for what an Example cannot hold
         Schema.from_arrow(schema)
 
 

@@ -1,12 +1,15 @@
-"""Systems that keep tables behind a URL: databases. A module for each, found by the URL's scheme, and imported when a job names one.
+"""Systems that keep tables behind a URL: databases. Each has a module, which is found by the URL's scheme and imported when a
+job names one.
 
 ::
 
-    postgresql://me@host/shop?table=sales      -> postgres: rows in, or out in one transaction that is committed when the job has succeeded
+    postgresql://me@host/shop?table=sales      -> postgres
     sqlite:///shop.db?table=sales              -> sqlite
     duckdb:///shop.duckdb?table=sales          -> duckdb
 
-To add one: a module with a `System` called SYSTEM, and a row in `_MODULES`.
+Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
+
+To add one, write a module with a `System` called SYSTEM, and add a row to `_MODULES`.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ _MODULES: Mapping[str, str] = {
     "duckdb": "duckdb",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-#: one that lacks slashes
+#: a URL without its slashes
 _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
-#: URLs of what keeps tables and has no module here, so that nobody looks for a file system of that name
+#: schemes of systems that keep tables and have no module here, so that no file system of that name is looked for
 _OTHERS = frozenset(
     "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka mariadb mongodb mssql "
     "mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake sqlserver teradata tidb trino vertica".split()
@@ -41,26 +44,37 @@ _OTHERS = frozenset(
 
 
 def is_system(given: Any) -> bool:
-    """Whether it is the URL of a system of this room."""
+    """Whether it is the URL of one of these systems."""
     return isinstance(given, (str, os.PathLike)) and _scheme(os.fspath(given)) in _MODULES
 
 
 def system_of(url: str) -> System:
-    """Args: url: of which `is_system` is true. Returns: the system that reads and writes it; nothing is opened."""
+    """Return the system that reads and writes a URL; nothing is opened.
+
+    Args:
+        url: a URL for which `is_system` is true.
+    """
     system: System = importlib.import_module(f"akrunner.io.systems.{_MODULES[_scheme(url)]}").SYSTEM
     return system
 
 
 def names_table(url: str) -> bool:
-    """Whether a URL of a system says which table. Raises: ConfigError: it has an option twice."""
+    """Whether a URL of a system names a table.
+
+    Raises:
+        ConfigError: it has an option twice.
+    """
     return "table" in Url.parse(url).options
 
 
 def one_system(given: Any, form: str | None) -> str | None:
-    """The URL of the one table in a system that a source is; None: it is something else.
+    """Return the URL of the table in a system that a source is; None if the source is something else.
 
-    Args: given: a path, a URL, a list of them, or anything else; form: `input_format=`.
-    Raises: SourceError: several tables, or a table and files.
+    Args:
+        given: a path, a URL, a list of them, or anything else.
+        form: the value of `input_format=`.
+    Raises:
+        SourceError: the source is several tables, or a table and files; or a format is given for a table.
     """
     urls: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
     for one in urls:
@@ -90,17 +104,25 @@ def _scheme(given: Any) -> str:
 
 
 def check_output(path: str) -> None:
-    """Raises: SinkError: an output is in a database that akrunner does not write."""
+    """Check that an output is not in a database that akrunner does not write.
+
+    Raises:
+        SinkError: it is.
+    """
     _check_ours(path, SinkError, "output", "write Parquet and load that, or write what akrunner.run() returns, result.table")
 
 
 def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: str) -> None:
-    """Raises: kind: a URL names a database, or a driver, that is none of these."""
+    """Check that a URL does not name a database, or a driver, that akrunner does not know.
+
+    Raises:
+        AkrunnerError: of the class `kind`: it does.
+    """
     if not isinstance(given, (str, os.PathLike)):
         return
     text = os.fspath(given)
     wrong = f"{parameter}: {redacted(text)}"
-    # as SQLAlchemy (mysql+pymysql://) and JDBC (jdbc:mysql://) have it
+    # the notations of SQLAlchemy (mysql+pymysql://) and of JDBC (jdbc:mysql://)
     plain = text.removeprefix("jdbc:")
     base, _, driver = _scheme(plain).partition("+")
     if base in _MODULES and (driver or plain != text):
@@ -108,7 +130,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
     short = _SHORT.match(text)
     if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
         scheme = short[1].lower()
-        # a file stands where a server's URL has its database
+        # in the URL of a system in files, the path stands where a server's URL has the database
         slashes = "///" if system_of(f"{scheme}://").in_files else "//"
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in _OTHERS:
@@ -117,6 +139,10 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
 
 
 def check_no_format(path: str, form: str | None) -> None:
-    """Raises: SinkError: an output in a system is given a format of files."""
+    """Check that no file format is given for an output in a system.
+
+    Raises:
+        SinkError: there is one.
+    """
     if form is not None:
         raise SinkError(f"output_format= (--output-format) is for files; {redacted(path)} is a table in a database")

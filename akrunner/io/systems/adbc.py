@@ -1,4 +1,5 @@
-"""What systems with an ADBC driver have in common: a driver that may be missing, and queries that Ctrl-C and the job's end reach."""
+"""What systems with an ADBC driver share: a driver that may be missing, and queries that Ctrl-C and the job's end can
+interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from akrunner.io.sql import heard
 
 
 def driver(name: str, extra: str) -> Any:
-    """A driver's DB-API module. Args: name: of its package; extra: of akrunner, that brings it. Raises: ConfigError: it is not installed."""
+    """Return a driver's DB-API module.
+
+    Args:
+        name: the name of its package.
+        extra: the extra of akrunner that installs it.
+    Raises:
+        ConfigError: it is not installed.
+    """
     try:
         return importlib.import_module(f"{name}.dbapi")
     except ImportError as e:
@@ -25,12 +33,25 @@ def driver(name: str, extra: str) -> Any:
 
 
 def asked(cursor: Any, call: Callable[[], Any]) -> Any:
-    """Do what may take long in a database, so that Ctrl-C ends it there. Args: cursor: that does it. Raises: what `call` raises."""
+    """Return what `call`, which may take long in a database, returns; Ctrl-C ends it in the database.
+
+    Args:
+        cursor: the cursor that `call` uses.
+    Raises:
+        BaseException: whatever `call` raises.
+    """
     return heard(call, cursor.adbc_cancel)
 
 
 class Drawn:
-    """A query's batches, and the connection they come over, which goes when they end or are ended. Args: connect: opens it; kind, what: as of `ours`."""
+    """The batches of a query, and their connection, which is closed when the batches end or are stopped.
+
+    Args:
+        connect: opens the connection.
+        start: runs the query with a cursor and returns its rows.
+        kind: as in `akrunner.foreign.ours`.
+        what: as in `akrunner.foreign.ours`.
+    """
 
     def __init__(
         self, connect: Callable[[], Any], start: Callable[[Any], pa.RecordBatchReader], kind: type[AkrunnerError], what: str
@@ -47,12 +68,12 @@ class Drawn:
                     yield from self._start(cursor)
                 finally:
                     self._cursor = None
-                    # a query that is left in its middle holds the connection
+                    # a query that has not ended would keep the connection busy
                     with contextlib.suppress(Exception):
                         cursor.adbc_cancel()
 
     def stop(self) -> None:
-        """End it early, from another thread."""
+        """End the query early, from another thread."""
         cursor = self._cursor
         if cursor is not None:
             with contextlib.suppress(Exception):

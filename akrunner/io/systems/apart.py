@@ -1,17 +1,17 @@
-"""A system in a process of its own: for a file that another library of this process may have open.
+"""Opens a system's file in a process of its own, because another library of this process may have the file open.
 
-A process loses all its locks of a file when any of its libraries closes that file (POSIX), and SQLite locks by them: a program's own `sqlite3`
-and a driver that brings its own SQLite would write at the same time, and lose rows or break the file.
+A process loses all its locks on a file when any of its libraries closes that file (POSIX), and SQLite relies on those locks. A
+program's own `sqlite3` and a driver that brings its own SQLite would write at the same time, and lose rows or break the file.
 
 ::
 
     this process                         the other one (`serve`)
     look | read | check | write ----->   opens the table, or the output
-                                <-----   a schema; `read`: and rows, to the last, which is empty; {"error": ...} whenever it fails
+                                <-----   a schema; for `read` also rows, until an empty batch; {"error": ...} if it fails
     append, append, commit      ----->   `write`; each is answered by {}
     closes the pipe                      it rolls back what was not committed, and ends
 
-What is said is a line of JSON, with the number of bytes (`bytes`) of what comes behind it: a stream of Arrow.
+A message is a line of JSON, which says how many bytes (`bytes`) follow it: a stream of Arrow.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from akrunner.io.sql import heard
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.table import TableSource
 
-#: modules that bring a SQLite
+#: modules that contain a SQLite
 _LIBRARIES = ("_sqlite3", "apsw", "pysqlite2", "pysqlite3", "sqlcipher3")
 _SERVER = """
 import json, sys
@@ -43,23 +43,27 @@ from akrunner.io.systems import apart
 apart.serve(sys.stdin.buffer, sys.stdout.buffer)
 """
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: seconds for a rollback; one that is killed is rolled back by whoever opens the file next
+#: seconds that a rollback may take; if the process is killed, the next one that opens the file rolls back
 _END_SECONDS = 5.0
 
 
 def needed() -> bool:
-    """Whether another library of this process may have a file of SQLite open."""
+    """Whether another library of this process may have a SQLite file open."""
     return any(name in sys.modules for name in _LIBRARIES)
 
 
 class Apart:
-    """The tables of one system. Args: module: of this room."""
+    """The tables of one system, opened in another process.
+
+    Args:
+        module: the name of the system's module in `akrunner.io.systems`.
+    """
 
     def __init__(self, module: str) -> None:
         self._module = module
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
-        """As `System.open`."""
+        """Return a table, as `System.open` does."""
         asked = {"url": url, "query": query, "columns": None if columns is None else list(columns)}
         with self._server({**asked, "do": "look"}) as server:
             schema = server.hear().schema
@@ -84,7 +88,7 @@ class Apart:
         return TableSource(schema, batches, shown, replayable=True, stop=stop)
 
     def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
-        """As `System.output`."""
+        """Return a sink, as `System.output` does."""
         asked = {"url": url, "overwrite": overwrite}
         with self._server({**asked, "do": "check"}, schema.empty_table()) as server:
             server.hear()
@@ -103,7 +107,7 @@ class Apart:
 
 
 class _Writing(Transaction):
-    """A transaction of the other process."""
+    """A transaction in the other process."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -126,10 +130,14 @@ class _Writing(Transaction):
 
 
 class _Server:
-    """The other process, from here; `close` ends it. Raises: OSError: it cannot be started."""
+    """The other process, as this one sees it; `close` ends it.
+
+    Raises:
+        OSError: it cannot be started.
+    """
 
     def __init__(self) -> None:
-        # Ctrl-C is this process's, from the other's first instruction on
+        # only this process handles Ctrl-C: the signals are blocked in the other one from its first instruction
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
             self._process = subprocess.Popen(
@@ -144,7 +152,7 @@ class _Server:
         leftovers.watch(self._process.pid)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
-        # if it is gone, what is heard says so
+        # if the process has already ended, `hear` reports it
         with contextlib.suppress(BrokenPipeError):
             self._to.write(json.dumps(sys.path).encode() + b"\n")
 
@@ -156,12 +164,21 @@ class _Server:
         self.close()
 
     def say(self, told: dict[str, Any], rows: pa.Table | None = None) -> None:
-        """Args: rows: that go with it."""
+        """Send a message.
+
+        Args:
+            rows: the rows to send with it.
+        """
         with contextlib.suppress(BrokenPipeError):
             heard(lambda: _put(self._to, told, rows), self.kill)
 
     def hear(self) -> pa.Table:
-        """Returns: what was answered, with the columns of nothing where it was nothing. Raises: what went wrong there; RuntimeError: it is gone."""
+        """Return the rows of the next answer, or a table without columns if the answer has none.
+
+        Raises:
+            AkrunnerError: the error that the other process reports.
+            RuntimeError: the other process has ended, or reports an error that is not one of akrunner's.
+        """
         told, rows = heard(lambda: _got(self._from), self.kill)
         if told is None:
             raise RuntimeError("the process that has the database open has ended")
@@ -171,11 +188,11 @@ class _Server:
         return rows
 
     def kill(self) -> None:
-        """End it at once; who waits for it hears so."""
+        """Kill the process at once; a thread that waits for its answer gets an error."""
         self._process.kill()
 
     def close(self) -> None:
-        """End it, and what was not committed with it."""
+        """End the process, which rolls back what was not committed."""
         with contextlib.suppress(BrokenPipeError):
             self._to.close()
         try:
@@ -199,7 +216,7 @@ def _put(stream: IO[bytes], told: dict[str, Any], rows: pa.Table | None = None) 
 
 
 def _got(stream: IO[bytes]) -> tuple[dict[str, Any] | None, pa.Table]:
-    """(None, no rows): whoever spoke is gone."""
+    """Return the next message and its rows; (None, no rows) if the process at the other end is gone."""
     nothing = pa.table({})
     line = stream.readline()
     if not line.endswith(b"\n"):
@@ -215,8 +232,13 @@ def _got(stream: IO[bytes]) -> tuple[dict[str, Any] | None, pa.Table]:
 
 
 def serve(asks: IO[bytes], answers: IO[bytes]) -> None:
-    """The other process: do what is asked for until nobody asks. Args: asks, answers: the pipes."""
-    # what a library prints is no answer
+    """Serve requests in the other process, until the pipe is closed.
+
+    Args:
+        asks: the pipe with requests.
+        answers: the pipe for the answers.
+    """
+    # keep what a library prints out of the answers
     answers = os.fdopen(os.dup(answers.fileno()), "wb")
     os.dup2(2, 1)
     try:
@@ -228,7 +250,7 @@ def serve(asks: IO[bytes], answers: IO[bytes]) -> None:
     except Exception as e:
         with contextlib.suppress(BrokenPipeError):
             _put(answers, {"error": str(e), "kind": type(e).__name__ if isinstance(e, AkrunnerError) else ""})
-    # a pipe that nobody reads is not flushed again
+    # leave without flushing, as the pipe may have no reader any more
     os._exit(0)
 
 

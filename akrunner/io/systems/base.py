@@ -1,4 +1,4 @@
-"""What a system that keeps tables is, and what its inputs and outputs have in common."""
+"""The protocol of a system that keeps tables, and what the inputs and outputs of all systems share."""
 
 from __future__ import annotations
 
@@ -18,50 +18,59 @@ from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.spec import TaskSpec
 from akrunner.wire.near import nearest
 
-#: rows, or bytes, of a job's output that are sent to a database at once
+#: how many rows, or bytes, of a job's output are sent to a database at once
 _SENT_ROWS, _SENT_BYTES = 1 << 16, 16 << 20
 
 
 class System(Protocol):
-    """One kind of system. A URL names a place in it; its query part has `table=`, and what else the system takes.
+    """One kind of system that keeps tables. A URL names the system or a file of it; the URL's query part has `table=` and any
+    other options.
 
-    Attributes: in_files: whether its tables are in a file of this machine.
+    Attributes:
+        in_files: whether its tables are in a file on this machine.
     """
 
     in_files: bool
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
-        """A table, or a query's result, as it is when it is read.
+        """Return a table, or a query's result, as it is when it is read.
 
         Args:
-            url: with `table=`, or a query.
-            query: SQL that the system runs itself; None: the URL's table is read.
-            columns: the only ones of the table that are wanted; None: all.
+            url: the URL, with `table=` unless a query is given.
+            query: SQL that the system itself runs; None: the URL's table is read.
+            columns: the only columns of the table that are wanted; None: all.
         Returns:
-            the table; nothing of it is read yet.
+            the table; none of its rows has been read yet.
         Raises:
-            SourceError: it is not there, or has a type that Arrow cannot hold.
+            SourceError: the table does not exist, or has a type that Arrow cannot hold.
         """
         ...
 
     def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
-        """Where rows go: the URL's table, which is made if it is not there.
+        """Return a sink that writes rows to the URL's table, which is made if it does not exist.
 
         Args:
-            url: with `table=`.
-            schema: of the rows.
-            overwrite: whether they take the place of those that are there; else they are added.
+            url: the URL, with `table=`.
+            schema: the schema of the rows.
+            overwrite: whether the rows replace those in the table; else they are added.
         Returns:
-            the sink; the table is as it was until its `commit`.
+            the sink; the table stays as it was until its `commit`.
         Raises:
-            SinkError: the rows cannot go there.
+            SinkError: the rows cannot be written to the table.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Url:
-    """A URL in parts. Attributes: text: whole; shown: without its password; base: without its query; options: of the query part."""
+    """The parts of a URL.
+
+    Attributes:
+        text: the whole URL.
+        shown: the URL without its password.
+        base: the URL without its query part.
+        options: the options in the query part.
+    """
 
     text: str
     shown: str
@@ -70,7 +79,11 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """Raises: ConfigError: an option stands there twice."""
+        """Return the parts of a URL.
+
+        Raises:
+            ConfigError: an option occurs twice.
+        """
         base, _, query = text.partition("?")
         options: dict[str, str] = {}
         for name, value in urllib.parse.parse_qsl(query, keep_blank_values=True):
@@ -80,7 +93,14 @@ class Url:
         return cls(text, redacted(text), base, options)
 
     def check(self, ours: Sequence[str], driver: Sequence[str] = ()) -> None:
-        """Args: ours: options that are named if it has another; driver: those of the system's own driver. Raises: ConfigError: it has another."""
+        """Check that the URL has only known options.
+
+        Args:
+            ours: the options that an error lists.
+            driver: the options of the system's own driver.
+        Raises:
+            ConfigError: the URL has another option.
+        """
         for name in self.options:
             if name not in ours and name not in driver:
                 more = ", and those of the database's driver" if driver else ""
@@ -90,7 +110,11 @@ class Url:
 
     @property
     def table(self) -> str | None:
-        """What `table=` names, None for nothing. Raises: ConfigError: it is empty."""
+        """The name that `table=` gives; None if there is no `table=`.
+
+        Raises:
+            ConfigError: the name is empty.
+        """
         table = self.options.get("table")
         if table == "":
             raise ConfigError(f"{self.shown}: table= is empty")
@@ -98,18 +122,26 @@ class Url:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
+    """Return a name quoted for SQL, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def dotted(table: str) -> str:
-    """A table as SQL has it. Args: table: NAME, or SCHEMA.NAME."""
+    """Return a table's name quoted for SQL.
+
+    Args:
+        table: NAME, or SCHEMA.NAME.
+    """
     schema, dot, name = table.partition(".")
     return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
 
 
 def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
-    """Raises: SinkError: rows have a column that the table lacks."""
+    """Check that a table has all columns of the rows.
+
+    Raises:
+        SinkError: the rows have a column that the table lacks.
+    """
     for name in rows.names:
         if name not in table.names:
             raise SinkError(
@@ -119,14 +151,14 @@ def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
 
 
 def slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at most `BATCH_ROWS`."""
+    """Yield the same rows in batches of at most `BATCH_ROWS` rows."""
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(start, BATCH_ROWS)
 
 
 class Transaction(abc.ABC):
-    """An output's connection, in one transaction."""
+    """The connection of an output, in one transaction."""
 
     @abc.abstractmethod
     def append(self, rows: pa.Table) -> None:
@@ -134,18 +166,23 @@ class Transaction(abc.ABC):
 
     @abc.abstractmethod
     def commit(self) -> None:
-        """What was sent is there from now on; a table that nobody has sent rows to is made with its columns."""
+        """Commit the rows that were sent. A new table to which no rows were sent is made with its columns."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Roll back what was not committed, and end the connection."""
+        """Roll back what was not committed, and close the connection."""
 
 
 class TableSink:
-    """A table in a system as a job's output: rows are there when the job has succeeded, all or none.
+    """Writes a job's output to a table in a system: once the job has succeeded all rows are there, before that none.
 
-    Args: shown: the table, for errors; schema: of the rows; begin: opens the transaction, when the first rows come.
-    Attributes: path: of the output, without a password; begin: as given.
+    Args:
+        shown: the table's name in errors.
+        schema: the schema of the rows.
+        begin: opens the transaction; it is called when the first rows come.
+    Attributes:
+        path: the URL of the output, without its password.
+        begin: as given.
     """
 
     def __init__(self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction]) -> None:
@@ -158,11 +195,19 @@ class TableSink:
         self._over = False
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """Add a task's rows. Raises: WriteError: the system does not take them."""
+        """Append a task's rows.
+
+        Raises:
+            WriteError: the system does not take them.
+        """
         self.write_rows(batch)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        """Append rows, whichever task they come from. Raises: WriteError: the system does not take them."""
+        """Append rows, whichever task they come from.
+
+        Raises:
+            WriteError: the system does not take them.
+        """
         self._waiting.append(batch)
         rows, size = self._size
         self._size = rows + batch.num_rows, size + batch.nbytes
@@ -187,7 +232,11 @@ class TableSink:
             raise WriteError(str(e)) from None
 
     def commit(self) -> None:
-        """The job succeeded: its rows are in the table. Once that is done, it does nothing. Raises: WriteError: they are not."""
+        """Commit the rows, because the job succeeded. Does nothing if that is already done.
+
+        Raises:
+            WriteError: the rows are not in the table.
+        """
         if self._over:
             return
         with self._told():
@@ -197,7 +246,7 @@ class TableSink:
             transaction.close()
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
-        """As `akrunner.engines.base.JoiningSink`, which see."""
+        """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
         with self._told():
             self._send()
         commit(())
@@ -205,11 +254,11 @@ class TableSink:
             self.commit()
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Roll back what was written, because the job starts again."""
         self.abort()
 
     def abort(self) -> None:
-        """The job failed: the table stays as it was. After `commit` it does nothing."""
+        """Leave the table as it was, because the job failed. Does nothing after `commit`."""
         self._waiting, self._size = [], (0, 0)
         transaction, self._transaction = self._transaction, None
         if transaction is not None and not self._over:

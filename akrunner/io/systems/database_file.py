@@ -1,4 +1,5 @@
-"""Databases that are one file on this machine: which file a URL names, and a new one that is there only when the job has succeeded."""
+"""Databases that are one file on this machine: which file a URL names, and a new file that exists only once the job has
+succeeded."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ from akrunner.io.systems.base import Url
 from akrunner.io.unfinished import came_meanwhile, partial_of
 from akrunner.wire.near import nearest
 
-#: files that SQLite and DuckDB keep beside theirs while they write
+#: the endings of files that SQLite and DuckDB keep beside a database while they write it
 _BESIDE = ("", "-journal", "-wal", "-shm", ".wal")
 
 
 def path_of(url: Url, scheme: str) -> str:
-    """The absolute path of the file, as SQLAlchemy reads such URLs: three slashes and a relative path, or four and an absolute one.
+    """Return the absolute path of the file. As in SQLAlchemy, the URL has three slashes and a relative path, or four slashes
+    and an absolute one.
 
-    Raises: ConfigError: the URL has a host, or no path.
+    Raises:
+        ConfigError: the URL has a host, or no path.
     """
     rest = url.base.partition("://")[2]
     if not rest.startswith("/") or rest == "/":
@@ -30,14 +33,22 @@ def path_of(url: Url, scheme: str) -> str:
 
 
 def check_there(path: str, url: Url) -> None:
-    """Raises: SourceError: there is no such file."""
+    """Check that the file exists.
+
+    Raises:
+        SourceError: it does not.
+    """
     if not os.path.isfile(path):
         kind = "is a directory" if os.path.isdir(path) else "is not there"
         raise SourceError(f"source: {url.shown}: {path} {kind}")
 
 
 def which_table(url: Url, there: Sequence[str]) -> str:
-    """The table a URL names, or the only one there is. Raises: SourceError: which one is not said, or it is not there."""
+    """Return the table that a URL names, or the only table there is.
+
+    Raises:
+        SourceError: the URL names no table and there is not exactly one, or the table does not exist.
+    """
     listed = f"{', '.join(there[:10])}{' and others' if len(there) > 10 else ''}" if there else "none"
     if url.table is None:
         if len(there) == 1:
@@ -52,9 +63,11 @@ def which_table(url: Url, there: Sequence[str]) -> str:
 
 
 class Target:
-    """The file an output is written to. A new database is made under another name, so that there is none if the job fails.
+    """The file to which an output is written. A new database is made under another name, so that none exists if the job fails.
 
-    Attributes: at: what is to be opened; new: whether there is no database yet.
+    Attributes:
+        at: the path of the file to open.
+        new: whether there is no database yet.
     """
 
     def __init__(self, path: str, shown: str) -> None:
@@ -70,14 +83,18 @@ class Target:
             raise SinkError(f"output: {shown}: nothing may be written to {path}")
 
     def begin(self) -> None:
-        """From now on the file is made, and goes if this process dies."""
+        """Register a new file, which exists from now on, to be removed if this process dies."""
         if self.new:
             self.at = partial_of(self._path)
             for end in _BESIDE:
                 leftovers.register(self.at + end)
 
     def commit(self) -> None:
-        """Put a new database in its place; nobody has it open. Raises: WriteError: there is one by now."""
+        """Move a new database to its path. No connection to it may be open.
+
+        Raises:
+            WriteError: another process has made a file there meanwhile.
+        """
         if not self.new:
             return
         with open(self.at, "rb+") as file:
@@ -89,7 +106,7 @@ class Target:
         self.drop()
 
     def drop(self) -> None:
-        """Remove what is left of a database that was to be new."""
+        """Remove what is left of a new database that was not completed."""
         if self.new and self.at != self._path:
             for end in _BESIDE:
                 leftovers.drop(self.at + end)

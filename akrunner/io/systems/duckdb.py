@@ -1,4 +1,4 @@
-"""DuckDB's own files: tables read and written by DuckDB."""
+"""Tables in DuckDB's own files, read and written by DuckDB."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from akrunner.io.table import TableSource
 
 
 class _DuckDB:
-    """As `System`."""
+    """DuckDB files as a `System`."""
 
     in_files = True
 
@@ -74,7 +74,11 @@ SYSTEM = _DuckDB()
 
 
 def _check_kind(path: str, place: Url) -> None:
-    """Raises: SourceError: it is another kind of file, of which DuckDB would say something else."""
+    """Check that a file is a DuckDB file. (DuckDB's own errors about other files do not say what is wrong.)
+
+    Raises:
+        SourceError: it is another kind of file.
+    """
     with ours(SourceError, f"source: cannot read {place.shown}"), open(path, "rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -84,7 +88,12 @@ def _check_kind(path: str, place: Url) -> None:
 
 
 def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = False) -> Any:
-    """Raises: `kind`, which begins with `what`: this process has the file open already, in another way."""
+    """Return a connection to a DuckDB file.
+
+    Raises:
+        AkrunnerError: of the class `kind`, with a message that begins with `what`: this process has already opened the file
+            with other settings.
+    """
     import duckdb
 
     try:
@@ -99,7 +108,11 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
 
 
 def _table(connection: Any, place: Url) -> str:
-    """The table that a URL names, for SQL: `t`, `schema.t`, or `database.schema.t`. Raises: SourceError."""
+    """Return the table that a URL names, quoted for SQL. The URL may say `t`, `schema.t` or `database.schema.t`.
+
+    Raises:
+        SourceError: the URL names no table, or one that does not exist.
+    """
     rows = connection.execute(
         "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() ORDER BY 2, 3"
     ).fetchall()
@@ -112,7 +125,7 @@ def _table(connection: Any, place: Url) -> str:
 
 
 def _columns_of(connection: Any, table: str) -> pa.Schema | None:
-    """None: there is no such table."""
+    """Return the schema of a table; None if there is no such table."""
     import duckdb
 
     try:
@@ -122,7 +135,7 @@ def _columns_of(connection: Any, table: str) -> pa.Schema | None:
 
 
 class _Writing(Transaction):
-    """Rows on their way into a table."""
+    """Writes rows to a table in one transaction."""
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, what: str) -> None:
         self._target, self._table = target, table

@@ -1,7 +1,7 @@
-"""Types of PostgreSQL: what each becomes in Arrow, or why it is refused, and what Arrow's become there.
+"""The types of PostgreSQL: what each becomes in Arrow, or why it is refused, and what Arrow's types become in PostgreSQL.
 
-The driver gives some types as bytes of PostgreSQL's own, and some values as others without a word (arrays of arrays as flat ones, infinite dates as
-finite ones): these are asked for in another way here, or refused.
+The driver returns some types as PostgreSQL's own bytes, and silently changes some values (arrays of arrays become flat,
+infinite dates finite). The code here asks for such columns in another way, or refuses them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow.compute as pc
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.systems.base import quoted
 
-#: what numerics of no fixed precision may become: `?decimals=`
+#: what numerics without a fixed precision may become: `?decimals=`
 DECIMALS = ("float64", "text")
-#: types whose text says all there is to them
+#: types whose text contains all of their value
 _AS_TEXT = frozenset("json jsonb uuid inet cidr macaddr macaddr8 xml name citext".split())
-#: type -> how to write it in a query, where its text is not what anybody wants
+#: for types whose text is of little use: how a query should convert them
 _WAYS = {
     "interval": "EXTRACT(epoch FROM {0})",
     "money": "{0}::numeric::float8",
     "timetz": "{0}::time",
 }
-#: Arrow's type -> PostgreSQL's, as `format_type` has it
+#: Arrow's type -> PostgreSQL's, in the words of `format_type`
 _WRITTEN: Mapping[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
@@ -50,7 +50,7 @@ _WRITTEN: Mapping[pa.DataType, str] = {
     pa.time32("ms"): "time without time zone",
     pa.time64("us"): "time without time zone",
 }
-#: as which Arrow type the driver is given one
+#: Arrow's types that the driver cannot send -> the types in which they are sent
 _SENT: Mapping[pa.DataType, pa.DataType] = {
     pa.uint64(): pa.decimal128(20, 0),
     pa.date64(): pa.date32(),
@@ -59,13 +59,20 @@ _SENT: Mapping[pa.DataType, pa.DataType] = {
     pa.large_string(): pa.string(),
     pa.large_binary(): pa.binary(),
 }
-#: microseconds of the first and the last timestamp, and days of the first date, that PostgreSQL has
+#: the first and the last timestamp that PostgreSQL has, in microseconds, and the first date, in days
 _FIRST, _LAST, _FIRST_DAY = -211_813_488_000_000_000, 9_223_371_331_199_999_999, -2_440_588
 _OID = re.compile(r"unnamed<oid:(\d+)>")
 
 
 class Column(NamedTuple):
-    """Attributes: name; type: Arrow's; expression: what is asked for; looks: (expression, what is wrong where it is more than 1), "" for nothing."""
+    """A column of a query.
+
+    Attributes:
+        name: its name.
+        type: its type in Arrow.
+        expression: the SQL that reads it.
+        looks: (an SQL expression for a number, what is wrong if a row has it above 1); "" for no check.
+    """
 
     name: str
     type: pa.DataType
@@ -77,12 +84,19 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def _said(name: str) -> str:
-    """A name as a person would write it in a query."""
+    """Return a name as a person would write it in a query."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def described(cursor: Any, schema: pa.Schema, decimals: str | None, shown: str) -> list[Column]:
-    """The columns of a query. Args: schema: as the driver describes it; decimals: of `DECIMALS`, None: no. Raises: SourceError: a type is refused."""
+    """Return the columns of a query.
+
+    Args:
+        schema: the schema that the driver reports.
+        decimals: one of `DECIMALS`; None: numerics without a fixed precision are refused.
+    Raises:
+        SourceError: a type is refused, or two columns have the same name.
+    """
     found: list[Column] = []
     for field in schema:
         if field.name in [one.name for one in found]:
@@ -122,7 +136,7 @@ def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -
 
 
 def _word(cursor: Any, field: pa.Field) -> str:
-    """PostgreSQL's word for a column's type, "_int4" for an array; "enum" for any of those."""
+    """Return PostgreSQL's word for a column's type: "_int4" for an array of int4, "enum" for all enum types."""
     word = str((field.metadata or {}).get(b"POSTGRESQL:type", b""), "utf-8")
     oid = _OID.fullmatch(word)
     if oid is None:
@@ -155,7 +169,11 @@ def _numeric(field: pa.Field, array: bool, decimals: str | None, name: str, show
 
 
 def plain(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], shown: str) -> Iterator[pa.RecordBatch]:
-    """The driver's batches in the types of the columns. Raises: SourceError: a value is another in them."""
+    """Yield the driver's batches in the types of the columns.
+
+    Raises:
+        SourceError: a value would change.
+    """
     schema = pa.schema([(one.name, one.type) for one in columns])
     looks = [one for one in columns if one.looks[0]]
     for batch in batches:
@@ -170,7 +188,7 @@ def plain(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], shown: s
 
 
 def expressions(columns: Sequence[Column]) -> str:
-    """What a query asks for: the columns, and behind them what `plain` looks at."""
+    """Return what a query selects: the columns, and behind them the expressions that `plain` checks."""
     return ", ".join([*(one.expression for one in columns), *(one.looks[0] for one in columns if one.looks[0])]) or "1"
 
 
@@ -185,7 +203,11 @@ def _plain(array: pa.Array, column: Column, shown: str) -> pa.Array:
 
 
 def _check_finite(array: pa.Array, name: str, shown: str) -> None:
-    """Raises: SourceError: a date or a timestamp is infinite, which the driver makes a number of."""
+    """Check that all dates and timestamps are finite; the driver returns infinite ones as numbers.
+
+    Raises:
+        SourceError: one is infinite.
+    """
     values = array.flatten() if pa.types.is_list(array.type) else array
     if pa.types.is_date32(values.type):
         ends = pc.min_max(values.view(pa.int32())).as_py()
@@ -203,7 +225,13 @@ def _check_finite(array: pa.Array, name: str, shown: str) -> None:
 
 
 class Written(NamedTuple):
-    """A column of an output. Attributes: name; type: PostgreSQL's; sent: Arrow's, as the driver gets it."""
+    """A column of an output.
+
+    Attributes:
+        name: its name.
+        type: its type in PostgreSQL.
+        sent: the Arrow type in which the driver gets it.
+    """
 
     name: str
     type: str
@@ -211,7 +239,11 @@ class Written(NamedTuple):
 
 
 def written(schema: pa.Schema, shown: str) -> list[Written]:
-    """Raises: SinkError: a column has no type there."""
+    """Return the columns of an output.
+
+    Raises:
+        SinkError: PostgreSQL has no type for a column.
+    """
     return [_written(field.name, field.type, shown) for field in schema]
 
 
@@ -233,7 +265,11 @@ def _written(name: str, kind: pa.DataType, shown: str) -> Written:
 
 
 def sendable(rows: pa.Table, columns: Sequence[Written]) -> pa.Table:
-    """Rows in the types the driver takes. Raises: WriteError: a value is another in them."""
+    """Return rows in the types that the driver takes.
+
+    Raises:
+        WriteError: a value cannot be converted.
+    """
     arrays = []
     for column, kind in zip(rows.columns, columns):
         try:

@@ -1,4 +1,4 @@
-"""PostgreSQL, by ADBC.
+"""PostgreSQL, by its ADBC driver.
 
 ::
 
@@ -30,25 +30,25 @@ from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns,
 from akrunner.io.table import TableSource
 from akrunner.wire.near import nearest
 
-#: of ours; libpq takes the others
+#: the options that akrunner takes itself; the others are libpq's
 _OURS = ("table", "password_file", "decimals", "connections")
-#: of libpq that a URL may have: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+#: libpq's options that a URL may have: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 _LIBPQ = (
     "sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "connect_timeout", "application_name", "options", "target_session_attrs", "passfile",
     "service", "gssencmode", "channel_binding", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
     "hostaddr", "host", "port", "user", "dbname", "load_balance_hosts",
 )  # fmt: skip
-#: a larger table is read over several connections
+#: a table of more bytes than this is read over several connections
 _LARGE = 64 << 20
 _CONNECTIONS = 4
-#: bytes of a batch the driver makes, and batches of a connection that wait to be drawn
+#: about how many bytes a batch of the driver has, and how many batches of a connection may wait to be drawn
 _BATCH_BYTES, _AHEAD = 4 << 20, 2
 _CONNECT_SECONDS = 30
 _WAIT = 0.1
 
 
 class _Postgres:
-    """As `System`."""
+    """PostgreSQL as a `System`."""
 
     in_files = False
 
@@ -76,7 +76,7 @@ class _Postgres:
         if place.url.table is None:
             raise SinkError(f"output: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it")
         with ours(SinkError, f"output: cannot write {place.shown}"):
-            # all that can be known before the job starts, rolled back
+            # do all that can fail before the job starts, and roll it back
             with contextlib.closing(_Writing(place, schema, overwrite)) as writing:
                 writing.rehearse()
         return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite))
@@ -86,7 +86,14 @@ SYSTEM = _Postgres()
 
 
 class _Place:
-    """A database. Attributes: url; shown: it, for errors; decimals: what numerics of no fixed precision become, None: they are refused."""
+    """A database.
+
+    Attributes:
+        url: the parts of its URL.
+        shown: the URL in errors.
+        decimals: what numerics without a fixed precision become; None: they are refused.
+        connections: over how many connections a large table is read.
+    """
 
     def __init__(self, text: str) -> None:
         self.url = Url.parse(text)
@@ -102,7 +109,7 @@ class _Place:
 
     @functools.cached_property
     def _uri(self) -> str:
-        """As libpq takes it; it finds what is missing in PGPASSWORD, PGHOST, ~/.pgpass and the like."""
+        """The URL for libpq, which finds what the URL lacks in PGPASSWORD, PGHOST, ~/.pgpass and the like."""
         options = {name: value for name, value in self.url.options.items() if name not in _OURS}
         options.setdefault("application_name", "akrunner")
         if "PGCONNECT_TIMEOUT" not in os.environ:
@@ -115,13 +122,22 @@ class _Place:
         return f"{base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
 
     def connect(self) -> Any:
-        """A connection in a transaction. Raises: what ADBC raises; ConfigError: its driver is missing."""
+        """Return a connection in a transaction.
+
+        Raises:
+            Exception: whatever ADBC raises.
+            ConfigError: the driver is missing.
+        """
         postgres = driver("adbc_driver_postgresql", "postgres")
         return postgres.connect(self._uri)
 
     @contextlib.contextmanager
     def reading(self, snapshot: str | None = None) -> Iterator[Any]:
-        """A cursor that sees one state of the database. Args: snapshot: another transaction's, to see the same."""
+        """Yield a cursor that sees one fixed state of the database.
+
+        Args:
+            snapshot: the snapshot of another transaction, whose state this one then sees.
+        """
         with contextlib.closing(self.connect()) as connection, contextlib.closing(connection.cursor()) as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if snapshot is not None:
@@ -129,7 +145,11 @@ class _Place:
             yield cursor
 
     def named(self, cursor: Any, table: str) -> str:
-        """A table's name in quotes, with its schema. Raises: SourceError: there is none, or no right to read it."""
+        """Return a table's name with its schema, quoted.
+
+        Raises:
+            SourceError: there is no such table.
+        """
         found = _found(cursor, table)
         if found is None:
             cursor.execute(
@@ -153,7 +173,11 @@ def _nearby(name: str, there: list[str]) -> str:
 
 
 def _found(cursor: Any, table: str) -> str | None:
-    """A table's name in quotes with its schema, None: there is none. Args: table: as it is, or as SQL has it: NAME, SCHEMA.NAME, "a.b"."""
+    """Return a table's name with its schema, quoted; None if there is no such table.
+
+    Args:
+        table: the bare name, or a name as SQL has it: NAME, SCHEMA.NAME, "a.b".
+    """
     for name in (quoted(table), dotted(table)):
         cursor.execute(
             "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -171,7 +195,13 @@ def _inner(query: str) -> str:
 
 
 class _Reading:
-    """Rows, as often as they are wanted. Args: rows: what stands behind FROM; table: its name; None: it is a query."""
+    """Reads the rows of a table or a query, as often as they are wanted.
+
+    Args:
+        rows: the text behind FROM.
+        columns: the columns to read.
+        table: the table's name; None: the rows are a query's.
+    """
 
     def __init__(self, place: _Place, rows: str, columns: Sequence[pg_types.Column], table: str | None) -> None:
         self._place, self._rows, self._columns, self._table = place, rows, columns, table
@@ -197,7 +227,7 @@ class _Reading:
                 yield from slices(pg_types.plain(self._beside(snapshot, parts), self._columns, self._place.shown))
 
     def _parts(self, cursor: Any) -> list[str] | None:
-        """Conditions that divide the table; None: one reader reads it."""
+        """Return conditions that divide the table into parts; None if one connection reads it."""
         many = self._place.connections
         if self._table is None or many < 2:
             return None
@@ -211,7 +241,7 @@ class _Reading:
             return None
         pages = -(-row[0] // row[1])
         ends = [pages * number // many for number in range(many + 1)]
-        # the last takes what has come behind its end, which a snapshot does not show
+        # the last part has no end: rows behind it are not in the snapshot anyway
         return [
             f"WHERE ctid >= '({start},0)'::tid" + (f" AND ctid < '({end},0)'::tid" if end < pages else "")
             for start, end in itertools.pairwise(ends)
@@ -230,7 +260,8 @@ class _Reading:
                 cursor.adbc_cancel()
 
     def _beside(self, snapshot: str, parts: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """What several connections read at the same time: a batch of each in turn, so that the order is the same each time."""
+        """Yield what several connections read at the same time: a batch of each in turn, so that the order is always the
+        same."""
         over = threading.Event()
         waiting: list[queue.Queue[Any]] = [queue.Queue(_AHEAD) for _ in parts]
 
@@ -288,7 +319,13 @@ def _get(source: queue.Queue[Any], stopped: threading.Event) -> Any:
 
 
 class _Target(NamedTuple):
-    """A table that is there. Attributes: name: in quotes; place: its schema and name; types: column -> PostgreSQL's words for its type."""
+    """A table that exists.
+
+    Attributes:
+        name: its name, quoted.
+        place: (schema, name), not quoted.
+        types: column -> PostgreSQL's words for its type.
+    """
 
     name: str
     place: tuple[str, str]
@@ -296,7 +333,7 @@ class _Target(NamedTuple):
 
 
 class _Writing(Transaction):
-    """Rows on their way into a table."""
+    """Writes rows to a table in one transaction."""
 
     def __init__(self, place: _Place, schema: pa.Schema, overwrite: bool) -> None:
         self._place, self._overwrite = place, overwrite
@@ -305,20 +342,29 @@ class _Writing(Transaction):
         self._connection = place.connect()
         self._cursor = self._connection.cursor()
         self._begun = False
-        #: where rows are sent, and the statement that brings them from there to the table, "" if that is it
+        #: the table that rows are sent to (name, schema, whether it is temporary); `_brings` is the statement that copies them
+        #: from there to the output's table, "" if they are the same
         self._sent_to: tuple[str, str, bool] = ("", "", False)
         self._brings = ""
 
     def rehearse(self) -> None:
-        """Do all but the rows, and roll it back. Raises: SinkError: it cannot be done."""
+        """Do everything but send rows, and roll it back.
+
+        Raises:
+            SinkError: it cannot be done.
+        """
         self._begin(" WHERE false")
         self._connection.rollback()
 
     def _begin(self, these: str = "") -> None:
-        """Args: these: of the old rows, those that go with `overwrite`; "" for all."""
+        """Begin the transaction's work: make the table, or prepare the existing one.
+
+        Args:
+            these: the condition for the old rows that `overwrite` deletes; "": all of them.
+        """
         cursor = self._cursor
         self._begun = True
-        # a job may compute for hours between two of its rows
+        # the time between two rows of a job may be hours
         cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
         target = self._target()
         declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
@@ -335,17 +381,17 @@ class _Writing(Transaction):
             self._place.shown,
         )
         if self._overwrite:
-            # whoever reads the table meanwhile sees its old rows
+            # other readers of the table see its old rows until the commit
             cursor.execute(f"DELETE FROM {target.name}{these}")
         schema, name = target.place
         if all(target.types[one.name] == one.type for one in self._columns):
             self._sent_to = (name, schema, False)
             return
-        # COPY does not cast: rows go to a table of their own types, and from there
+        # COPY does not cast, so the rows go to a temporary table of their own types, and from there to the output's table
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
         casts = ", ".join(f"{quoted(one.name)}::{target.types[one.name]}" for one in self._columns)
         self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
-        # refused now, not when the rows are there: a type that does not become the other, a right that is missing
+        # run it now, without rows, to report early a type that cannot be cast or a missing right
         cursor.execute(self._brings)
         self._sent_to = ("akrunner_rows", "", True)
 

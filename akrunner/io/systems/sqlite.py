@@ -1,7 +1,8 @@
-"""SQLite: a file with tables, by ADBC.
+"""SQLite: a file with tables, read and written by its ADBC driver.
 
-SQLite keeps the type of each value, and the driver guesses a column's from those it meets first. So a column's types are asked for before it is read, and each
-value is cast to the one that holds all of them; a column whose values are of several types is refused.
+SQLite keeps a type with each value, and the driver guesses a column's type from the first values that it meets. So the types of
+a column's values are asked for before the column is read, and each value is cast to the type that holds all of them; a column
+with values of several types is refused.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns,
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.table import BATCH_ROWS, TableSource
 
-#: another program that writes is waited for
+#: how many seconds to wait for another program that is writing
 _LOCKED_SECONDS = 60
 _EXTRA = ("adbc_driver_sqlite", "sqlite")
-#: a double holds every integer up to there
+#: a double holds every integer up to this
 _EXACT = 1 << 53
-#: what typeof() says -> (Arrow's type, a value of it)
+#: result of typeof() -> (Arrow's type, a value of it)
 _TYPES = {
     "integer": (pa.int64(), "0"),
     "real": (pa.float64(), "0.0"),
@@ -37,7 +38,7 @@ _TYPES = {
 
 
 class _Sqlite:
-    """As `System`."""
+    """SQLite as a `System`."""
 
     in_files = True
 
@@ -62,7 +63,7 @@ class _Sqlite:
         def start(cursor: Any) -> pa.RecordBatchReader:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
             values, asked_for = ", ".join(_TYPES[one.kind][1] for one in found), ", ".join(one.expression for one in found)
-            # a first row tells the driver every type
+            # an additional first row shows the driver every type
             asked(cursor, lambda: cursor.execute(f"SELECT {values} UNION ALL SELECT {asked_for} FROM {rows}"))
             return cursor.fetch_record_batch()
 
@@ -85,7 +86,7 @@ class _Sqlite:
         if place.table is None:
             raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
         target = Target(path_of(place, "sqlite"), place.shown)
-        # a new one is nobody else's
+        # another library cannot have a new file open
         if not target.new and apart.needed():
             return apart.Apart("sqlite").output(url, schema, overwrite)
         with ours(SinkError, f"output: cannot write {place.shown}"):
@@ -98,7 +99,7 @@ class _Sqlite:
 
         def begin() -> Transaction:
             target = Target(path_of(place, "sqlite"), place.shown)
-            # somebody has made it meanwhile
+            # another program may have made the file meanwhile
             if not target.new and apart.needed():
                 return apart.Apart("sqlite").output(url, schema, overwrite).begin()
             return _Writing(target, table, schema, overwrite, place.shown)
@@ -110,7 +111,13 @@ SYSTEM = _Sqlite()
 
 
 class _Column(NamedTuple):
-    """Attributes: kind: of `_TYPES`; expression: that gives its values."""
+    """A column to read.
+
+    Attributes:
+        name: its name.
+        kind: a key of `_TYPES`.
+        expression: the SQL that gives its values.
+    """
 
     name: str
     kind: str
@@ -118,10 +125,14 @@ class _Column(NamedTuple):
 
 
 def _connected(path: str, mode: str) -> Any:
-    """Args: mode: ro, rw, or rwc, which makes it."""
+    """Return a connection to a file.
+
+    Args:
+        mode: "ro" to read, "rw" to write, "rwc" to write and make the file if needed.
+    """
     connection = driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}")
     with contextlib.closing(connection.cursor()) as cursor:
-        # a pragma's answer is read, or it is not done
+        # a pragma takes effect only if its answer is read
         cursor.execute(f"PRAGMA busy_timeout = {_LOCKED_SECONDS * 1000}")
         cursor.fetchall()
     return connection
@@ -135,7 +146,11 @@ def _table(cursor: Any, place: Url) -> str:
 
 
 def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str) -> list[_Column]:
-    """Every column with the type that holds all its values. Reads all of them. Raises: SourceError: there is none."""
+    """Return the columns, each with the type that holds all its values. Reads all rows.
+
+    Raises:
+        SourceError: no type holds all values of a column.
+    """
     asked(cursor, lambda: cursor.execute(f"SELECT * FROM {rows} LIMIT 0"))
     names: list[str] = cursor.fetch_record_batch().schema.names
     if columns is not None and set(columns) <= set(names):
@@ -166,7 +181,11 @@ def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str
 
 
 def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
-    """Raises: SinkError: the table has no such column."""
+    """Check that the table, if it exists, has all columns of the rows.
+
+    Raises:
+        SinkError: it lacks one.
+    """
     with contextlib.closing(_connected(path, "ro")) as connection, contextlib.closing(connection.cursor()) as cursor:
         known = _columns_of(cursor, table)
     if known:
@@ -179,7 +198,11 @@ def _columns_of(cursor: Any, table: str) -> list[str]:
 
 
 def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
-    """(SQLite's type, Arrow's as the driver gets it). Raises: SinkError: there is none."""
+    """Return (SQLite's type, the Arrow type in which the driver gets it) for a column.
+
+    Raises:
+        SinkError: SQLite has no such type.
+    """
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return "INTEGER", pa.int64()
     if pa.types.is_floating(kind):
@@ -189,7 +212,7 @@ def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
         return "TEXT", pa.string()
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind) and not pa.types.is_interval(kind):
-        # as SQLite's own functions for times take them
+        # the text form that SQLite's own date functions take
         return "TEXT", pa.string()
     raise SinkError(
         f"output: {shown}: column {name!r} is of type {kind}, for which SQLite has none; write it as text, or to another place"
@@ -197,7 +220,7 @@ def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
 
 
 class _Writing(Transaction):
-    """Rows on their way into a table."""
+    """Writes rows to a table in one transaction."""
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
         self._target, self._table, self._shown = target, table, shown
@@ -206,7 +229,7 @@ class _Writing(Transaction):
         self._connection = _connected(target.at, "rwc")
         self._cursor = self._connection.cursor()
         there = _columns_of(self._cursor, table)
-        # who has read in a transaction is not let wait for others that write
+        # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
         self._connection.commit()
         if not there:
             declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
@@ -225,7 +248,12 @@ class _Writing(Transaction):
         self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
 
     def _unlocked(self, call: Callable[[], Any]) -> None:
-        """Do what waits for others that write. Raises: WriteError: one did for too long; what `call` raises."""
+        """Do something that waits for other writers.
+
+        Raises:
+            WriteError: another one was writing for too long.
+            Exception: whatever else `call` raises.
+        """
         try:
             call()
         except Exception as e:
