@@ -128,9 +128,10 @@ def _read(fs: Any, folder: str, name: str) -> dict[str, Any] | None:
         if _keeps(fs, folder):
             raise SourceError(f"source: {redacted(path)} is damaged; {_bring_back(fs, folder)}")
         return None
-    if about.get("version") != VERSION:
+    version = about.get("version")
+    if isinstance(version, int) and version > VERSION:
         raise SourceError(
-            f"source: {redacted(name)} was packed by a later akrunner (version {about.get('version')!r} of {DESCRIPTION}); update this one"
+            f"source: {redacted(name)} was packed by a later akrunner (version {version} of {DESCRIPTION}); update this one"
         )
     if seals.unsealed(text.decode(errors="replace")) is None:
         why = "its checksum is not that of what it says" if seals.CHECKSUM in about else "its checksum is gone"

@@ -35,8 +35,8 @@ class PartFile:
                 self._stream = open(self._path, "wb")
                 self._writer = formats.writer_of(self._form, self._stream, self._schema, _no_examples)
             self._writer.write(batch)
-        except OSError as e:
-            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
+        except (OSError, pa.ArrowException) as e:
+            raise PartError(f"output: cannot write {self._path}: {getattr(e, 'strerror', None) or e}") from None
 
     def close(self) -> None:
         """Finish the file; when this returns, all of it is on the disk. Does nothing if there is no file."""
@@ -47,8 +47,8 @@ class PartFile:
             self._stream.flush()
             os.fsync(self._stream.fileno())
             self._stream.close()
-        except OSError as e:
-            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
+        except (OSError, pa.ArrowException) as e:
+            raise PartError(f"output: cannot write {self._path}: {getattr(e, 'strerror', None) or e}") from None
         self._writer = self._stream = None
 
 
