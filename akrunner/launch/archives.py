@@ -296,8 +296,10 @@ class _Sparing(io.BufferedReader):
 
 
 class _Forward:
-    """The stream that tarfile reads from: it never goes back, and never reads much at a time. Attributes: last: the bytes read
-    last.
+    """The stream that tarfile reads from: it never goes back, and never reads much at a time.
+
+    Attributes:
+        last: the bytes read last.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

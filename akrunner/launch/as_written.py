@@ -81,8 +81,10 @@ def check_on_disk(thing: Any, file: str) -> None:
 
 
 def _codes_of(source: bytes, of: types.CodeType) -> list[types.CodeType]:
-    """Return all code objects of a file, compiled with the same `__future__` flag as the code `of`. Raises: SyntaxError,
-    ValueError.
+    """Return all code objects of a file, compiled with the same `__future__` flag as the code `of`.
+
+    Raises:
+        SyntaxError, ValueError: the file does not compile.
     """
     # a tool that runs a program's text may compile it with the tool's own `__future__` flags
     return _compiled(source, of.co_filename, of.co_flags & __future__.annotations.compiler_flag)
@@ -295,8 +297,10 @@ def _set_behind(thing: Any, name: str) -> ScriptError:
 
 
 def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
-    """Yield the names of methods, properties and the like that are no longer what the class definition says. Args: first: as of
-    `check`.
+    """Yield the names of methods, properties and the like that are no longer what the class definition says.
+
+    Args:
+        first: as of `check`.
     """
     nodes = [one for one in whole.body if isinstance(one, ast.FunctionDef)]
     names = [node.name for node in nodes]

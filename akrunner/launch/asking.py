@@ -25,8 +25,11 @@ _MOST = 16 << 20
 
 
 class Asked(NamedTuple):
-    """What a program answered. Attributes: code: exit code, or minus the signal's number; out, err: the end of what it printed,
-    as text.
+    """What a program answered.
+
+    Attributes:
+        code: the exit code, or minus the number of the signal that ended it.
+        out, err: the end of what it printed, as text.
     """
 
     code: int

@@ -184,8 +184,10 @@ def _read(tree: ast.Module) -> _Script:
 
 
 def _is_program(script: _Script, main: _Main, where: str) -> bool:
-    """Whether a script that defines a function `main` is a program. Raises: ScriptError: that `main` cannot be called with a
-    task config.
+    """Whether a script that defines a function `main` is a program.
+
+    Raises:
+        ScriptError: that `main` cannot be called with a task config.
     """
     required, most = _positional(main)
     if script.block and (isinstance(main, ast.AsyncFunctionDef) or _is_command(main) or not _may_take_one(main)):

@@ -53,8 +53,11 @@ _FUTURE = "from __future__ import annotations"
 
 @dataclass(frozen=True)
 class Written:
-    """A function as a script. Attributes: path: the script; shown: the user's file, whose line numbers it has, "" if there is
-    none.
+    """A function as a script.
+
+    Attributes:
+        path: the script.
+        shown: the user's file, whose line numbers the script has; _CELL: a notebook's cell; "": it has no file's line numbers.
     """
 
     path: str

@@ -113,8 +113,10 @@ class Values:
         self._named.append((name, value, user, shown or name))
 
     def add_imported(self, text: str, value: Any) -> None:
-        """Add a value that the script imports from a module, after the module holds what goes along to the tasks. Args: text:
-        from settings import CFG as cfg.
+        """Add a value that the script imports from a module, after the module holds what goes along to the tasks.
+
+        Args:
+            text: the import, as `from settings import CFG as cfg`.
         """
         self._imports.append((text, value))
 
