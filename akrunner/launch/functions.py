@@ -57,7 +57,7 @@ class Written:
 
     Attributes:
         path: the script.
-        shown: the user's file, whose line numbers the script has; _CELL: a notebook's cell; "": it has no file's line numbers.
+        shown: the user's file, or the words for a notebook's cell, whose line numbers the script has; "": there is none.
     """
 
     path: str

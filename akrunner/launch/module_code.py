@@ -156,8 +156,10 @@ def _codes_of(file: str) -> dict[str, list[types.CodeType]] | None:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(file: str, changed: int) -> dict[str, list[types.CodeType]]:
-    """Return all code objects of a file by their qualified names. Args: changed: when the file was changed, so that a new
-    version is compiled again.
+    """Return all code objects of a file by their qualified names.
+
+    Args:
+        changed: when the file was changed, so that a new version is compiled again.
     """
     with open(file, "rb") as stream:
         pending = [compile(stream.read(), file, "exec", dont_inherit=True)]

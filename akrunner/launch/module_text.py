@@ -378,7 +378,7 @@ def _does(nodes: list[ast.AST]) -> bool:
 
 
 def _computes(node: ast.AST, given: set[str]) -> bool:
-    """Whether a statement of a function returns anything but an argument, a constant, or a function within."""
+    """Whether a statement of a function returns anything but an argument, a constant or a function within, or yields."""
     if not isinstance(node, ast.Return):
         return isinstance(node, (ast.Yield, ast.YieldFrom))
     return not isinstance(node.value, (ast.Constant, ast.Lambda, type(None))) and _last(node.value) not in given

@@ -265,9 +265,7 @@ def _by_factory(factory: Any) -> Any:
 
 
 def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
-    """Return the instance of a simple dataclass that a call with these arguments makes. Raises: TypeError: the arguments do not
-    fit.
-    """
+    """Return the instance that a call of a simple dataclass makes. Raises: TypeError: the arguments do not fit."""
     fields = dataclasses.fields(kind)
     given = inspect.signature(kind.__init__).bind(None, *values, **named).arguments
     held: dict[str, Any] = {}

@@ -336,8 +336,10 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
 
 
 def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> list[TaskSession]:
-    """Wait for processes to end, for at most `seconds` for all of them together. Returns: the sessions whose processes have not
-    ended.
+    """Wait for processes to end, for at most `seconds` for all of them together.
+
+    Returns:
+        The sessions whose processes have not ended.
     """
     deadline = time.monotonic() + seconds
     return [s for s in sessions if s.process.wait(max(0.0, deadline - time.monotonic())) is None]
