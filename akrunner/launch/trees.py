@@ -226,8 +226,10 @@ class Tree:
         self._links.append((place, said))
 
     def laid(self, place: str) -> str:
-        """Return the path of a file that was written before. Raises: `blame.kind`: there is none, or it, or a directory above
-        it, is a link.
+        """Return the path of a file that was written before.
+
+        Raises:
+            `blame.kind`: there is no such file, or it, or a directory above it, is a link.
         """
         path = self._root
         for part in place.split("/"):
