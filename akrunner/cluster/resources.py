@@ -12,7 +12,8 @@ from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
 Thing = TypeVar("Thing")
 
 _GPUS = "CUDA_VISIBLE_DEVICES"
-#: numbers of threads: TensorFlow 1 and 2 read the first unless the script sets its own, the libraries beneath numpy the second
+#: environment variables for the number of threads; TensorFlow 1 and 2, unless the script sets the number, and the libraries
+#: beneath numpy read them
 THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
 

@@ -212,8 +212,10 @@ def _read(path: str, wholly: bool = True) -> tuple[dict[str, Any], Held] | None:
 
 
 def _line(f: IO[bytes]) -> bytes:
-    """Return the next line; b"" at the end, or if the line is cut short. Raises: ValueError: the line is too long for a
-    journal.
+    """Return the next line; b"" at the end, or if the line is cut short.
+
+    Raises:
+        ValueError: the line is too long for a journal.
     """
     line = f.readline(_MOST_LINE)
     if len(line) == _MOST_LINE:
