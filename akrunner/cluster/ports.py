@@ -11,8 +11,7 @@ class PortHold:
     """Ports of this machine, bound but not listening.
 
     On Linux TensorFlow can still bind a port that is held this way (both sides set SO_REUSEADDR and only one listens), so the
-    ports are held for the whole
-    job; elsewhere they are released just before the tasks enter `main`.
+    ports are held for the whole job; elsewhere they are released just before the tasks enter `main`.
 
     Args:
         count: how many ports.

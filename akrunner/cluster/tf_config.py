@@ -17,10 +17,8 @@ def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: Tas
         task: the task that gets it.
     Returns:
         `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles without a task
-        are left out. With
-            one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in its own
-            TF_CONFIG only, unless all
-            tasks are to be told of it: TensorFlow 2 would wait for it.
+        are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in
+        its own TF_CONFIG only, unless all tasks are to be told of it: TensorFlow 2 would wait for it.
     """
     members: dict[str, list[str]] = {}
     for member in cluster.tasks:

@@ -1,8 +1,7 @@
 """Annotations of a function or a class that goes to the tasks as its source: finds the annotations that some code reads there.
 
 Annotations that no code reads become texts, as `from __future__ import annotations` makes them: the tasks then need not have
-the names
-in them.
+the names in them.
 """
 
 from __future__ import annotations

@@ -93,8 +93,7 @@ def unpack(
             same.
     Raises:
         `blame.kind`: the archive is damaged or too large, or something in it would lie or lead outside the directory. The
-            members before the
-            bad one stay unpacked.
+            members before the bad one stay unpacked.
     """
     tree = Tree(directory, blame)
     extract(archive, tree, most=most, shown=shown)
@@ -283,7 +282,9 @@ def _nothing() -> IO[bytes]:
 
 
 class _Sparing(io.BufferedReader):
-    """A file for `zipfile` that refuses to read more than `longest` bytes (at least 1 MiB) at once, whatever the zip announces."""
+    """A file for `zipfile` that refuses to read more than `longest` bytes (at least 1 MiB) at once, whatever the zip
+    announces.
+    """
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
         super().__init__(io.FileIO(file.fileno(), closefd=False))

@@ -42,7 +42,9 @@ def bound(node: Any, alias: ast.alias) -> str:
 
 
 def parsed(text: str) -> ast.Module:
-    """Parse the text of a module or of a notebook's cell; a text that does not parse, as a cell with a magic, counts as empty."""
+    """Parse the text of a module or of a notebook's cell; a text that does not parse, as a cell with a magic, counts as
+    empty.
+    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):
@@ -147,16 +149,14 @@ def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
 
 def check(thing: Any, text: str, first: int) -> None:
     """Check that the methods and attributes of a class are still those that its source defines. Functions are not checked here,
-    nor classes that a
-    decorator (other than `dataclass`) or a metaclass may have changed.
+    nor classes that a decorator (other than `dataclass`) or a metaclass may have changed.
 
     Args:
         text: the source of the function or class.
         first: the line of its file at which the source begins; 0: not known.
     Raises:
         ScriptError: a method was replaced, or an attribute deleted, after the class was defined; its source, which is all that
-            goes to the tasks,
-            does not say so.
+            goes to the tasks, does not say so.
     """
     body = ast.parse(text).body
     if len(body) != 1:
@@ -171,8 +171,7 @@ def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
     decorator.
 
     Of an object that a decorator or an `__init_subclass__` had a part in, only public attributes that are numbers, texts, or
-    lists and dicts of these
-    are returned: that code makes the rest again in the tasks.
+    lists and dicts of these are returned: that code makes the rest again in the tasks.
 
     Args:
         value: the object behind its name, which may be `thing` itself or a wrapper of it.

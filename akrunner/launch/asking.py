@@ -1,6 +1,5 @@
 """Runs a program for what it prints (an interpreter, pip, java), within bounds: the program may print for ever, never end, or
-leave a process
-running that holds its output open.
+leave a process running that holds its output open.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def ask(
         env: its environment; None: this process's.
         most: the bytes it may print; None: any number.
         noted: write down that it runs, for the case that this process is killed. False is for callers that must not create
-            anything: the
-            program is then noted only if the directory for such notes exists.
+            anything: the program is then noted only if the directory for such notes exists.
     Raises:
         OSError: it cannot be run, has not ended in time, or prints more than `most` bytes. No process of it runs on.
     """

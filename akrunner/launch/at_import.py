@@ -113,7 +113,11 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None
 
 
 def _check_registered(kind: type, known: dict[str, Any]) -> None:
-    """Raises: ScriptError: another class has been registered (`kind.register(...)`) as one of this kind since its definition."""
+    """Check that no other class was registered (`kind.register(...)`) as one of this kind after its definition.
+
+    Raises:
+        ScriptError: a class was, and not by one of its decorators.
+    """
     dump: Any = getattr(abc, "_get_dump", None)
     registry = dump(kind)[0] if dump is not None and isinstance(kind, abc.ABCMeta) else ()
     for other in filter(None, (one() for one in registry)):
@@ -137,8 +141,7 @@ def _may_register(decorator: ast.expr, kind: type, known: dict[str, Any]) -> boo
     """Whether a decorator may be what has registered a class with `kind`; it then does so again in each task.
 
     It may if it is `kind.register` or the `register` of an object that is not known, or if it is a function of the user's that
-    uses such a
-    `register` or looks it up by its name.
+    uses such a `register` or looks it up by its name.
     """
     if _is_register(decorator, kind, known):
         return True
@@ -160,8 +163,7 @@ def _is_register(node: ast.AST, kind: type, known: dict[str, Any]) -> bool:
 
 def _decorating(node: ast.expr, known: dict[str, Any]) -> Any:
     """Return the object behind a decorator's expression, as `_meant` does, but also if it is in a module. For a class, return
-    its `__call__`, which is
-    what its instances run when they are called.
+    its `__call__`, which is what its instances run when they are called.
     """
     of = known.get(node.value.id) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else None
     found = (
@@ -236,8 +238,7 @@ class _Run:
         """Whether what the statements change by this expression goes to the tasks with its present value.
 
         Statements of another module change the things of that module, which a task has as the module's file makes them; only
-        the own attributes of the
-        class or instance whose method is called (`first`) go with their present values.
+        the own attributes of the class or instance whose method is called (`first`) go with their present values.
         """
         if not self.apart:
             return True

@@ -2,13 +2,11 @@
 environment.
 
 Alink's names are packages of their own in the bundle: `worker/akdl` becomes `akdl`, and the contents of `worker/flink_ml` lie
-at the top. These
-packages come last on the module path, so that a script's own files of the same names win.
+at the top. These packages come last on the module path, so that a script's own files of the same names win.
 
 Beside each source lies its byte code, compiled by this Python: Python does not keep what it compiles out of a zip, so without
-it each worker
-process would compile the sources again. An interpreter of another version skips byte code that it cannot read, and takes the
-source.
+it each worker process would compile the sources again. An interpreter of another version skips byte code that it cannot read,
+and takes the source.
 """
 
 from __future__ import annotations
@@ -87,7 +85,9 @@ def _all() -> Iterator[tuple[str, bytes, Traversable | None]]:
 
 
 def _compiled(file: Traversable, source: bytes, name: str) -> bytes:
-    """Return the bytes of a .pyc. The byte code that Python keeps beside the file is used if it is there, or can be made there."""
+    """Return the bytes of a .pyc. The byte code that Python keeps beside the file is used if it is there, or can be made
+    there.
+    """
     kept = SourceFileLoader("akrunner.bundle", str(file)).get_code("akrunner.bundle") if isinstance(file, Path) else None
     code = _named(kept or compile(source, name, "exec", dont_inherit=True), name)
     return importlib.util.MAGIC_NUMBER + _UNCHECKED + importlib.util.source_hash(source) + marshal.dumps(code)

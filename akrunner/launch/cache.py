@@ -72,8 +72,7 @@ def made_once(path: str, make: Callable[[str], None]) -> str:
     """Return the directory `path`, filled by `make(path)` unless an earlier call has done that.
 
     If two processes call it at a time, the second waits. If `make` fails, the directory is removed; if the process is killed
-    meanwhile, the half-made
-    directory is removed when the next one beside it is made.
+    meanwhile, the half-made directory is removed when the next one beside it is made.
 
     Raises:
         OSError: the cache cannot be written.

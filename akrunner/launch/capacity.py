@@ -46,8 +46,7 @@ def check_fits(**counts: Any) -> None:
         counts: numbers of tasks, by the names of the parameters that gave them; values that are no integers are ignored.
     Raises:
         ConfigError: the limits of this process are below what any job needs, or this machine cannot hold so many tasks even if
-            they were idle; the
-            error says how many it can hold, and which limit allows no more.
+            they were idle; the error says how many it can hold, and which limit allows no more.
     """
     given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
     count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))

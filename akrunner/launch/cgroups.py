@@ -21,8 +21,7 @@ NO_LIMIT = 1 << 60
 
 def groups(controller: str, root: str = "/") -> list[str]:
     """Return the directories of this process's control group and of the groups above it, the topmost first: those of version 2,
-    and those of this
-    controller in version 1.
+    and those of this controller in version 1.
     """
     found = []
     for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():

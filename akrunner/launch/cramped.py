@@ -1,8 +1,7 @@
 """A process whose address space is limited (`ulimit -v`): what it must not reserve, and how much of it is used.
 
 If C++ libraries cannot start a thread, they end the process by SIGABRT and not with an error. Most of the address space is
-reserved and never used:
-1 GiB by Arrow's allocator, 64 MiB by the C library for each thread that allocates.
+reserved and never used: 1 GiB by Arrow's allocator, 64 MiB by the C library for each thread that allocates.
 """
 
 from __future__ import annotations

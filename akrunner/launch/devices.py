@@ -10,8 +10,7 @@ from akrunner.launch.asking import ask
 
 def gpus() -> list[str]:
     """Return the graphics cards, named as in CUDA_VISIBLE_DEVICES: those that this variable lists, or, if it is not set, those
-    that the driver's
-    tool lists.
+    that the driver's tool lists.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:

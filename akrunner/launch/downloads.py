@@ -142,8 +142,7 @@ def from_anywhere(url: str) -> Generator[bytes, None, None]:
 
 def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes, None, None]:
     """Yield the bytes behind an http or https URL, piece by piece. The caller counts them; `budget` is only charged here if the
-    server announces more
-    bytes than it allows.
+    server announces more bytes than it allows.
 
     Args:
         unzipped: whether bytes that the server has compressed for the transfer are decompressed. (If it is false, a file named

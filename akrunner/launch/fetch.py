@@ -55,8 +55,7 @@ def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerErro
             downloads.
     Raises:
         `kind`: there is no such file or directory, it cannot be downloaded (`akrunner.launch.downloads`), or its checksum is
-            not the one it
-            should have.
+            not the one it should have.
     """
     blame = Blame(parameter, kind, "the work dir")
     text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else given

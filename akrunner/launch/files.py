@@ -35,8 +35,8 @@ def collect(script: str | os.PathLike[str], user_files: Sequence[str | os.PathLi
     Args:
         script: a file or URL; or, if there is no file of that name, the path of a file inside one of the user files.
         user_files: files, directories and archives (.zip, .tar, .tar.gz ...), local or URLs. A directory keeps its name; an
-            archive is unpacked
-            into the work dir itself, `a.zip#models` into its sub-directory `models` (`akrunner.launch.fetch`).
+            archive is unpacked into the work dir itself, `a.zip#models` into its sub-directory `models`
+            (`akrunner.launch.fetch`).
     Raises:
         ScriptError: the script is missing, does not parse, or has no `main` and is no program.
         UserFilesError: a user file is missing, two files would lie at the same path, or an archive would write outside the work

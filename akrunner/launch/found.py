@@ -137,7 +137,9 @@ class Found:
         return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
 
     def imported(self) -> dict[int, str]:
-        """Return, by their ids, the objects that the script's own modules make when they are imported, as `Values` takes them."""
+        """Return, by their ids, the objects that the script's own modules make when they are imported, as `Values` takes
+        them.
+        """
         return set_outside.held_as_made(self.modules())
 
     @functools.cached_property
@@ -164,7 +166,11 @@ class Found:
         return set_by_program.set_by(texts_around(self.function), known_to(self.function), own, without=self.function.__name__)
 
     def check_subclasses(self) -> None:
-        """Raises: ScriptError: a module looks for the subclasses of one of its classes, and a task would not have all of them."""
+        """Check that a task has all subclasses of the classes whose subclasses a module looks for.
+
+        Raises:
+            ScriptError: a subclass would be missing.
+        """
         user, modules = self.function.__name__, self.modules()
         run = {one.__name__ for one in modules}
         for module, base, kind in own_modules.looked_for(modules):

@@ -167,7 +167,9 @@ def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
 
 
 def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
-    """Return, for each piece, the statements to put behind it: each stands behind the pieces that it needs, in the given order."""
+    """Return, for each piece, the statements to put behind it: each stands behind the pieces that it needs, in the given
+    order.
+    """
     found: list[list[str]] = [[] for _ in pieces]
     at = 0
     for line in late:
@@ -184,7 +186,9 @@ def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
 
 
 def _live_name(thing: Any, what: object) -> str:
-    """Return a name for a value of a definition. The length of the definition's name is in it, because A.b_c and A_b.c are two."""
+    """Return a name for a value of a definition. The length of the definition's name is in it, because A.b_c and A_b.c are
+    two.
+    """
     return f"{_LIVE}{len(thing.__name__)}_{thing.__name__}_{what}"
 
 
@@ -402,7 +406,9 @@ def _used(piece: Piece, user: str) -> list[str]:
 
 
 def _asks_what_there_is(text: str, known: dict[str, Any], of: Any) -> str:
-    """Return the code by which a function or class looks up what else its module has, such as `globals()`; "" if it has none."""
+    """Return the code by which a function or class looks up what else its module has, such as `globals()`; "" if it has
+    none.
+    """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Name) and node.id == "globals" and "globals" not in known:
             return "globals()"
@@ -582,8 +588,7 @@ def _at(thing: Any, path: str) -> Any:
 
 def _expression_of(value: Any) -> str:
     """Return the source of a lambda. Return "" if the value is no lambda, if it has values of its own (defaults, variables of a
-    function around it), or
-    if several lambdas on its line may be the one.
+    function around it), or if several lambdas on its line may be the one.
     """
     if not isinstance(value, types.FunctionType) or value.__name__ != "<lambda>":
         return ""

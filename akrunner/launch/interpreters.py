@@ -73,8 +73,7 @@ def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
 
     Args:
         python_env: the path of an interpreter, or of a venv or conda directory; a packed environment, local or a URL; a name:
-            tf1.15, tf2.3, tf2;
-            None: the interpreter of this process.
+            tf1.15, tf2.3, tf2; None: the interpreter of this process.
         keras: "legacy" if tf-keras must be there.
     Raises:
         PythonEnvError: it is missing, does not run, is too old, or has no TensorFlow.
@@ -99,8 +98,7 @@ def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
 
 def installing(path: str, package: str) -> str:
     """Return the command that installs a package into an interpreter's environment: with the tool that has made the
-    environment, if that has left a
-    mark there, and with pip otherwise.
+    environment, if that has left a mark there, and with pip otherwise.
 
     Args:
         path: the interpreter.

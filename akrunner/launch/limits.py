@@ -53,8 +53,12 @@ class Budget:
     """
 
     def __init__(self, most: int, words: str, variable: str, blame: Blame) -> None:
-        """Args: words: how the error begins, "a.zip unpacks to"; variable: the environment variable that raises the limit for
-        all.
+        """Begin with nothing taken.
+
+        Args:
+            most: bytes in all.
+            words: how the error begins, "a.zip unpacks to".
+            variable: the environment variable that raises the limit for all.
         """
         self.most = most
         self._left = most
@@ -82,7 +86,11 @@ class Budget:
             raise self._too_many()
 
     def announced(self, members: int) -> None:
-        """Check the number of members that are going to come, without counting them. Raises: `blame.kind`: they are too many."""
+        """Check the number of members that are going to come, without counting them.
+
+        Raises:
+            `blame.kind`: they are too many.
+        """
         if members > self._members_left:
             raise self._too_many()
 

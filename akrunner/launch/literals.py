@@ -63,8 +63,7 @@ class Values:
     """The values of one script. An object that several values hold here is one object in the other process, too.
 
     Each value is looked at as soon as it is found, so that an error comes at once and the functions and classes in it are
-    found; all values are written
-    when all are known.
+    found; all values are written when all are known.
     """
 
     def __init__(
@@ -73,13 +72,14 @@ class Values:
         by_call: Callable[[Any], bool],
         imported: Callable[[], dict[int, str]] = dict,
     ) -> None:
-        """Args:
-        refer: takes a function or a class, by the name that errors use, and returns (an expression for it, the name of the
-            piece that must stand
-            before it, or ""). It raises `Unwritten`.
-        by_call: whether a value is a class of the script's own module that a call has made, and no `class` statement.
-        imported: called once all values are found; returns id -> expression of the objects that the script's own imports
-            make, too.
+        """Begin without any value.
+
+        Args:
+            refer: takes a function or a class, by the name that errors use, and returns (an expression for it, the name of the
+                piece that must stand before it, or ""). It raises `Unwritten`.
+            by_call: whether a value is a class of the script's own module that a call has made, and no `class` statement.
+            imported: called once all values are found; returns id -> expression of the objects that the script's own imports
+                make, too.
         """
         self._refer, self.by_call, self._imported = refer, by_call, imported
         self._there: dict[int, str] = {}

@@ -167,7 +167,9 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _within(node: Any, value: Any) -> Any:
-    """Return the function that a definition in a class has made, whatever its decorators made of it; None if it cannot be told."""
+    """Return the function that a definition in a class has made, whatever its decorators made of it; None if it cannot be
+    told.
+    """
     if isinstance(node, ast.ClassDef):
         return value
     if isinstance(value, property):

@@ -24,7 +24,9 @@ _MADE_BY: dict[str, Any] = {
 
 
 def changed_on_disk(module: types.ModuleType) -> bool:
-    """Whether the module has a function, or one of its classes a method, that came from its file and is no longer in that file."""
+    """Whether the module has a function, or one of its classes a method, that came from its file and is no longer in that
+    file.
+    """
     spec = getattr(module, "__spec__", None)
     # other loaders may change the code they load, as those of test runners and of type checkers do
     if spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
@@ -54,8 +56,7 @@ def replaced(
     kind: type, node: ast.ClassDef, module: types.ModuleType, text: Text, hung: set[str], any_hung: bool
 ) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of methods, properties and the like of a class that are no longer what its definition has made, and
-    of attributes that its
-    definition does not have.
+    of attributes that its definition does not have.
 
     Args:
         hung: the attributes that the modules themselves set in classes, as ".name".

@@ -91,15 +91,13 @@ class Text:
 
     Attributes:
         bindings: name -> what it is bound to: an expression, a definition, an `Import`, or None if that is not known; several
-            if it depends on a
-            condition.
+            if it depends on a condition.
         began: for the names that functions set by `global` and look at: what the file itself binds them to. (`bindings` has
             None for these.)
         often: the names that are bound more than once.
         altered: what the file changes in place whenever it is run.
         touched: all of `altered`; names that the file hands on, when it is run, to code that may change them; names that its
-            functions count or keep for
-            themselves; attributes that its functions change.
+            functions count or keep for themselves; attributes that its functions change.
         handed: the attributes that the file hands on when it is run.
         lent: name or attribute that only the file's functions hand on, when they are called -> the names of the functions that
             it is handed to.
@@ -343,8 +341,7 @@ def _function(node: ast.AST) -> Function:
     """Find out what a function does.
 
     A value that the function both changes and looks at is a counter, or something kept for later. A function that sets a value
-    and does not look at it,
-    as `configure(rate)` does, sets it for other functions.
+    and does not look at it, as `configure(rate)` does, sets it for other functions.
     """
     nodes = list(ast.walk(node))
     loaded = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)]

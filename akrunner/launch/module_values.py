@@ -1,11 +1,9 @@
 """Computes the values that a module's expressions have in the tasks, and compares them with what the module holds in this
-process. None of the module's
-code is run.
+process. None of the module's code is run.
 
 Values that can be computed are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses,
-arrays, environment
-variables, and the module's own functions and classes. If a part of a list, a dict or a dataclass cannot be computed, its other
-parts still can.
+arrays, environment variables, and the module's own functions and classes. If a part of a list, a dict or a dataclass cannot be
+computed, its other parts still can.
 """
 
 from __future__ import annotations
@@ -306,7 +304,9 @@ def _is_simple(kind: Any) -> bool:
 
 
 def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
-    """Whether the value that a module holds (`now`) is the one that its file makes (`then`); True if the latter is not known."""
+    """Whether the value that a module holds (`now`) is the one that its file makes (`then`); True if the latter is not
+    known.
+    """
     if then is NOTHING:
         return True
     if isinstance(then, Defined):

@@ -19,7 +19,8 @@ from typing import Any
 from akrunner.launch.module_text import Function, Text, text_of
 from akrunner.launch.set_by_program import ByProgram
 
-#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
+#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the
+#: function
 Carry = Callable[[str, str, Any, bool], bool]
 #: the number of parts of a value that are looked at
 _MOST = 10_000
@@ -111,14 +112,12 @@ class Around:
         """Whether the modules themselves fill a list, a dict or the like.
 
         They do if the functions that change it also look at it, or compute something else meanwhile, or run at import; and they
-        count as if they did if they
-        hand it on, because it cannot then be told. A function that only sets something, as `set_option(name, value)` does, sets
-        it for others.
+        count as if they did if they hand it on, because it cannot then be told. A function that only sets something, as
+        `set_option(name, value)` does, sets it for others.
 
         Args:
             empty: whether the container begins empty. A container that is handed on and has items from the start is taken to be
-                looked at by the functions
-                that get it, not filled.
+                looked at by the functions that get it, not filled.
         """
         either = {name, f".{name}"}
         if any(either & text.handed for text in self.texts.values()):
@@ -146,8 +145,7 @@ class Around:
 
     def reader(self, name: str, module: str) -> str:
         """Return the name of another module that looks at this name when it is imported, itself or by a function; it may have
-        done so before or after the name
-        was set. Return "" if there is none.
+        done so before or after the name was set. Return "" if there is none.
         """
         either = {name, f".{name}"}
         for one, text in self.texts.items():

@@ -75,8 +75,7 @@ def source_of(one: Import, module: types.ModuleType) -> str:
 
 def used_by(function: str, of: str) -> list[types.ModuleType]:
     """Return the modules that a function, and what it uses of its module, imports or has by name. If the module has no such
-    function by that name, return the
-    modules of everything it has.
+    function by that name, return the modules of everything it has.
     """
     around = vars(sys.modules.get(of, types.ModuleType(of)))
     start = inspect.unwrap(around[function]) if callable(around.get(function)) else None
@@ -105,7 +104,9 @@ def used_by(function: str, of: str) -> list[types.ModuleType]:
 
 
 def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
-    """Return the user's own modules that a task imports if it imports these, also those that only a function of theirs imports."""
+    """Return the user's own modules that a task imports if it imports these, also those that only a function of theirs
+    imports.
+    """
 
     def brings(module: types.ModuleType) -> Iterator[types.ModuleType]:
         text = text_of(module)
@@ -247,7 +248,9 @@ def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> b
 
 
 def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.ModuleType, type, type]]:
-    """Yield (module, one of its classes, a subclass of that class) for modules that look for the subclasses of their classes."""
+    """Yield (module, one of its classes, a subclass of that class) for modules that look for the subclasses of their
+    classes.
+    """
     for module in modules:
         own = [one for one in list(vars(module).values()) if isinstance(one, type) and one.__module__ == module.__name__]
         for base in own if "__subclasses__" in text_of(module).words else ():
@@ -263,8 +266,7 @@ def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.Modu
 
 def holds_besides(value: Any, modules: Iterable[types.ModuleType]) -> bool:
     """Whether anything in these modules holds an object otherwise than by a name of the module: as the default of a function,
-    an attribute of a class or an
-    instance, or an item of a list.
+    an attribute of a class or an instance, or an item of a list.
     """
     for module in modules:
         for one in list(vars(module).values()):

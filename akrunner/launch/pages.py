@@ -1,8 +1,8 @@
 """Finds out whether the top level of a script does something, as a page of statements does, or only defines things.
 
 A call that is not inside a function or a class counts as doing something: on its own, or behind `=`, `if`, `try`, `assert`,
-`raise`. A call that makes
-a constant or asks about the machine does not count, because modules that only define functions have such calls, too.
+`raise`. A call that makes a constant or asks about the machine does not count, because modules that only define functions have
+such calls, too.
 """
 
 from __future__ import annotations

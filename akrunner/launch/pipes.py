@@ -51,6 +51,8 @@ def _pipe(opened: list[int]) -> tuple[int, int]:
 
 
 def _enlarge(fd: int) -> None:
-    """Enlarge a pipe, so that the two processes switch less often. This works on Linux only, and only if the limit allows it."""
+    """Enlarge a pipe, so that the two processes switch less often. This works on Linux only, and only if the limit allows
+    it.
+    """
     with contextlib.suppress(OSError):
         fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), _BYTES)

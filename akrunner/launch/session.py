@@ -30,8 +30,7 @@ class EventKind(Enum):
     """What a task said, named after the frame, or what happened to the task.
 
     OUTPUT: it wrote rows. ENDED: its pipe has ended. BROKEN: it does not keep to the protocol. TABLE: the rows that it wrote to
-    a table, or got from a
-    table, cannot be right.
+    a table, or got from a table, cannot be right.
     """
 
     OPENED = "opened"
@@ -151,7 +150,9 @@ class TaskSession:
         self.rows_sent += rows
 
     def stream_rows(self, payload: list[Any], rows: int) -> None:
-        """Send a chunk of a stream: uint32 lengths and the Examples end to end, or columns. Blocks and raises as `send_rows`."""
+        """Send a chunk of a stream: uint32 lengths and the Examples end to end, or columns. Blocks and raises as
+        `send_rows`.
+        """
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
 

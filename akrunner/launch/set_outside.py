@@ -1,6 +1,6 @@
 """Finds what a program has set in modules of the user's own since they were imported (`settings.EPOCHS = 3` in a notebook). The
-tasks import the files of
-these modules, and so have the values that the files make, and the values that go along with the function.
+tasks import the files of these modules, and so have the values that the files make, and the values that go along with the
+function.
 
 ::
 
@@ -14,8 +14,7 @@ these modules, and so have the values that the files make, and the values that g
     MODELS = {}; def register(c): ...       MODELS has models.Linear    empty, if they do not import models: refused
 
 This finds differences that can be computed without running any code of the module (`module_values`), functions and classes that
-are no longer those of
-the file (`module_code`), and a function's own module that the tasks would have twice (`own_modules`).
+are no longer those of the file (`module_code`), and a function's own module that the tasks would have twice (`own_modules`).
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ def check_imports(
         by_program: what the program that has the function sets.
     Raises:
         ScriptError: a module that the text imports, or one of the user's own that this uses, holds something else than its file
-            makes that does not go
-            along, has changed on disk since, or imports the function's own module; the error names the module.
+            makes that does not go along, has changed on disk since, or imports the function's own module; the error names the
+            module.
     """
     roots = own_modules.imported_by(text)
     modules = own_modules.held(roots)
@@ -378,8 +377,7 @@ def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.M
 
 def _is_certain(one: live.Live, file: Text, around: Around) -> bool:
     """Whether the definition itself certainly says something else. It is not certain if the expression has names, which mean
-    what they did when the file was
-    run, or if the value can be changed in place.
+    what they did when the file was run, or if the value can be changed in place.
     """
     if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or not is_plain(one.value):
         return False
@@ -435,8 +433,7 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
 
 def _is_taken(now: Any, then: Any, source: types.ModuleType, name: str) -> bool:
     """Whether what a module has imported from another one is still what that module holds, or what it held before it set the
-    name itself or was imported
-    again.
+    name itself or was imported again.
     """
     if now is then or is_same(now, then, source):
         return True

@@ -23,8 +23,7 @@ def known_to(thing: Any) -> dict[str, Any]:
 
 def as_imported(name: str, value: Any, of: Any) -> str:
     """Return the import statement by which the user's program has a name; "" if there is none. Packages are often imported by a
-    name that only the import
-    statement has.
+    name that only the import statement has.
     """
     found = ""
     # a value of None may stand in place of a module that is not installed

@@ -78,7 +78,9 @@ def checked(name: str, outside: str = "its directory") -> str:
 
 
 def component(name: str) -> str:
-    """Return a file's name from outside. Raises: ValueError: it is not one printable path component, or `checked` refuses it."""
+    """Return a file's name from outside. Raises: ValueError: it is not one printable path component, or `checked` refuses
+    it.
+    """
     if "/" in name or not name or checked(name) != name:
         raise ValueError("is not the name of a file")
     if not name.isprintable():
@@ -130,8 +132,7 @@ def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[tuple[str, st
         skip: the name of directories to leave out.
     Raises:
         `blame.kind`: a link leads outside, to nothing or round in a circle; there is a pipe or a device; there are more than a
-            million files; or
-            something cannot be read.
+            million files; or something cannot be read.
     """
     root = os.path.realpath(directory)
     pending: list[tuple[str, str, tuple[str, ...]]] = [(directory, "", (root,))]
@@ -165,8 +166,7 @@ class Tree:
     """A directory into which archives and files are written, one after another. It is made if it does not exist.
 
     A parent directory that is a link is refused, and what already lies at a path is unlinked, never opened: nothing is written
-    through a link, wherever it
-    leads. Files get the mode 0600, or 0700 if they are executable; directories get 0700.
+    through a link, wherever it leads. Files get the mode 0600, or 0700 if they are executable; directories get 0700.
     """
 
     def __init__(self, root: str, blame: Blame, checking: bool = False) -> None:

@@ -42,7 +42,9 @@ _STREAMS = ("stdout", "stderr")
 
 
 class Writing(Protocol):
-    """The part of `literals.Values` that this module uses: it writes the parts of a value, and knows which values have names."""
+    """The part of `literals.Values` that this module uses: it writes the parts of a value, and knows which values have
+    names.
+    """
 
     @property
     def by_call(self) -> Callable[[Any], bool]:
@@ -143,8 +145,7 @@ def is_one(value: Any) -> bool:
 
 def _is_record(value: Any) -> bool:
     """Whether an object is no more than its attributes, and the items of a dict or a list: an instance of a dataclass (or of
-    attrs'), of a class of the user's
-    own, or of argparse's Namespace.
+    attrs'), of a class of the user's own, or of argparse's Namespace.
     """
     kind = type(value)
     own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -422,8 +423,7 @@ def _logger(name: str, value: logging.Logger) -> str:
 
 def _basic_config() -> list[str]:
     """Write the call of `logging.basicConfig` that has set up the root logger, from which the others have their level and their
-    streams; [] if it was not
-    called.
+    streams; [] if it was not called.
     """
     root = logging.getLogger()
     plain = [one for one in root.handlers if type(one) is logging.StreamHandler and one.stream in (sys.stdout, sys.stderr)]

@@ -8,8 +8,7 @@
                          x  guard x  ...   ... the next start of akrunner removes it, by the journal in the state directory
 
 A process has one guard while anything is registered, or while a block of `together` runs. Threads may call all of these
-functions; a child made by
-fork starts with nothing registered.
+functions; a child made by fork starts with nothing registered.
 """
 
 from akrunner.leftovers.keeper import (

@@ -1,6 +1,5 @@
 """The journal: a file in which a process writes down what it holds. Its guard reads it when the process has died, and the next
-start of akrunner reads it
-when the guard has died, too.
+start of akrunner reads it when the guard has died, too.
 
 ::
 
@@ -90,7 +89,9 @@ class Journal:
 
 
 def clear_dead() -> None:
-    """End and remove what dead processes of this machine held, as far as they wrote it down; never what a living process holds."""
+    """End and remove what dead processes of this machine held, as far as they wrote it down; never what a living process
+    holds.
+    """
     folder = state_dir(_FOLDER)
     if folder is None:
         return

@@ -219,8 +219,7 @@ os.register_at_fork(after_in_child=_forked)
 
 def register(path: str) -> None:
     """Have a local file or directory removed if this process dies before `forget`. Call it before the path is made; the name
-    must be one that no other
-    program will use, for example one with a `uuid` in it.
+    must be one that no other program will use, for example one with a `uuid` in it.
     """
     _keepers[0].say("+", "path", _place(path))
 
@@ -282,7 +281,9 @@ def unwatch(group: int) -> None:
 
 
 def mark(value: str) -> None:
-    """Have every process that has this value of `AKRUNNER_JOB` in its environment killed if this process dies before `unmark`."""
+    """Have every process that has this value of `AKRUNNER_JOB` in its environment killed if this process dies before
+    `unmark`.
+    """
     _keepers[0].say("+", "mark", value)
 
 
@@ -293,8 +294,7 @@ def unmark(value: str) -> None:
 
 def keep_awake(seconds: float) -> None:
     """Have this process killed if it is stopped (SIGSTOP) for so many seconds while it holds anything. This is for a process
-    that others wait for, and that no
-    user has a good reason to stop.
+    that others wait for, and that no user has a good reason to stop.
     """
     _keepers[0].keep_awake(seconds)
 
