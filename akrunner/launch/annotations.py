@@ -1,6 +1,6 @@
-"""Annotations of a function or a class that goes to the tasks as its source: finds the annotations that some code reads there.
+"""Finds, in the source of a function or a class that goes to the tasks, the annotations that some code reads there.
 
-Annotations that no code reads become texts, as `from __future__ import annotations` makes them: the tasks then need not have
+Annotations that no code reads become strings, as `from __future__ import annotations` makes them: the tasks then need not have
 the names in them.
 """
 
@@ -38,11 +38,11 @@ _READS = re.compile(r"\b(__annotations__|get_type_hints|get_annotations)\b|\bins
 
 @dataclass(frozen=True)
 class Settled:
-    """A definition, after `settled` has decided which of its annotations become texts.
+    """A definition, after `settled` has decided which of its annotations become strings.
 
     Attributes:
         text: the definition's source, with as many lines as before.
-        said: the names that appear only in annotations that are texts in the tasks and are read there.
+        said: the names in annotations that are strings in the tasks and are read there.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Settled:
 
 
 def postponed(thing: Any, known: dict[str, Any]) -> bool:
-    """Whether the annotations were texts where a function or a class was defined (`from __future__ import annotations`).
+    """Whether the annotations were strings where a function or a class was defined (`from __future__ import annotations`).
 
     Args:
         thing: the function or class.
@@ -72,11 +72,11 @@ def read_in(sources: list[str]) -> bool:
 
 
 def settled(text: str, texts: bool, all_read: bool) -> Settled:
-    """Turn the annotations of a definition that no code reads into texts.
+    """Turn the annotations of a definition that no code reads into strings.
 
     Args:
         text: the source of one definition.
-        texts: whether its annotations are texts already (`postponed`); the source then stays as it is.
+        texts: whether its annotations are strings already (`postponed`); the source then stays as it is.
         all_read: whether its module reads annotations itself (`read_in`).
     """
     look = _Look(all_read)
@@ -92,7 +92,7 @@ def settled(text: str, texts: bool, all_read: bool) -> Settled:
 
 
 def all_quoted(text: str) -> str:
-    """Return the source of a definition with all its annotations as texts."""
+    """Return the source of a definition with all its annotations as strings."""
     look = _Look(False)
     look.visit(ast.parse(text))
     return quoted(text, [*look.read, *look.unread], again=True)
@@ -139,7 +139,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _names(text: str) -> set[str]:
-    """Return the names in an annotation that is a text, and in texts within it."""
+    """Return the names in an annotation that is a string, and in strings within it."""
     try:
         parts = list(ast.walk(ast.parse(text.strip(), mode="eval")))
     except (SyntaxError, ValueError):
@@ -152,10 +152,10 @@ def _names(text: str) -> set[str]:
 
 
 def quoted(text: str, nodes: list[ast.expr], again: bool = False) -> str:
-    """Return a text with some of its expressions turned into texts; each line stays where it was.
+    """Return a source text with some of its expressions turned into strings; each line stays where it was.
 
     Args:
-        again: also quote the expressions that are texts already.
+        again: also quote the expressions that are strings already.
     """
     chosen = [one for one in nodes if not isinstance(one, ast.Constant) or (again and isinstance(one.value, str))]
     return in_place(text, {one: repr(ast.unparse(one)) for one in chosen})

@@ -56,6 +56,8 @@ class Member:
     Attributes:
         name: the path within the archive, as `trees.checked` returns it.
         kind: "file", "directory", "link" or "hard link".
+        executable: whether it may be run as a program.
+        mtime: when it was changed, in seconds since the epoch; None: not known.
         target: where a link leads; for a hard link, the member it is a copy of.
     """
 

@@ -170,8 +170,8 @@ def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
     """Return the attributes of a function or a class that its source does not say: they were set after the definition, or by a
     decorator.
 
-    Of an object that a decorator or an `__init_subclass__` had a part in, only public attributes that are numbers, texts, or
-    lists and dicts of these are returned: that code makes the rest again in the tasks.
+    Of an object that a decorator or an `__init_subclass__` had a part in, only public attributes that are numbers, strings, or
+    lists and dicts of these are returned: the decorator or the hook makes the rest again in the tasks.
 
     Args:
         value: the object behind its name, which may be `thing` itself or a wrapper of it.
@@ -200,7 +200,7 @@ def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
 def set_in_members(kind: Any) -> dict[str, dict[str, Any]]:
     """Return, for each member of an enum, its attributes: they may have been set after the definition, which does not say them.
 
-    Only numbers, texts, and lists and dicts of these are returned: the definition makes the rest again.
+    Only numbers, strings, and lists and dicts of these are returned: the definition makes the rest again.
     """
     found: dict[str, dict[str, Any]] = {}
     members: Mapping[str, Any] = kind.__members__ if isinstance(kind, enum.EnumMeta) else {}
@@ -212,7 +212,7 @@ def set_in_members(kind: Any) -> dict[str, dict[str, Any]]:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether a value is a number, a text, None, or a list, set or dict of these."""
+    """Whether a value is a number, a string, None, or a list, set or dict of these."""
     if type(value) in (list, tuple, set, frozenset, dict):
         inside = [*value, *value.values()] if isinstance(value, dict) else value
         return depth < _DEEPEST and all(_is_plain(one, depth + 1) for one in inside)

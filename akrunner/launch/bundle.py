@@ -52,7 +52,7 @@ def bundle_bytes() -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for path, data, file in _all():
             archive.writestr(zipfile.ZipInfo(path, _TIME), data)
-            # with `-O`, Python would leave out the assertions that detect errors of our own
+            # with `-O`, Python would compile the sources without the assertions that detect errors of our own
             if file is not None and not sys.flags.optimize:
                 archive.writestr(zipfile.ZipInfo(path + "c", _TIME), _compiled(file, data, _ROOT + path))
     return out.getvalue()

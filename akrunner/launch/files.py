@@ -92,7 +92,7 @@ def collect_program(path: str, entry: str = "") -> ScriptSpec:
 
 
 def _check_inside(entry: str, places: Iterable[str], path: str) -> None:
-    """Raises: ScriptError: the entry is none of the places; the error names those that the user may mean."""
+    """Raises: ScriptError: the entry is not among the places; the error names those that the user may mean."""
     if entry not in places:
         programs = sorted(name for name in places if name.endswith(".py"))
         known = nearest(entry, programs) or f"; it holds {', '.join(programs[:8])}{', ...' * (len(programs) > 8)}" * bool(
@@ -109,7 +109,7 @@ def _local(script: str) -> str:
 
 
 def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> dict[str, tuple[_Archive, str]]:
-    """Lay everything out without its bytes, so that what cannot be laid out is known now.
+    """Lay all files out, but without their bytes, so that what cannot be laid out is known now.
 
     Args:
         places: the paths of the files that come from no archive.

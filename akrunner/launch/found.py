@@ -30,7 +30,7 @@ class Piece:
         text: its source.
         file: the file it is from; "": its source is in no file that others share.
         first: its first line in that file, from 1.
-        postponed: whether its annotations are texts.
+        postponed: whether its annotations are strings.
     """
 
     name: str
@@ -84,7 +84,12 @@ class Found:
         )
 
     def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
-        """Take a value that a module holds along to the tasks, if that is possible; an argument `Carry` of `set_outside`."""
+        """Take a value that a module holds along to the tasks, if that is possible. This method is used as a
+        `modules_around.Carry`.
+
+        Returns:
+            Whether the value goes to the tasks.
+        """
         if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
             return True
         if module not in self.at_once() and module not in self.imported_first:
@@ -104,7 +109,7 @@ class Found:
         return True
 
     def add_carried(self) -> None:
-        """Add to the values what modules hold and what is to go along to the tasks."""
+        """Add the values in `carried`, which modules hold in the tasks, to `values`."""
         added: set[tuple[str, str]] = set()
         # the values that are added may need other modules
         while new := sorted(self.carried.keys() - added):
@@ -137,9 +142,7 @@ class Found:
         return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
 
     def imported(self) -> dict[int, str]:
-        """Return, by their ids, the objects that the script's own modules make when they are imported, as `Values` takes
-        them.
-        """
+        """Return id -> expression of the objects that the script's imports make as they are here, as `Values` takes it."""
         return set_outside.held_as_made(self.modules())
 
     @functools.cached_property

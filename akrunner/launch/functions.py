@@ -143,8 +143,8 @@ def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
     lines = [*found.lines, *(line.text for line in values if not line.needs)]
     late = [line for line in values if line.needs]
     if any(_does_something(piece.text) for piece in pieces):
-        # what a module holds must be set behind the pieces: a decorator, or a class derived from one of its classes, adds to
-        # it, and that is in it already
+        # set what modules hold behind all pieces: a decorator, or deriving a class, may add something to a module's value, and
+        # the value that is set has it in it already
         every = frozenset(piece.name for piece in pieces)
         late += [Line(line.text, every) for line in values if line.puts]
     begins = "; ".join([*future, *lines])
@@ -315,8 +315,8 @@ def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], fou
 
 
 def _may_need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
-    """Add what only annotations that are texts name, as `_need` does; if it cannot go to the tasks, leave it out, because the
-    annotation stays a text.
+    """Add what only annotations that are strings name, as `_need` does; if it cannot go to the tasks, leave it out, because the
+    annotation stays a string.
     """
     before = found.copied()
     try:
@@ -355,7 +355,7 @@ def _piece(thing: Any, user: str) -> Piece:
 
 
 def _dedented(lines: list[str]) -> str:
-    """Return a definition without the blanks before its first line. Lines within a text of several lines stay as they are."""
+    """Return a definition without the blanks before its first line. Lines within a multi-line string stay as they are."""
     blanks = len(lines[0]) - len(lines[0].lstrip())
     if not blanks:
         return "".join(lines)
@@ -377,7 +377,7 @@ def _dedented(lines: list[str]) -> str:
 
 
 def _used(piece: Piece, user: str) -> list[str]:
-    """Return the names that a piece takes from outside, in order, without those in annotations that are texts."""
+    """Return the names that a piece takes from outside, in order, without those in annotations that are strings."""
     try:
         top = symtable.symtable(f"{_FUTURE}\n{piece.text}" if piece.postponed else piece.text, "<function>", "exec")
     except SyntaxError as e:

@@ -1,4 +1,4 @@
-"""The part of `akrunner.leftovers` that one job uses: what the job has that must not outlive this process."""
+"""What one job has that must not outlive this process: the part of `akrunner.leftovers` that belongs to the job."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10,
 
 
 def parsed(text: str, parameter: str) -> int:
-    """Return the bytes that a text such as "20GB", "512MiB" or "1000" says. Raises: ConfigError: it is no size."""
+    """Return the bytes that a size such as "20GB", "512MiB" or "1000" says. Raises: ConfigError: it is no size."""
     match = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]i?)?b?", text.strip().lower())
     if match is None or int(match[1]) == 0:
         raise ConfigError(f"{parameter}={text}: give a size like 20GB, 512MB or 1000000")

@@ -126,7 +126,8 @@ class Values:
         return [text for text, _ in self._imports]
 
     def carry(self, places: Sequence[tuple[str, str]], value: Any, in_place: bool, user: str) -> None:
-        """Add a value that modules hold and, in the other process, which imports them, must be made to hold.
+        """Add a value that modules hold here. In the other process, which imports these modules, the script puts the value into
+        them.
 
         Args:
             places, in_place: as `akrunner.worker.carried.put` takes them.
@@ -183,7 +184,9 @@ class Values:
             self._names[at], self._needed_by[meant] = meant, needs
 
     def _import(self, text: str, value: Any) -> Line:
-        """Return the statement of an import; it needs what the statement needs that makes its module hold the value."""
+        """Return the line of an import. It stands behind the line that puts the imported value into its module, if there is
+        one.
+        """
         (node,) = ast.parse(text).body
         place = (str(node.module), node.names[0].name) if isinstance(node, ast.ImportFrom) else ("", "")
         own = self._names.get(id(value), "")
@@ -309,7 +312,7 @@ class Values:
 
 
 def _is_whole(kind: np.dtype[Any]) -> bool:
-    """Whether an array's bytes say all of its values, and the text of its type says all of the type. A structure qualifies,
+    """Whether an array's bytes say all of its values, and the string of its type says all of the type. A structure qualifies,
     too, if its fields lie one behind the other.
     """
     if kind.names is None:

@@ -71,7 +71,7 @@ def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
     """Whether a value that cannot be written may as well be made again in each task: a lock, a layer, or a list that holds one
     of these.
 
-    Numbers and texts may not, because they may come out different in each task; nor may instances of the user's own classes
+    Numbers and strings may not, because they may come out different in each task; nor may instances of the user's own classes
     that have attributes, unless they can be called.
 
     Args:
@@ -86,7 +86,9 @@ def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
 
 
 def in_place(text: str, words: dict[ast.expr, str]) -> str:
-    """Return a text with some of its expressions replaced by other words; each line stays where it was."""
+    """Return a source text with some of its expressions replaced; each line stays where it was. Args: words: expression -> its
+    replacement.
+    """
     lines = text.encode().split(b"\n")
     for node in sorted(words, key=lambda one: (one.lineno, one.col_offset), reverse=True):
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1

@@ -26,7 +26,7 @@ from akrunner.launch.at_import import LOOKING, READING
 
 #: functions that import modules whose names a program computes
 _IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
-#: methods that run when a class is called, and methods that run when a class is derived
+#: methods that run when a class is called, and methods that run when a class is defined or derived
 _MAKING = {"__init__", "__new__", "__post_init__"}
 _DERIVING = {"__init_subclass__", "__set_name__"}
 _OF_TEXTS = frozenset(name for name in dir(str) if not name.startswith("_"))
@@ -329,8 +329,8 @@ def _run(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _called(node: ast.AST) -> set[str]:
-    """Return the names of what a node calls that runs at import: the names of decorators and functions, and the methods that
-    run when a class is derived.
+    """Return the names that a node, when it runs at import, may call. A class calls its decorators, and the methods that run
+    when a class is derived.
     """
     if isinstance(node, ast.ClassDef):
         return {*(_last(one) for one in node.decorator_list), *(_DERIVING if node.bases or node.keywords else ())}

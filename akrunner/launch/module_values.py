@@ -1,7 +1,7 @@
 """Computes the values that a module's expressions have in the tasks, and compares them with what the module holds in this
 process. None of the module's code is run.
 
-Values that can be computed are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses,
+Values that can be computed are numbers, strings, lists and dicts of these, members of enums, paths, times, simple dataclasses,
 arrays, environment variables, and the module's own functions and classes. If a part of a list, a dict or a dataclass cannot be
 computed, its other parts still can.
 """
@@ -87,7 +87,7 @@ class Defined:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a number, a text, None or a member of an enum, and cannot be changed in place."""
+    """Whether a value is a number, a string, None or a member of an enum, and cannot be changed in place."""
     return type(value) in _PLAIN or isinstance(value, enum.Enum)
 
 
@@ -169,7 +169,7 @@ def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) ->
 
 
 def _computed(node: ast.expr, module: types.ModuleType, known: dict[str, Any]) -> Any:
-    """Return the value of a text with values in it, a comprehension, or a part of something; `NOTHING` if it is not known."""
+    """Return the value of an f-string, a comprehension, or a part of something; `NOTHING` if it is not known."""
     inner = list(ast.walk(node))
     own = {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     around = {name: one for name, one in [*_SAFE.items(), ("range", _range)] if name not in vars(module)}

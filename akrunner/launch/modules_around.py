@@ -111,8 +111,8 @@ class Around:
     def keeps(self, name: str, empty: bool) -> bool:
         """Whether the modules themselves fill a list, a dict or the like.
 
-        They do if the functions that change it also look at it, or compute something else meanwhile, or run at import; and they
-        count as if they did if they hand it on, because it cannot then be told. A function that only sets something, as
+        They do if the functions that change it also look at it, or return something of their own, or run at import. They count
+        as if they did if they hand it on, because it cannot then be told. A function that only sets something, as
         `set_option(name, value)` does, sets it for others.
 
         Args:

@@ -225,7 +225,7 @@ def _taken(one: Import, source: str, text: Text, of: str) -> Iterator[str]:
 
 
 def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> bool:
-    """Whether what stands behind a name of a module is as good as its double: a plain value that no code sets, or a function
+    """Whether it does not matter that a name of a module exists twice: it is a plain value that no code sets, or a function
     that uses nothing else.
     """
     if name in seen or isinstance(value, types.ModuleType):

@@ -56,7 +56,7 @@ class Exit:
     lost: str = ""
 
     def words(self, out_of_memory: bool = False) -> str:
-        """Say how the process ended: "exit code 3", "killed by SIGSEGV (segmentation fault)", ...
+        """Say how the process ended: "exit code 3", "SIGSEGV (exit code 139): segmentation fault", ...
 
         Args:
             out_of_memory: whether the kernel's out-of-memory killer is known to have killed it.
@@ -91,7 +91,7 @@ class TaskProcess(Protocol):
     Attributes:
         pid: its id, on its machine.
         exit: how it ended; None until it has ended.
-        sampled_rss, sampled_cpu: its largest memory in bytes, and its CPU seconds, at the last `sample`.
+        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
     """
 
     pid: int
@@ -108,7 +108,7 @@ class TaskProcess(Protocol):
         ...
 
     def sample(self) -> None:
-        """Measure how much memory and CPU time the process has used; whoever watches the process calls this now and then."""
+        """Measure how much memory and CPU time the process has used. Call it now and then while the process runs."""
 
     def tree_cpu(self) -> float:
         """Return the CPU seconds of the process and of all processes that it has started."""
@@ -181,11 +181,11 @@ class LocalProcess(abc.ABC):
         output_fd: read end of the pipe it writes; the owner closes it.
         log_fd: read end of the pipe that it prints to; the owner closes it.
         exit: how it ended; None until it has ended.
-        sampled_rss, sampled_cpu: its largest memory in bytes, and its CPU seconds, at the last `sample`.
+        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
     """
 
     def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
-        """Wait for the end of the process in a thread of its own.
+        """Start a thread that waits for the end of the process.
 
         Raises:
             RuntimeError: no thread can be started; the process is then killed.
@@ -232,7 +232,7 @@ class LocalProcess(abc.ABC):
         return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"an unknown exit code: {why}")
 
     def sample(self) -> None:
-        """Measure how much memory and CPU time the process has used; whoever watches the process calls this now and then."""
+        """Measure how much memory and CPU time the process has used. Call it now and then while the process runs."""
         if psutil is None:
             rss, cpu = procfs.usage(self.pid)
             self.sampled_rss, self.sampled_cpu = max(self.sampled_rss, rss), max(self.sampled_cpu, cpu)

@@ -65,9 +65,9 @@ def check_imports(
         carry: called with each value that a module holds and its file does not make; says whether the value goes to the tasks.
         by_program: what the program that has the function sets.
     Raises:
-        ScriptError: a module that the text imports, or one of the user's own that this uses, holds something else than its file
-            makes that does not go along, has changed on disk since, or imports the function's own module; the error names the
-            module.
+        ScriptError: a module that the text imports, or one of the user's own that such a module uses, holds a value that its
+            file does not make and that does not go along, has changed on disk since, or imports the function's own module; the
+            error names the module.
     """
     roots = own_modules.imported_by(text)
     modules = own_modules.held(roots)
@@ -195,10 +195,11 @@ def _values(
 
 
 def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
-    """Return (half a sentence that says what a module has otherwise than its file, the module that looks at it when it is
-    imported).
+    """Find something that a module holds otherwise than its file makes it.
 
-    Both are "" if there is nothing, or no such module.
+    Returns:
+        (half a sentence that says what differs, or "" if nothing does; the module that looks at it when it is imported, or ""
+        if there is none).
     """
     file = text_of(module)
     elsewhere = around.altered_by_import(module.__name__)
@@ -260,8 +261,8 @@ def _is_its_own(name: str, now: Any, then: Any, file: Text, around: Around) -> b
 
 
 def _added(module: types.ModuleType, file: Text, starred: set[str], around: Around) -> str:
-    """Return half a sentence, as `_changed`, for a plain value with a name that the file does not have, and that the function
-    or another file uses.
+    """Return half a sentence, as `_changed`, for a plain value by a name that the file does not have, and that the function or
+    another file uses.
     """
     wanted = around.words.union(*(text.words for text in around.texts.values()))
     if around.hangs_any(file) or _COMPUTING & file.words:

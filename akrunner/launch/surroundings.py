@@ -22,8 +22,8 @@ def known_to(thing: Any) -> dict[str, Any]:
 
 
 def as_imported(name: str, value: Any, of: Any) -> str:
-    """Return the import statement by which the user's program has a name; "" if there is none. Packages are often imported by a
-    name that only the import statement has.
+    """Return the import statement by which the user's program has a name; "" if there is none. Packages often offer names that
+    only their import statement says.
     """
     found = ""
     # a value of None may stand in place of a module that is not installed
@@ -47,8 +47,8 @@ def texts_around(of: Any) -> list[str]:
 
 
 def _within_magic(cell: str) -> str:
-    """Return a cell without the magic of its first line (%%time): a notebook keeps such a cell as a call that has the rest as a
-    text.
+    """Return a cell without the magic of its first line (%%time): a notebook keeps such a cell as a call that gets the rest as
+    a string.
     """
     if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
         return cell

@@ -51,12 +51,12 @@ class Blame:
         return self.kind(redacted(f"{self.parameter}: {text}", secrets(self.given)))
 
     def ours(self, doing: str, at: str | None = None) -> contextlib.AbstractContextManager[None]:
-        """As `akrunner.foreign.ours`."""
+        """Return a context manager as `akrunner.foreign.ours` does, for this parameter and kind of exception."""
         return ours(self.kind, f"{self.parameter}: {doing}", at)
 
 
 def checked(name: str, outside: str = "its directory") -> str:
-    """Return a relative path from outside, without "." and empty components, with "/" between the others; "" for the directory
+    """Check a relative path from outside, and return it without "." and empty components, joined by "/"; "" for the directory
     itself.
 
     Args:
@@ -78,8 +78,10 @@ def checked(name: str, outside: str = "its directory") -> str:
 
 
 def component(name: str) -> str:
-    """Return a file's name from outside. Raises: ValueError: it is not one printable path component, or `checked` refuses
-    it.
+    """Check the name of a file from outside, and return it.
+
+    Raises:
+        ValueError: it is not one printable path component, or `checked` refuses it.
     """
     if "/" in name or not name or checked(name) != name:
         raise ValueError("is not the name of a file")

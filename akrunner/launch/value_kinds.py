@@ -375,7 +375,7 @@ def _seeds(values: Writing, name: str, value: np.random.SeedSequence) -> str:
 
 
 def _state(value: Any) -> str:
-    """Write the state of a generator: numbers, texts, and arrays, dicts and tuples of them."""
+    """Write the state of a generator: numbers, strings, and arrays, dicts and tuples of them."""
     if isinstance(value, np.ndarray):
         return f"__import__('numpy').array({value.tolist()!r}, {value.dtype.str!r})"
     if isinstance(value, dict):
@@ -390,7 +390,7 @@ def _scalar(name: str, value: np.generic) -> str:
         return f"__import__('numpy').{type(value).__name__}({value.item()!r})"
     if not isinstance(value, (np.bool_, np.number, np.datetime64)) or isinstance(value, (np.longdouble, np.clongdouble)):
         raise Unwritten(name, value)
-    # as bytes, because another version of numpy may read its text as another value
+    # as bytes, because the string of a value may mean another value to another version of numpy
     return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
 
 

@@ -35,10 +35,10 @@ def _opener(path: str, flags: int) -> int:
 
 
 def state_dir(name: str, make: bool = True) -> str | None:
-    """Return `$XDG_STATE_HOME/akrunner/NAME`; None if there is no home directory, or it cannot be written.
+    """Return `$XDG_STATE_HOME/akrunner/NAME`; None if there is no home directory, or the directory cannot be written.
 
     Args:
-        make: make the directory if it does not exist; if false, None is returned then.
+        make: whether to make the directory if it does not exist; if false, None is returned then.
     """
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(base):
