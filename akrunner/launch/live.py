@@ -86,8 +86,10 @@ def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
 
 
 def in_place(text: str, words: dict[ast.expr, str]) -> str:
-    """Return a source text with some of its expressions replaced; each line stays where it was. Args: words: expression -> its
-    replacement.
+    """Return a source text with some of its expressions replaced; each line stays where it was.
+
+    Args:
+        words: expression -> its replacement.
     """
     lines = text.encode().split(b"\n")
     for node in sorted(words, key=lambda one: (one.lineno, one.col_offset), reverse=True):

@@ -167,7 +167,7 @@ class TaskSession:
         Args:
             total_rows: how many rows all workers got.
             shares: how many rows each worker got.
-            splits: how many rows of each split each worker got.
+            splits: for each worker, how many rows of each split it got; (): the rows are not split.
         """
         body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares), "splits": list(map(list, splits))}
         self.writer.write_json(frames.END, body)
