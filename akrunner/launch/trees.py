@@ -2,7 +2,7 @@
 
 ::
 
-    archive, download, bucket, directory --names checked--> Tree: never writes through a link --> check_links: none leads out
+    archive, download, bucket, user directory --names checked--> Tree: writes through no link --> check_links: none leads out
 
 Standard library only: Flink's agents use it.
 """
