@@ -162,10 +162,10 @@ class TaskSession:
         self.writer.bytes = size
 
     def end_of_rows(self, total_rows: int, shares: Sequence[int], splits: Sequence[Sequence[int]] = ()) -> None:
-        """Tell the worker that no more rows come.
+        """Tell the worker that no more rows come, and how many rows it got.
 
         Args:
-            total_rows: how many rows all workers got.
+            total_rows: how many rows all workers got together.
             shares: how many rows each worker got.
             splits: for each worker, how many rows of each split it got; (): the rows are not split.
         """
