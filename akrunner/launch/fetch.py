@@ -54,8 +54,8 @@ def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerErro
         usual: the bytes it may have if neither the path or URL nor the environment sets a limit; 0: the limit for all
             downloads.
     Raises:
-        `kind`: there is no such file or directory, it cannot be downloaded (`akrunner.launch.downloads`), or its checksum is
-            not the one it should have.
+        `kind`: it does not exist, is neither a file nor a directory, cannot be downloaded (`akrunner.launch.downloads`), or
+            does not have the checksum it should have.
     """
     blame = Blame(parameter, kind, "the work dir")
     text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else given

@@ -44,8 +44,8 @@ def changed_on_disk(module: types.ModuleType) -> bool:
 
 
 def is_at(function: types.FunctionType, line: int) -> bool:
-    """Whether a lambda is one that stands in this line of its file, and not another lambda of the file. True if the file cannot
-    be read.
+    """Whether a lambda is the one that stands in this line of its file, and not another lambda of the file. True if the file
+    cannot be read or compiled.
     """
     there = _codes_of(function.__code__.co_filename)
     codes = [one for one in (there or {}).get(function.__code__.co_qualname, []) if one.co_firstlineno == line]
