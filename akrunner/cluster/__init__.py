@@ -1,1 +1,3 @@
-"""L2: roles -> TF_CONFIG, ports, and which failure is the root cause."""
+"""The cluster of a job's tasks: TF_CONFIG from its roles, ports, each task's cores and cards, and which failure is the root
+cause.
+"""

@@ -1,4 +1,4 @@
-"""Which of several failures is the root cause, and what follows from it: functions of values to values."""
+"""Decides which of several failures is the root cause, and what follows from it: pure functions of values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol, TypeVar
 
 from akrunner.errors import TaskFailure
 
-#: a port of ours that another process bound first, in the words of Python, gRPC and TensorFlow
+#: what Python, gRPC and TensorFlow say if another process has bound the task's port first
 _PORT_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|Could not start gRPC server|No address added out of total")
 
 
 class FailureKind(Enum):
-    """What kind of failure ended an attempt; each has its exception (`akrunner.engines.report`)."""
+    """The kind of failure that ended an attempt; each kind has its exception (`akrunner.engines.report`)."""
 
     START = "start"
     SCRIPT = "script"
@@ -28,12 +28,12 @@ class FailureKind(Enum):
     TIMEOUT = "timeout"
 
 
-#: the same rows and the same script would fail the same way
+#: failures after which the same rows and the same script would fail the same way
 _FINAL = (FailureKind.OUTPUT, FailureKind.TIMEOUT)
 
 
 class Timed(Protocol):
-    """What failed at a known time. Attributes: time_ns: since the epoch."""
+    """A failure with a known time. Attributes: time_ns: nanoseconds since the epoch."""
 
     @property
     def time_ns(self) -> int: ...
@@ -44,13 +44,19 @@ Failure = TypeVar("Failure", bound=Timed)
 
 
 def root_cause_first(failures: Mapping[Task, Failure]) -> tuple[tuple[Task, Failure], ...]:
-    """Put failures in order: the earliest is the root cause, and what follows it is most often its consequence."""
+    """Put failures in order of time: the earliest is the root cause, and the later ones are most often its consequences."""
     return tuple(sorted(failures.items(), key=lambda failed: failed[1].time_ns))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Attributes: restart: whether every task is started again; why: in words, for the user; new_ports: only for its ports."""
+    """What to do after a failure.
+
+    Attributes:
+        restart: whether every task is started again.
+        why: the reason, in words for the user.
+        new_ports: whether the restart is only because of the tasks' ports.
+    """
 
     restart: bool
     why: str = ""
@@ -59,23 +65,25 @@ class Decision:
 
 @dataclass(frozen=True)
 class FailurePolicy:
-    """Decides what is done about an attempt that failed.
+    """Decides what to do about an attempt that failed.
 
     Attributes:
-        max_restarts: how often it is started again, whatever failed.
-        can_replay: whether its input can be read once more from the start.
+        max_restarts: how often the tasks are started again, whatever failed.
+        can_replay: whether the input can be read once more from the start.
     """
 
     max_restarts: int
     can_replay: bool
 
     def decide(self, kind: FailureKind, root: TaskFailure, restarts: int, port_restarts: int) -> Decision:
-        """After a failure.
+        """Decide what to do after a failure.
 
         Args:
-            kind: of the first failure.
-            root: the task that failed first.
-            restarts: for failures, so far; port_restarts: because a port was taken, so far: one such is granted, and not counted.
+            kind: the kind of the first failure.
+            root: the failure of the task that failed first.
+            restarts: how many restarts there were so far because of failures.
+            port_restarts: how many restarts there were so far because a port was taken; one is granted, and does not count as a
+                restart.
         """
         if not self.can_replay:
             return Decision(False)

@@ -1,4 +1,4 @@
-"""Ports for TensorFlow's own servers, held so that no other job takes them between choice and use."""
+"""Ports for TensorFlow's own servers, held so that no other job takes them between their choice and their use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from akrunner.errors import ConfigError
 class PortHold:
     """Ports of this machine, bound but not listening.
 
-    On Linux a port held this way can still be bound by TensorFlow (both sides set SO_REUSEADDR and only one listens), so it
-    is kept for the whole job; elsewhere it is let go just before the tasks enter `main`.
+    On Linux TensorFlow can still bind a port that is held this way (both sides set SO_REUSEADDR and only one listens), so the
+    ports are held for the whole job; elsewhere they are released just before the tasks enter `main`.
 
     Args:
-        count: how many; host: the address to bind; advertised: the name others know it by, None for the same.
-    Raises: ConfigError: it is no address of this machine.
+        count: how many ports.
+        host: the address to bind.
+        advertised: the name by which the other tasks know the address; None: the address itself.
+    Raises:
+        ConfigError: `host` is no address of this machine.
     """
 
     def __init__(self, count: int, host: str = "127.0.0.1", advertised: str | None = None) -> None:
@@ -31,12 +34,12 @@ class PortHold:
 
     @property
     def addresses(self) -> list[str]:
-        """["127.0.0.1:40001", ...]"""
+        """The addresses with their ports: ["127.0.0.1:40001", ...]."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return [f"{host}:{port}" for port in self.ports]
 
     def close(self) -> None:
-        """Let go of all; twice is fine."""
+        """Release all ports; a second call does no harm."""
         for held in self._sockets:
             held.close()
         self._sockets.clear()

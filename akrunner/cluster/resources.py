@@ -1,4 +1,4 @@
-"""What of the machine each task may use: a function of values to values."""
+"""Decides which part of the machine each task may use: a pure function of values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
 Thing = TypeVar("Thing")
 
 _GPUS = "CUDA_VISIBLE_DEVICES"
-#: read by TensorFlow 1 and 2 alike where the script sets nothing, and by the libraries beneath numpy
+#: environment variables for the number of threads; TensorFlow 1 and 2, unless the script sets the number, and the libraries
+#: beneath numpy read them
 THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class TaskResources:
-    """Attributes: cpus: cores it may run on, empty for all; env: variables that say the rest."""
+    """The part of the machine that one task may use.
+
+    Attributes:
+        cpus: the cores it may run on; (): all.
+        env: environment variables for the cards and threads.
+    """
 
     cpus: tuple[int, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -27,12 +33,14 @@ class TaskResources:
 def assign(
     cluster: ClusterSpec, wanted: ResourceSpec, gpus: Sequence[str], cpus: Sequence[int], inherited: Mapping[str, str]
 ) -> dict[TaskSpec, TaskResources]:
-    """Every task's part.
+    """Divide the machine among the tasks.
 
     Args:
-        gpus: the cards of this machine, as CUDA_VISIBLE_DEVICES names them; cpus: its cores that this process may use.
-        inherited: the environment the tasks get anyway; what it says of threads stays, unless the job asks for a number.
-    Raises: ConfigError: there is not as much as was asked for.
+        gpus: the cards of this machine, as CUDA_VISIBLE_DEVICES names them.
+        cpus: the cores that this process may use.
+        inherited: the environment that the tasks get anyway; its numbers of threads stay, unless the job asks for a number.
+    Raises:
+        ConfigError: the machine has less than the job asks for.
     """
     working = cluster.fed
     _enough("gpus_per_worker", "graphics card", wanted.gpus_per_worker, len(working), len(gpus))

@@ -1,4 +1,4 @@
-"""Cluster -> TF_CONFIG: a function of values to values."""
+"""Builds TF_CONFIG from a cluster: a pure function of values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from akrunner.wire.context import TFConfig
 
 
 def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: TaskSpec) -> TFConfig:
-    """What TF_CONFIG says to one task.
+    """Return the TF_CONFIG of one task.
 
     Args:
-        cluster: the roles; addresses: "host:port" of every task; task: whose it is.
-    Returns: `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles nobody
-        has are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in its own only,
-        unless all are to be told of it: TensorFlow 2 would wait for it.
+        cluster: the roles.
+        addresses: "host:port" of every task.
+        task: the task that gets it.
+    Returns:
+        `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles without a task
+        are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in
+        its own TF_CONFIG only, unless all tasks are to be told of it: TensorFlow 2 would wait for it.
     """
     members: dict[str, list[str]] = {}
     for member in cluster.tasks:

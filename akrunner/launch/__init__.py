@@ -1,1 +1,1 @@
-"""L2: one worker process, its session, its log, the interpreter it runs under and the bundle it runs."""
+"""The parts that launch one worker process: its session, its log, the interpreter it runs under and the bundle it runs."""

@@ -1,6 +1,7 @@
-"""Annotations of a function or a class that goes to the tasks as its source: which of them anything reads there.
+"""Finds, in the source of a function or a class that goes to the tasks, the annotations that some code reads there.
 
-Those that nothing reads become texts, as `from __future__ import annotations` makes them: what they name need not be in the tasks then.
+Annotations that no code reads become strings, as `from __future__ import annotations` makes them: the tasks then need not have
+the names in them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from akrunner.launch.live import in_place
 
-#: decorators that do not look at annotations
+#: decorators that do not read annotations
 _BLIND = {
     "abstractmethod",
     "cache",
@@ -31,21 +32,30 @@ _BLIND = {
     "staticmethod",
     "wraps",
 }
-#: in the source of a module that reads annotations itself
+#: matches in the source of a module that reads annotations itself
 _READS = re.compile(r"\b(__annotations__|get_type_hints|get_annotations)\b|\binspect\.signature\b|\bimport signature\b")
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A definition whose annotations are settled. Attributes: text: it, with as many lines; said: names that are only in annotations that are texts in the tasks and
-    are read there."""
+    """A definition, after `settled` has decided which of its annotations become strings.
+
+    Attributes:
+        text: the definition's source, with as many lines as before.
+        said: the names in annotations that are strings in the tasks and are read there.
+    """
 
     text: str
     said: set[str]
 
 
 def postponed(thing: Any, known: dict[str, Any]) -> bool:
-    """Whether annotations were texts where a function or a class was defined. Args: known: what stands behind the names of its module."""
+    """Whether the annotations were strings where a function or a class was defined (`from __future__ import annotations`).
+
+    Args:
+        thing: the function or class.
+        known: the global names of its module, with their values.
+    """
     flag = __future__.annotations.compiler_flag
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
     for one in theirs:
@@ -57,12 +67,18 @@ def postponed(thing: Any, known: dict[str, Any]) -> bool:
 
 
 def read_in(sources: list[str]) -> bool:
-    """Whether a module reads annotations itself. Args: sources: its text, or its cells."""
+    """Whether a module reads annotations itself. Args: sources: the module's text, or its notebook cells."""
     return any(_READS.search(one) for one in sources)
 
 
 def settled(text: str, texts: bool, all_read: bool) -> Settled:
-    """Args: text: one definition; texts: whether its annotations are texts (`postponed`); all_read: whether its module reads them."""
+    """Turn the annotations of a definition that no code reads into strings.
+
+    Args:
+        text: the source of one definition.
+        texts: whether its annotations are strings already (`postponed`); the source then stays as it is.
+        all_read: whether its module reads annotations itself (`read_in`).
+    """
     look = _Look(all_read)
     tree = ast.parse(text)
     look.visit(tree)
@@ -76,7 +92,7 @@ def settled(text: str, texts: bool, all_read: bool) -> Settled:
 
 
 def all_quoted(text: str) -> str:
-    """A definition all of whose annotations are texts."""
+    """Return the source of a definition with all its annotations as strings."""
     look = _Look(False)
     look.visit(ast.parse(text))
     return quoted(text, [*look.read, *look.unread], again=True)
@@ -109,7 +125,7 @@ class _Look(ast.NodeVisitor):
         self._within = outside
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        # Python itself computes those of a class, and none of what a function has
+        # Python evaluates the annotations of a class body, but never those of a function's local variables
         (self.unread if self._within else self.read).append(node.annotation)
 
 
@@ -123,7 +139,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _names(text: str) -> set[str]:
-    """The names of an annotation that is a text, also of texts in it."""
+    """Return the names in an annotation that is a string, and in strings within it."""
     try:
         parts = list(ast.walk(ast.parse(text.strip(), mode="eval")))
     except (SyntaxError, ValueError):
@@ -136,6 +152,10 @@ def _names(text: str) -> set[str]:
 
 
 def quoted(text: str, nodes: list[ast.expr], again: bool = False) -> str:
-    """A text in which these expressions are texts, each line where it was. Args: again: also those that are texts already."""
+    """Return a source text with some of its expressions turned into strings; each line stays where it was.
+
+    Args:
+        again: also quote the expressions that are strings already.
+    """
     chosen = [one for one in nodes if not isinstance(one, ast.Constant) or (again and isinstance(one.value, str))]
     return in_place(text, {one: repr(ast.unparse(one)) for one in chosen})

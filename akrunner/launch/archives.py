@@ -1,4 +1,5 @@
-"""Archives, unpacked: the one place that does it, for user files, models, environments and what goes to and from Flink's machines.
+"""Unpacks every archive that akrunner handles: user files, models, environments, and the archives that go to and from Flink's
+machines.
 
 ::
 
@@ -6,7 +7,8 @@
     .tar.*    tarfile    --+-- Member, bytes --> Budget --> Tree (akrunner.launch.trees) --> check_links
     a stream  tarfile    --+
 
-Bytes are counted while they are read, in steps of 1 MiB, whatever headers say. Standard library only: Flink's agents use it.
+Bytes are counted while they are read, in steps of 1 MiB, whatever the headers say. Standard library only: Flink's agents use
+it.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ _COMPRESSED: tuple[tuple[bytes, Callable[..., Any]], ...] = (
     (b"BZh", bz2.open),
     (b"\xfd7zXZ\0", lzma.open),
 )
-#: a header of a tar that is longer is not read into memory
+#: bytes; a longer header of a tar is not read into memory
 _LONGEST_READ = 4 << 20
-#: of a zip's list of members, for each one that is allowed
+#: bytes that a zip's list of members may take for each member that is allowed
 _LISTED = 128
 _LONGEST_LINK = 4096
-#: bytes of a zip's last record, of the comment behind it, and of the two records before it where numbers are large
+#: bytes of a zip's last record, of the comment behind it, and of the two records before it that a zip with large numbers has
 _END_RECORD, _LONGEST_COMMENT, _LARGE_RECORDS = 22, 65535, 76
 
 Archive = str | BinaryIO
@@ -49,7 +51,15 @@ Archive = str | BinaryIO
 
 @dataclass(frozen=True)
 class Member:
-    """Attributes: name: as `trees.checked` gives it; kind: "file", "directory", "link" or "hard link"; target: of a link."""
+    """One member of an archive.
+
+    Attributes:
+        name: the path within the archive, as `trees.checked` returns it.
+        kind: "file", "directory", "link" or "hard link".
+        executable: whether it may be run as a program.
+        mtime: when it was changed, in seconds since the epoch; None: not known.
+        target: where a link leads; for a hard link, the member it is a copy of.
+    """
 
     name: str
     kind: str
@@ -58,12 +68,12 @@ class Member:
     target: str = ""
 
 
-#: a member, and what opens it
+#: a member, and the function that opens it
 _Found = tuple[Member, Callable[[], IO[bytes]]]
 
 
 def is_archive(path: str) -> bool:
-    """By its name."""
+    """Whether a path names an archive, judged by its ending alone."""
     return path.lower().endswith((".zip", *_TARS))
 
 
@@ -75,14 +85,17 @@ def unpack(
     shown: str = "",
     may_lead_out: Callable[[str], bool] = lambda place: False,
 ) -> None:
-    """Unpack into a directory of its own.
+    """Unpack an archive into a directory of its own.
 
     Args:
-        archive: its path (what is not called as a tar is a zip), or a stream of a plain tar.
-        most: bytes it may unpack to; 0: what `akrunner.launch.limits` has for all.
-        shown: what it is called in errors, "" for its path.
-        may_lead_out: whether the link at a place may lead outside; nothing is written through it all the same.
-    Raises: `blame.kind`: it is damaged, too large, or something in it would lie or lead outside. What came before that is there.
+        archive: its path (a file whose name does not end as a tar's does is a zip), or a stream of a plain tar.
+        most: the number of bytes it may unpack to; 0: the limit that `akrunner.launch.limits` sets for all archives.
+        shown: what errors call the archive; "": its path.
+        may_lead_out: whether the link at a path may lead outside the directory; nothing is written through such a link all the
+            same.
+    Raises:
+        `blame.kind`: the archive is damaged or too large, or something in it would lie or lead outside the directory. The
+            members before the bad one stay unpacked.
     """
     tree = Tree(directory, blame)
     extract(archive, tree, most=most, shown=shown)
@@ -90,10 +103,15 @@ def unpack(
 
 
 def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown: str = "") -> dict[str, str]:
-    """Unpack into a tree. Whoever made the tree looks at its links when all is there.
+    """Unpack an archive into a tree. The caller, who made the tree, must check its links when everything is there.
 
-    Args: place: in the tree, "" for itself; the others and raises: as `unpack`.
-    Returns: where files lie in the tree -> the members they are.
+    Args:
+        place: the directory in the tree to unpack into, "" for the tree itself.
+        archive, most, shown: as `unpack`.
+    Returns:
+        The path of each file in the tree -> the name of its member in the archive.
+    Raises:
+        `blame.kind`: as `unpack`.
     """
     blame = tree.blame
     shown = shown or (archive if isinstance(archive, str) else "what came")
@@ -108,7 +126,7 @@ def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown:
             tree.link(at, member.target, f"{shown} holds {member.name!r}, a link that")
         else:
             if member.kind == "hard link":
-                # comes out as a copy
+                # a hard link is unpacked as a copy
                 linked = tree.laid(posixpath.join(place, _name(member.target, shown, blame)))
                 source = functools.partial(opened, linked, blame)
             tree.file(at, _pieces(source, shown, blame, budget), member.executable, member.mtime)
@@ -117,7 +135,11 @@ def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown:
 
 
 def read(archive: str, name: str, blame: Blame, longest: int, most: int = 0) -> bytes:
-    """One file of an archive. Raises: `blame.kind`: there is none, it is longer than `longest` bytes, or the archive is damaged."""
+    """Read one file of an archive.
+
+    Raises:
+        `blame.kind`: the archive has no such file, the file is longer than `longest` bytes, or the archive is damaged.
+    """
     found: bytes | None = None
     budget = _budget(archive, archive, blame, most)
     for member, source in _members(archive, archive, blame, budget):
@@ -142,7 +164,7 @@ def _budget(archive: Archive, shown: str, blame: Blame, most: int) -> limits.Bud
 
 
 def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
-    """Every member, in order; each is to be read before the next one is asked for."""
+    """Yield every member, in order; the caller must read each member before it asks for the next one."""
     with blame.ours(f"{shown} is not an archive that can be read"):
         with contextlib.ExitStack() as stack:
             if not isinstance(archive, str):
@@ -157,14 +179,14 @@ def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) 
             opener = next((opener for sign, opener in _COMPRESSED if magic.startswith(sign)), None)
             plain: Any = stack.enter_context(opener(file)) if opener is not None else file
             yield from _in_tar(plain, shown, blame, budget)
-            # whether it is whole is known, for a compressed one, at its very end
+            # only at its very end does a compressed tar show whether it is whole
             while piece := plain.read(CHUNK):
                 budget.take(len(piece))
 
 
 def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
     seen: set[str] = set()
-    # a list of members takes long to read
+    # check the announced number first: a long list of members takes long to read
     budget.announced(_listed(file))
     with zipfile.ZipFile(_Sparing(file, budget.members * _LISTED)) as archive:
         budget.announced(len(archive.infolist()))
@@ -178,7 +200,7 @@ def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> 
             if info.flag_bits & 1:
                 raise blame.error(f"{shown} is encrypted; unpack it, and give what was in it")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                # Python's zipfile would decompress the others in one piece, however large
+                # Python's zipfile would decompress other kinds in one piece, however large
                 raise blame.error(f"{shown} holds {name!r} in a compression other than zip's usual one; pack it again")
             if info.is_dir():
                 yield Member(name, "directory"), _nothing
@@ -198,7 +220,7 @@ def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> 
 
 
 def _listed(file: BinaryIO) -> int:
-    """How many members a zip says it has, 0 when it says nothing: in its last record, or the larger one that stands before that."""
+    """Return how many members a zip says it has, in its last record or in the larger record before it; 0 if it says nothing."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END_RECORD - _LONGEST_COMMENT - _LARGE_RECORDS))
     end = file.read()
@@ -216,7 +238,7 @@ def _in_tar(file: IO[bytes], shown: str, blame: Blame, budget: limits.Budget) ->
     archive: Any
     with tarfile.open(fileobj=forward, mode="r:") as archive:
         while (info := archive.next()) is not None:
-            archive.members.clear()  # it would keep all of them
+            archive.members.clear()  # otherwise tarfile keeps every member in memory
             budget.member()
             name, executable = _name(info.name, shown, blame), bool(info.mode & 0o111)
             if info.isdir():
@@ -232,7 +254,7 @@ def _in_tar(file: IO[bytes], shown: str, blame: Blame, budget: limits.Budget) ->
             else:
                 raise blame.error(f"{shown} holds {name!r}, which is a device or a pipe")
     if forward.last != bytes(tarfile.BLOCKSIZE):
-        # tarfile takes a damaged header, and the end of the file, for the end of the archive
+        # tarfile takes a damaged header, or the end of the file, for the end of the archive
         raise blame.error(f"{shown} is not an archive that can be read to its end: it is cut short, or damaged")
 
 
@@ -262,7 +284,9 @@ def _nothing() -> IO[bytes]:
 
 
 class _Sparing(io.BufferedReader):
-    """A file that does not read what is announced into memory without bounds."""
+    """A file for `zipfile` that refuses to read more than `longest` bytes (at least 1 MiB) at once, whatever the zip
+    announces.
+    """
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
         super().__init__(io.FileIO(file.fileno(), closefd=False))
@@ -275,7 +299,11 @@ class _Sparing(io.BufferedReader):
 
 
 class _Forward:
-    """What tarfile reads from: never back, never much at a time. Attributes: last: what it read last."""
+    """The stream that tarfile reads from: it never goes back, and never reads much at a time.
+
+    Attributes:
+        last: the bytes read last.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

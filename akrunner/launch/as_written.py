@@ -1,4 +1,6 @@
-"""Whether the source of a function or a class, which is all that goes to other processes, still says what it is in this one."""
+"""Checks whether the source of a function or a class, which is all that goes to other processes, still says what the object is
+in this one.
+"""
 
 from __future__ import annotations
 import __future__
@@ -20,15 +22,15 @@ from typing import Any
 from akrunner.errors import ScriptError
 from akrunner.launch.literals import INSTEAD
 
-#: where nothing is known; None may be a value
+#: stands for a value that is not known, because None may be a value
 NOTHING = object()
-#: of a code, what it does
+#: the attributes of a code object that say what it does
 _PARTS = (
     "co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount", "co_posonlyargcount", "co_flags",
 )  # fmt: skip
-#: lists within lists
+#: how deep lists and dicts may be nested in each other
 _DEEPEST = 10
-#: what decorators make of a method, and Python itself of those of some names
+#: decorator, or name of a method that Python itself converts -> the type of the object it becomes
 _MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
     "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
@@ -40,7 +42,9 @@ def bound(node: Any, alias: ast.alias) -> str:
 
 
 def parsed(text: str) -> ast.Module:
-    """A module's text, or a cell's; one with a magic has nothing in it."""
+    """Parse the text of a module or of a notebook's cell; a text that does not parse, as a cell with a magic, counts as
+    empty.
+    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):
@@ -54,12 +58,16 @@ def changed_on_disk(thing: Any, file: str) -> ScriptError:
 
 
 def check_on_disk(thing: Any, file: str) -> None:
-    """Raises: ScriptError: the file has another text for it by now than this process runs."""
+    """Check that a file still has the code of a function or class that this process imported from it.
+
+    Raises:
+        ScriptError: the file's code for it is no longer the code that this process runs, or the file cannot be read or parsed.
+    """
     module = sys.modules.get(thing.__module__)
     spec = getattr(module, "__spec__", None)
-    # a program that is run by its path has none
+    # a program that is run by its path has no module spec
     plain = thing.__module__ == "__main__" and spec is None and getattr(module, "__file__", None) == file
-    # other loaders may change what they load, as those of tests and of checkers of types do
+    # other loaders may change the code they load, as those of test runners and of type checkers do
     if not (plain or type(getattr(spec, "loader", None)) is importlib.machinery.SourceFileLoader) or not os.path.isfile(file):
         return
     theirs = [thing] if isinstance(thing, types.FunctionType) else list(vars(thing).values())
@@ -75,44 +83,52 @@ def check_on_disk(thing: Any, file: str) -> None:
 
 
 def _codes_of(source: bytes, of: types.CodeType) -> list[types.CodeType]:
-    """All codes of a file, made as one of it was. Raises: SyntaxError, ValueError."""
-    # whoever runs a program's text may hand its own on to it
+    """Return all code objects of a file, compiled with the same `__future__` flag as the code `of`.
+
+    Raises:
+        SyntaxError, ValueError: the file does not compile.
+    """
+    # a tool that runs a program's text may compile it with the tool's own `__future__` flags
     return _compiled(source, of.co_filename, of.co_flags & __future__.annotations.compiler_flag)
 
 
 @functools.lru_cache(maxsize=4)
 def _compiled(source: bytes, file: str, flags: int) -> list[types.CodeType]:
-    """Many functions of a file are looked at, one after another."""
+    """Compile a file's source; cached, because many functions of one file are looked at one after another."""
     return _codes(compile(source, file, "exec", flags, dont_inherit=True))
 
 
 def _codes(code: types.CodeType) -> list[types.CodeType]:
-    """A code and all within."""
+    """Return a code object and all code objects within it."""
     inner = [one for const in code.co_consts if isinstance(const, types.CodeType) for one in _codes(const)]
     return [code, *inner]
 
 
 def same_code(one: Any, other: Any) -> bool:
-    """Whether two codes, or constants, do the same, wherever they stand."""
+    """Whether two code objects, or two constants, do the same, wherever they stand in their files."""
     if type(one) is not type(other):
         return False
     if isinstance(one, types.CodeType):
         return all(getattr(one, name) == getattr(other, name) for name in _PARTS) and same_code(one.co_consts, other.co_consts)
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same_code, one, other))
-    # a set shows what it holds in any order
+    # repr() of a set lists its items in any order
     return bool(one == other) if isinstance(one, frozenset) else repr(one) == repr(other)
 
 
 def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
-    """The expression in a file's or a cell's text that has made a lambda. None: the text has no such, or has changed."""
+    """Find the expression in a file's or a cell's text that has made a lambda.
+
+    Returns:
+        The expression; None if the text has no such lambda or has changed, or if several lambdas may be the one.
+    """
     try:
         codes = _codes_of(text.encode(), value.__code__)
     except (SyntaxError, ValueError):
         return None
     if not any(same_code(value.__code__, one) for one in codes):
         return None
-    # what belongs to no expression, as the start of the code, has no width
+    # instructions that belong to no expression, such as the start of the code, have no width
     places = [
         (line, first) for line, _, first, end in value.__code__.co_positions() if line is not None and first is not None and end
     ]
@@ -125,16 +141,22 @@ def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
         and max(places, default=(0, 0)) <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
     ]
     if not places and len(around) > 1:
-        # some Pythons keep no place of a constant
+        # some Python versions keep no position for a constant
         return None
-    # of those within each other, the innermost
+    # of lambdas within each other, take the innermost
     return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
 
 
 def check(thing: Any, text: str, first: int) -> None:
-    """Args: text: its source; first: the line of its file that this begins at, 0: nobody knows.
+    """Check that the methods and attributes of a class are still those that its source defines. Functions are not checked here,
+    nor classes that a decorator (other than `dataclass`) or a metaclass may have changed.
 
-    Raises: ScriptError: a function or a class has something by now that its source, which is all that goes to the tasks, does not say.
+    Args:
+        text: the source of the function or class.
+        first: the line of its file at which the source begins; 0: not known.
+    Raises:
+        ScriptError: a method was replaced, or an attribute deleted, after the class was defined; its source, which is all that
+            goes to the tasks, does not say so.
     """
     body = ast.parse(text).body
     if len(body) != 1:
@@ -145,17 +167,24 @@ def check(thing: Any, text: str, first: int) -> None:
 
 
 def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
-    """The attributes of a function or a class that its source does not say: they were set behind it, or by what decorates it, and since. Args: value: what its
-    name means, which may be it, wrapped; text: its source.
+    """Return the attributes of a function or a class that its source does not say: they were set after the definition, or by a
+    decorator.
 
-    Raises: ScriptError: one of them is code.
+    Of an object that a decorator or an `__init_subclass__` had a part in, only public attributes that are numbers, strings, or
+    lists and dicts of these are returned: the decorator or the hook makes the rest again in the tasks.
+
+    Args:
+        value: the object behind its name, which may be `thing` itself or a wrapper of it.
+        text: its source.
+    Raises:
+        ScriptError: one of the attributes is code.
     """
     body = ast.parse(text).body
     if len(body) != 1 or isinstance(value, (enum.EnumMeta, tuple)):
         return {}
     if not _is_as_written(thing, body[0]) or (inspect.isclass(thing) and _is_hooked(thing)):
         settable = not any("__setattr__" in vars(kind) for kind in type(value).__mro__ if kind not in (type, object))
-        # code that decorates it makes the rest again
+        # the code that decorates it makes the rest again
         return {
             name: one
             for name, one in getattr(value, "__dict__", {}).items()
@@ -169,8 +198,10 @@ def added(thing: Any, value: Any, text: str) -> dict[str, Any]:
 
 
 def set_in_members(kind: Any) -> dict[str, dict[str, Any]]:
-    """Member of an enum -> its attributes: they may have been set behind the definition, which does not say them. Only numbers, texts, and lists and dicts of these:
-    the definition makes the rest again."""
+    """Return, for each member of an enum, its attributes: they may have been set after the definition, which does not say them.
+
+    Only numbers, strings, and lists and dicts of these are returned: the definition makes the rest again.
+    """
     found: dict[str, dict[str, Any]] = {}
     members: Mapping[str, Any] = kind.__members__ if isinstance(kind, enum.EnumMeta) else {}
     for name, member in members.items():
@@ -181,7 +212,7 @@ def set_in_members(kind: Any) -> dict[str, dict[str, Any]]:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether it is numbers, texts, or lists and dicts of these."""
+    """Whether a value is a number, a string, None, or a list, set or dict of these."""
     if type(value) in (list, tuple, set, frozenset, dict):
         inside = [*value, *value.values()] if isinstance(value, dict) else value
         return depth < _DEEPEST and all(_is_plain(one, depth + 1) for one in inside)
@@ -189,7 +220,9 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _is_as_written(thing: Any, whole: ast.stmt) -> bool:
-    """Whether a definition has made it, and nothing else had a part in it."""
+    """Whether its definition alone has made the function or class, without decorators (but `dataclass`) or metaclasses that had
+    a part in it.
+    """
     if isinstance(whole, ast.FunctionDef) and isinstance(thing, types.FunctionType):
         return not whole.decorator_list
     return (
@@ -202,13 +235,13 @@ def _is_as_written(thing: Any, whole: ast.stmt) -> bool:
 
 
 def mangled(name: str, kind: type) -> str:
-    """A name that stands in a class, as Python keeps it."""
+    """Return the name under which Python keeps a name that stands in a class (`__x` becomes `_Kind__x`)."""
     own = kind.__name__.lstrip("_")
     return f"_{own}{name}" if name.startswith("__") and not name.endswith("__") and own else name
 
 
 def _unsaid(kind: type, whole: ast.AST) -> list[str]:
-    """The attributes of a class that its source does not say."""
+    """Return the names of the class attributes that the source of the class does not say."""
     said: set[str] = set()
     for node in ast.walk(whole):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -219,7 +252,7 @@ def _unsaid(kind: type, whole: ast.AST) -> list[str]:
             said.update(bound(node, alias) for alias in node.names)
     if _is_hooked(kind):
         return []
-    # what has two underscores was mangled, and __slots__ makes members
+    # a name with two underscores may have been mangled, and __slots__ makes member descriptors
     return [
         name
         for name, value in vars(kind).items()
@@ -263,7 +296,11 @@ def _set_behind(thing: Any, name: str) -> ScriptError:
 
 
 def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
-    """The methods, properties and such that are no longer what stands in the class. Args: first: as of `check`."""
+    """Yield the names of methods, properties and the like that are no longer what the class definition says.
+
+    Args:
+        first: as of `check`.
+    """
     nodes = [one for one in whole.body if isinstance(one, ast.FunctionDef)]
     names = [node.name for node in nodes]
     codes = []
@@ -273,7 +310,7 @@ def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
             (decorator, *more) = node.decorator_list
             made = _MADE_BY.get(decorator.id) if isinstance(decorator, ast.Name) and not more else None
         value = vars(kind).get(mangled(node.name, kind), NOTHING)
-        # of several definitions by one name, the class has the last; what other decorators make nobody knows
+        # if several definitions have one name, the class keeps only the last; the results of other decorators are not known
         if names.count(node.name) > 1 or made is None or value is NOTHING:
             continue
         code = getattr(getattr(value, "fget", getattr(value, "__func__", value)), "__code__", None)
@@ -289,7 +326,9 @@ def _replaced(kind: type, whole: ast.ClassDef, first: int) -> Iterator[str]:
 
 
 def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
-    """What an expression of literals and names is, `NOTHING` if it calls or looks up anything."""
+    """Compute the value of an expression of literals and names; `NOTHING` if it calls or looks up anything, or cannot be
+    computed.
+    """
     if isinstance(node, ast.Name):
         return known.get(node.id, getattr(builtins, node.id, NOTHING))
     simple = (

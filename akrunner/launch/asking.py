@@ -1,5 +1,6 @@
-"""A program that is run for what it prints (an interpreter, pip, java), in bounds: it may print for ever, never end, or leave something
-running that holds its output open."""
+"""Runs a program for what it prints (an interpreter, pip, java), within bounds: the program may print for ever, never end, or
+leave a process running that holds its output open.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,19 @@ from akrunner.wire import ending
 
 _TICK = 0.05
 _CHUNK = 1 << 16
-#: bytes kept of what is printed: the last ones
+#: bytes that are kept of each output: the last ones
 _KEPT = 1 << 18
-#: whoever prints more in answer to a question has not understood it
+#: bytes; a program that prints more in answer to a question has not understood the question
 _MOST = 16 << 20
 
 
 class Asked(NamedTuple):
-    """Attributes: code: exit code, minus the signal's number; out, err: the end of what it printed, as text."""
+    """What a program answered.
+
+    Attributes:
+        code: the exit code, or minus the number of the signal that ended it.
+        out, err: the end of what it printed, as text.
+    """
 
     code: int
     out: str
@@ -37,12 +43,16 @@ def ask(
     most: int | None = _MOST,
     noted: bool = True,
 ) -> Asked:
-    """Run a program to its end; what it started and left running goes with it.
+    """Run a program to its end. Processes that it started and left running are ended with it.
 
-    Args: seconds: it may take, None: for ever; env: its environment, None: this process's; most: bytes it may print, None: any number;
-            noted: write down, for the case that this process is killed, that it runs. False, of who must make nothing: only where the
-            directory for that is there.
-    Raises: OSError: it cannot be run, has not ended by then, or prints without end. Nothing of it runs on.
+    Args:
+        seconds: the time it may take; None: for ever.
+        env: its environment; None: this process's.
+        most: the bytes it may print; None: any number.
+        noted: write down that it runs, for the case that this process is killed. False is for callers that must not create
+            anything: the program is then noted only if the directory for such notes exists.
+    Raises:
+        OSError: it cannot be run, has not ended in time, or prints more than `most` bytes. No process of it runs on.
     """
     mark = f"ask-{uuid.uuid4().hex}"
     inherited: Mapping[str, str] = os.environ if env is None else env
@@ -88,7 +98,7 @@ def _listen(process: subprocess.Popen[bytes], seconds: float | None, most: int |
                 said[stream] = (said[stream] + piece)[-_KEPT:]
             if most is not None and printed > most:
                 raise OSError(f"it printed more than {most >> 20} MiB")
-            # whoever else holds its pipes is not waited for
+            # other processes that hold its pipes are not waited for
             if ended and (not ready or behind > _KEPT):
                 return Asked(process.returncode, *(said[stream].decode(errors="replace") for stream in streams))
             if not ended and not ready and not selector.get_map():

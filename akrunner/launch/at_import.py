@@ -1,4 +1,5 @@
-"""What a module did when it was imported, and would do otherwise in the tasks, where values are what they have become since.
+"""Finds what a module did when it was imported and would do differently in the tasks, where names have the values they have by
+now.
 
 ::
 
@@ -33,7 +34,7 @@ from akrunner.launch.as_written import NOTHING, bound, parsed, same_code, value_
 
 INSTEAD = "put it into a file of its own, and give that as the script, or import it from there (user_files=)"
 _MUTABLE = (list, dict, set, bytearray, collections.deque, np.ndarray)
-#: methods that change nothing
+#: methods that do not change their object
 READING = {
     "get",
     "items",
@@ -49,7 +50,7 @@ READING = {
     "issubset",
     "issuperset",
 }
-#: functions that change nothing they are given
+#: functions that do not change their arguments
 LOOKING = {
     "all", "any", "bool", "dict", "enumerate", "frozenset", "id", "isinstance", "iter", "len", "list", "max", "min", "print", "range", "repr", "reversed",
     "set", "sorted", "str", "sum", "tuple", "type", "zip",
@@ -58,12 +59,18 @@ _Place = tuple[int, int]
 
 
 def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: list[str]) -> None:
-    """Args: thing: a function or a class; value: what its name means, which may be it, wrapped; text: its source; known: what stands behind the names it may use;
-    sources: the text of its module, or its cells.
+    """Check that the definition of a function or class, when a task runs it again, makes the same function or class.
 
-    Raises: ScriptError: defined again in the tasks, it would be another.
+    Args:
+        thing: the function or class.
+        value: the object behind its name, which may be `thing` itself or a wrapper of it.
+        text: its source.
+        known: the names it may use, with their values.
+        sources: the text of its module, or its notebook cells.
+    Raises:
+        ScriptError: the function or class would be a different one in the tasks.
     """
-    # behind the definition stands what was set in it since
+    # only the first statement is the definition; the statements after it set attributes that were added later
     whole: Any = ast.parse(text).body[0]
     if not isinstance(whole, (ast.FunctionDef, ast.ClassDef)):
         return
@@ -106,7 +113,11 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None
 
 
 def _check_registered(kind: type, known: dict[str, Any]) -> None:
-    """Raises: ScriptError: another class counts as one of this kind since its definition."""
+    """Check that no other class was registered (`kind.register(...)`) as one of this kind after its definition.
+
+    Raises:
+        ScriptError: a class was, and not by one of its decorators.
+    """
     dump: Any = getattr(abc, "_get_dump", None)
     registry = dump(kind)[0] if dump is not None and isinstance(kind, abc.ABCMeta) else ()
     for other in filter(None, (one() for one in registry)):
@@ -127,8 +138,11 @@ def _decorators(kind: type) -> list[ast.expr]:
 
 
 def _may_register(decorator: ast.expr, kind: type, known: dict[str, Any]) -> bool:
-    """Whether it may be what has registered the class, which it does in each task again: it is the kind's own `register`, or one of nobody knows what; or a function
-    of the user's that has such a one, or looks for it by its name."""
+    """Whether a decorator may be what has registered a class with `kind`; it then does so again in each task.
+
+    It may if it is `kind.register` or the `register` of an object that is not known, or if it is a function of the user's that
+    uses such a `register` or looks it up by its name.
+    """
     if _is_register(decorator, kind, known):
         return True
     target, depth = (decorator.func, 1) if isinstance(decorator, ast.Call) else (decorator, 0)
@@ -148,7 +162,9 @@ def _is_register(node: ast.AST, kind: type, known: dict[str, Any]) -> bool:
 
 
 def _decorating(node: ast.expr, known: dict[str, Any]) -> Any:
-    """As `_meant`, of what decorates, also of a module's; of a class what its instances do when they are called."""
+    """Return the object behind a decorator's expression, as `_meant` does, but also if it is in a module. For a class, return
+    its `__call__`, which is what its instances run when they are called.
+    """
     of = known.get(node.value.id) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else None
     found = (
         vars(of).get(node.attr) if isinstance(of, types.ModuleType) and isinstance(node, ast.Attribute) else _meant(node, known)
@@ -157,7 +173,7 @@ def _decorating(node: ast.expr, known: dict[str, Any]) -> Any:
 
 
 def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:
-    """(function, its first argument) of what a metaclass runs when it makes a class."""
+    """Yield (function, its first argument) for each function that a metaclass runs when it makes a class."""
     for base in inspect.getmro(type(kind))[:-2]:
         for name, first in (("__prepare__", type(kind)), ("__new__", type(kind)), ("__init__", kind)):
             hook = vars(base).get(name)
@@ -166,7 +182,7 @@ def _of_metaclass(kind: type) -> Iterator[tuple[Any, Any]]:
 
 
 def _alike(one: type, other: type) -> bool:
-    """Whether two classes are the same one, defined twice."""
+    """Whether two classes are the same class, defined twice."""
 
     def own(kind: type) -> dict[str, Any]:
         return {key: value for key, value in vars(kind).items() if key not in ("__dict__", "__weakref__", "__firstlineno__")}
@@ -182,7 +198,9 @@ def _alike(one: type, other: type) -> bool:
 
 
 def _run_at_once(whole: Any) -> Iterator[ast.AST]:
-    """What of a definition Python computes when it comes to it, but for defaults (`as_written` compares them) and annotations."""
+    """Yield the parts of a definition that Python computes as soon as it reaches the definition, except annotations and
+    defaults (`live` has these).
+    """
     yield from whole.decorator_list
     if isinstance(whole, ast.ClassDef):
         yield from whole.bases
@@ -198,9 +216,16 @@ def _run_at_once(whole: Any) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class _Run:
-    """Statements that are run when Python comes to a definition. Attributes: nodes: all, those within others, too; known: what stands behind their names; declared:
-    names that they set by `global`; module: that they are from, "": the definition's; apart: whether that is another one
-    than the definition's; first: what the function they are of is a method of."""
+    """Statements that run when Python reaches a definition.
+
+    Attributes:
+        nodes: all syntax nodes of the statements, nested ones too.
+        known: the names they use, with their values.
+        declared: the names that they set by `global`.
+        module: the module that the statements are from; "": the definition's.
+        apart: whether that is another module than the definition's.
+        first: the class or instance whose method the statements belong to; None: not known.
+    """
 
     nodes: list[ast.AST]
     known: dict[str, Any]
@@ -210,8 +235,11 @@ class _Run:
     first: Any = None
 
     def goes(self, node: ast.AST) -> bool:
-        """Whether what they change goes to the tasks as it is now: what another module has is there as its file makes it, not what a class or an instance has
-        itself that its method is called for."""
+        """Whether what the statements change by this expression goes to the tasks with its present value.
+
+        Statements of another module change the things of that module, which a task has as the module's file makes them; only
+        the own attributes of the class or instance whose method is called (`first`) go with their present values.
+        """
         if not self.apart:
             return True
         while isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
@@ -222,12 +250,12 @@ class _Run:
 
     @property
     def reads(self) -> set[str]:
-        """The names that they take from outside."""
+        """The names that the statements take from outside."""
         return {one.id for one in self.nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)} & self.known.keys()
 
 
 def _check_rebound(thing: Any, own: str, run: list[_Run], known: dict[str, Any], sources: list[str]) -> None:
-    """Raises: ScriptError: a name that its definition uses meant something else then."""
+    """Raises: ScriptError: a name that the definition uses had another meaning when the definition was run."""
     names = sorted({name for one in run for name in one.reads})
     if "<locals>" in thing.__qualname__ or not names:
         return
@@ -243,15 +271,15 @@ def _check_rebound(thing: Any, own: str, run: list[_Run], known: dict[str, Any],
     for name in names:
         if name == thing.__name__ or name not in known or isinstance(known[name], types.ModuleType):
             continue
-        # nobody changes what is in an enum, whatever its members are handed to
+        # the members of an enum are not changed by the code they are handed to
         enumerated = isinstance(known[name], type) and issubclass(known[name], enum.Enum)
-        # what a base has is looked up in it, as it is by then
+        # attributes of a base class are looked up at each use, and so have their present values
         inherited = isinstance(thing, type) and any(known[name] is base for base in thing.__mro__)
         kept = enumerated or inherited or all(_is_kept(one, name) for one in run)
         bindings = [(at, line, node) for at, tree in enumerate(trees) for line, node in _bindings(tree, name, not kept)]
         before = [node for at, line, node in bindings if (at, line) <= places[-1]]
         later = [node for at, line, node in bindings if (at, line) > places[-1]]
-        # what was not there then was not used then
+        # a name that was not bound before the definition was not used by it
         if not before or not later or _says(before[-1], known[name]):
             continue
         if any(ast.dump(one) != ast.dump(before[-1]) for one in later):
@@ -268,13 +296,20 @@ def _says(node: ast.AST, value: Any) -> bool:
 
 
 def _is_kept(run: _Run, name: str) -> bool:
-    """Whether a list, a dict or such is but given another name, by which it is the same one: nobody looks at what is in it."""
+    """Whether the statements do no more with a list, a dict or the like than give it another name: its contents are not looked
+    at.
+    """
     values = [one.value for one in run.nodes if isinstance(one, (ast.Assign, ast.AnnAssign))]
     return all(one in values for one in run.nodes if isinstance(one, ast.Name) and one.id == name)
 
 
 def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[tuple[int, ast.AST]]:
-    """Where a module binds a name, and how: also what its functions do by `global`. Args: inside: also where it changes what is in it."""
+    """Yield (line, node) wherever a module binds a name, also where its functions do so by `global`. For such a function the
+    line is `sys.maxsize`.
+
+    Args:
+        inside: also where the module changes the contents of the name's value.
+    """
     pending: list[tuple[ast.AST, bool]] = [(node, True) for node in tree.body]
     while pending:
         node, outside = pending.pop(0)
@@ -283,7 +318,7 @@ def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[tuple[int, 
                 yield node.lineno, node
             inner = list(ast.walk(node))
             if not isinstance(node, ast.ClassDef) and any(isinstance(one, ast.Global) and name in one.names for one in inner):
-                # whoever calls it does so at any time
+                # the function may be called at any time
                 yield sys.maxsize, node
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -302,9 +337,9 @@ def _bindings(tree: ast.Module, name: str, inside: bool) -> Iterator[tuple[int, 
 
 
 def _ran(node: ast.AST, known: dict[str, Any], seen: set[int]) -> Iterator[_Run]:
-    """What is run when this, a decorator or a part of a class, is computed."""
+    """Yield the statements that run when `node`, a decorator or a part of a class, is computed."""
     if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
-        # a decorator: it is called, and so is what it gives
+        # a decorator is called, and if it is a call itself, so is the function that this call returns
         target, depth = (node.func, 1) if isinstance(node, ast.Call) else (node, 0)
         yield from _called(_meant(target, known), depth, seen)
     run = _Run(list(_statements([node], 0)), known, set())
@@ -319,7 +354,9 @@ def _calls(run: _Run, seen: set[int]) -> Iterator[_Run]:
 
 
 def _meant(node: ast.AST, known: dict[str, Any]) -> Any:
-    """What stands behind a name, or is an attribute of a class or an instance of the user's own behind it; None if nothing is known of it."""
+    """Return the object behind a name, or behind an attribute of a class or instance of the user's own; None if it is not
+    known.
+    """
     if isinstance(node, ast.Name):
         return known.get(node.id)
     around = _meant(node.value, known) if isinstance(node, ast.Attribute) else None
@@ -337,8 +374,12 @@ def _meant(node: ast.AST, known: dict[str, Any]) -> Any:
 
 
 def _called(function: Any, depth: int, seen: set[int], first: Any = None) -> Iterator[_Run]:
-    """What a call of a function, or of an instance, runs. Args: depth: of functions in it, which are called at once, too; first: its first argument, None: not
-    known."""
+    """Yield the statements that a call of a function, or of an instance, runs.
+
+    Args:
+        depth: how many levels of functions within it are called at once, too.
+        first: its first argument; None: not known.
+    """
     by_call = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(by_call, types.FunctionType) and not isinstance(function, type):
         function = types.MethodType(by_call, function)
@@ -368,13 +409,15 @@ def _called(function: Any, depth: int, seen: set[int], first: Any = None) -> Ite
 
 
 def _is_somebodys(function: types.FunctionType) -> bool:
-    """Whether it is no package's, which does what it does by itself."""
+    """Whether a function is the user's, and not one of the standard library's or of an installed package, which are trusted to
+    do the same again.
+    """
     root = str(function.__module__).partition(".")[0]
     return root not in sys.stdlib_module_names and "site-packages" not in function.__code__.co_filename
 
 
 def _statements(nodes: list[Any], depth: int) -> Iterator[ast.AST]:
-    """All nodes, not those of functions that are deeper than so many."""
+    """Yield all nodes, without those of functions that are nested deeper than `depth` levels."""
     for node in nodes:
         yield node
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -385,7 +428,7 @@ def _statements(nodes: list[Any], depth: int) -> Iterator[ast.AST]:
 
 
 def _changed(run: _Run) -> set[str]:
-    """The names of lists, dicts and such that statements change, and of what they set by `global`."""
+    """Return the names of the lists, dicts and the like that statements change, and the names that they set by `global`."""
     found: set[str] = set()
 
     def mutable(node: Any) -> bool:
@@ -402,14 +445,14 @@ def _changed(run: _Run) -> set[str]:
             around = _meant(node.target.value, run.known) if isinstance(node.target, ast.Attribute) else None
             counted = not isinstance(around, types.ModuleType) and _meant(node.target, run.known) is not None
             if counted and around is not None and run.goes(node.target):
-                # of a class or an instance that goes to the tasks with the number it has now
+                # an attribute of a class or an instance, which goes to the tasks with the number it has now
                 found.add(_root(node.target, run.known))
         elif (
             isinstance(node, ast.Attribute)
             and node.attr not in READING
             and not isinstance(run.known.get(_name(node)), np.ndarray)
         ):
-            # a method that is called, or handed over to whoever calls it
+            # a method that is called, or handed over to code that calls it
             changed = [node.value]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in LOOKING:
             changed = node.args if isinstance(run.known.get(node.func.id), types.FunctionType) else []
@@ -418,7 +461,9 @@ def _changed(run: _Run) -> set[str]:
 
 
 def _root(node: Any, known: dict[str, Any]) -> str:
-    """What to call a thing by, of which an attribute is changed: it may be called cls or self there, which says nothing."""
+    """Return the name for an error to call a thing by, an attribute of which is changed: `cls` or `self`, its name in the code,
+    would say nothing.
+    """
     while isinstance(node, ast.Attribute):
         node = node.value
     value = known.get(node.id)

@@ -1,10 +1,12 @@
-"""The bundle: `wire` + `worker` as one zip that a bare interpreter runs. Nothing is installed on the other side.
+"""The bundle: `wire` + `worker` as one zip that a bare interpreter runs. Nothing is installed in that interpreter's
+environment.
 
-Alink's names are packages of their own in it: `worker/akdl` is `akdl`, what is in `worker/flink_ml` lies at the top. They come last on
-the module path, so that a script's own files of these names win.
+Alink's names are packages of their own in the bundle: `worker/akdl` becomes `akdl`, and the contents of `worker/flink_ml` lie
+at the top. These packages come last on the module path, so that a script's own files of the same names win.
 
-Beside each source lies what this Python compiles it to: nothing is kept of what is compiled out of a zip, and each worker process would do
-it again. An interpreter of another version passes over what it cannot read, and takes the source.
+Beside each source lies its byte code, compiled by this Python: Python does not keep what it compiles out of a zip, so without
+it each worker process would compile the sources again. An interpreter of another version skips byte code that it cannot read,
+and takes the source.
 """
 
 from __future__ import annotations
@@ -37,20 +39,20 @@ if __name__ == "__main__":
 _PACKAGE = '"""The worker half of akrunner: only what runs beside a script. The package itself is on the host."""\n'
 _FLINK_ML = "akrunner/worker/flink_ml/"
 _TIME = (1980, 1, 1, 0, 0, 0)
-#: before the path of a file, in what is compiled: the bundle is somewhere else for each job
+#: stands before the path of a file in compiled code, because each job has its bundle in another directory
 _ROOT = "<bundle>/"
-#: a .pyc's flags: it is not compared with a source. `zipimport` reads no other kind in every version
+#: flags of a .pyc that is not compared with its source; it is the only kind that `zipimport` reads in every version
 _UNCHECKED = b"\1\0\0\0"
 
 
 @functools.lru_cache(maxsize=1)
 def bundle_bytes() -> bytes:
-    """The zip; the same bytes for the same sources, as long as Python is the same."""
+    """Return the zip's bytes, which are the same for the same sources as long as Python is the same."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for path, data, file in _all():
             archive.writestr(zipfile.ZipInfo(path, _TIME), data)
-            # `-O` leaves out what says that something of ours is wrong
+            # with `-O`, Python would compile the sources without the assertions that detect errors of our own
             if file is not None and not sys.flags.optimize:
                 archive.writestr(zipfile.ZipInfo(path + "c", _TIME), _compiled(file, data, _ROOT + path))
     return out.getvalue()
@@ -58,13 +60,13 @@ def bundle_bytes() -> bytes:
 
 @functools.lru_cache(maxsize=1)
 def names() -> frozenset[str]:
-    """What a script may import of it."""
+    """Return the top-level names in the bundle that a script can import."""
     return frozenset(path.split("/")[0].partition(".")[0] for path, _, _ in _all())
 
 
 @functools.lru_cache(maxsize=1)
 def version() -> str:
-    """The same for the same sources, whatever Python it is."""
+    """Return a checksum of the bundle's sources, whatever Python made the bundle."""
     digest = hashlib.sha256()
     for path, data, _ in _all():
         digest.update(b"%s %d " % (path.encode(), len(data)) + data)
@@ -72,7 +74,7 @@ def version() -> str:
 
 
 def _all() -> Iterator[tuple[str, bytes, Traversable | None]]:
-    """(path in the bundle, source, its file), in the order of the zip."""
+    """Yield (path in the bundle, source, its file or None if it has none), in the order of the zip."""
     yield "__main__.py", _MAIN.encode(), None
     yield "akrunner/__init__.py", _PACKAGE.encode(), None
     for half in ("wire", "worker"):
@@ -83,14 +85,16 @@ def _all() -> Iterator[tuple[str, bytes, Traversable | None]]:
 
 
 def _compiled(file: Traversable, source: bytes, name: str) -> bytes:
-    """A .pyc. Python's own, beside the file, is taken where there is one, and made where it can be."""
+    """Return the bytes of a .pyc. The byte code that Python keeps beside the file is used if it is there, or can be made
+    there.
+    """
     kept = SourceFileLoader("akrunner.bundle", str(file)).get_code("akrunner.bundle") if isinstance(file, Path) else None
     code = _named(kept or compile(source, name, "exec", dont_inherit=True), name)
     return importlib.util.MAGIC_NUMBER + _UNCHECKED + importlib.util.source_hash(source) + marshal.dumps(code)
 
 
 def _named(code: CodeType, name: str) -> CodeType:
-    """The code, as if compiled from a file of that name."""
+    """Return a code object as if it were compiled from a file of this name."""
     inner = tuple(_named(part, name) if isinstance(part, CodeType) else part for part in code.co_consts)
     return code.replace(co_filename=name, co_consts=inner)
 

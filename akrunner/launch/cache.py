@@ -1,4 +1,4 @@
-"""What akrunner keeps from one job to the next: `$XDG_CACHE_HOME/akrunner`, by default `~/.cache/akrunner`.
+"""The files that akrunner keeps from one job to the next: `$XDG_CACHE_HOME/akrunner`, by default `~/.cache/akrunner`.
 
 ::
 
@@ -6,8 +6,8 @@
     unpacked/HASH/        environments that came as archives
     downloads/HASH/       user files from URLs
     overlays/HASH/        requirements installed for jobs
-    functions/HASH/       scripts made of functions that were given in place of one; those that are a month old go
-    probes.json           what interpreters said of themselves
+    functions/HASH/       scripts made of functions that were given in place of a script; removed after a month
+    probes.json           the versions that interpreters reported
 
 All of it may be deleted at any time.
 """
@@ -29,19 +29,21 @@ _LOCK = ".lock"
 
 
 def base() -> str:
-    """Where the cache is; it need not be there."""
+    """Return the cache's directory; it need not exist."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "akrunner")
 
 
 def shown() -> str:
-    """For errors: where it is, and what says so."""
+    """Return words for errors: the cache's directory, and the variable that sets it."""
     return f"the cache, {base()} (XDG_CACHE_HOME)"
 
 
 def directory(*parts: str) -> str:
-    """A path in the cache; its parent exists, and is the user's alone, whatever the umask says.
+    """Return a path in the cache; its parent directory is made if needed, and is private to the user, whatever the umask is.
 
-    Raises: OSError: it cannot be made; PermissionError: others may write to it, and that cannot be changed.
+    Raises:
+        OSError: the parent cannot be made.
+        PermissionError: other users may write to the parent, and that cannot be changed.
     """
     path = base()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -56,21 +58,25 @@ def _private(path: str) -> None:
     try:
         private_dir(path)
     except PermissionError:
-        # another user's may be used, unless what is put there could be changed by others
+        # a directory of another user may be used, unless other users could change what is put there
         if not os.path.isdir(path) or os.stat(path).st_mode & 0o022:
             raise
 
 
 def key(*parts: str) -> str:
-    """A directory's name for what these describe."""
+    """Return the name of a directory for the contents that these parts describe."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
 def made_once(path: str, make: Callable[[str], None]) -> str:
-    """The directory `path`, filled by `make(path)` unless that was done before. Of two at a time the second waits; what failed half way
-    is gone, and what was killed half way goes when the next one beside it is made.
+    """Return the directory `path`, filled by `make(path)` unless an earlier call has done that.
 
-    Raises: whatever `make` raises; OSError: the cache cannot be written.
+    If two processes call it at a time, the second waits. If `make` fails, the directory is removed; if the process is killed
+    meanwhile, the half-made directory is removed when the next one beside it is made.
+
+    Raises:
+        OSError: the cache cannot be written.
+        Exception: whatever `make` raises.
     """
     done = path + _DONE
     with _locked(path):
@@ -90,12 +96,12 @@ def made_once(path: str, make: Callable[[str], None]) -> str:
 
 @contextlib.contextmanager
 def _locked(path: str, wait: bool = True) -> Iterator[None]:
-    """Raises: BlockingIOError: another process has it, and `wait` is false."""
+    """Hold the lock of a directory of the cache. Raises: BlockingIOError: another process has the lock, and `wait` is false."""
     while True:
         lock = os.open(path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # `forget` may have removed the file meanwhile: the next process would lock another one
+            # `forget` may have removed the file meanwhile: the next process would then lock another file
             if os.fstat(lock).st_nlink:
                 yield
                 return
@@ -104,7 +110,7 @@ def _locked(path: str, wait: bool = True) -> Iterator[None]:
 
 
 def _remove_half_made(folder: str) -> None:
-    """Remove what was being made in a directory of the cache by a process that was killed."""
+    """Remove the directories in `folder` that a process was making when it was killed."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name.removesuffix(_LOCK))
         if name.endswith(_LOCK) and os.path.isdir(path) and not os.path.exists(path + _DONE):
@@ -114,7 +120,9 @@ def _remove_half_made(folder: str) -> None:
 
 
 def forget_old(folder: str, days: float) -> None:
-    """Remove what was made so long ago, but for what somebody makes or removes just now. Nothing is said of what cannot be removed."""
+    """Remove directories that were made more than `days` days ago, except those that a process makes or removes right now.
+    Errors are ignored.
+    """
     before = time.time() - days * 86400
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
@@ -126,9 +134,12 @@ def forget_old(folder: str, days: float) -> None:
 
 
 def forget(path: str) -> bool:
-    """Remove what `made_once` made; waits for whoever makes it now.
+    """Remove a directory that `made_once` made; if a process makes it right now, wait for that process.
 
-    Returns: whether there was any. Raises: OSError: the cache cannot be written.
+    Returns:
+        Whether there was such a directory.
+    Raises:
+        OSError: the cache cannot be written.
     """
     with _locked(path):
         there = os.path.isdir(path)
@@ -138,7 +149,9 @@ def forget(path: str) -> bool:
 
 
 def _remove(path: str) -> None:
-    """Remove a directory. The word that it is whole goes first: nobody takes what is half gone, or half made again, for whole."""
+    """Remove a directory. The file that says that it is complete goes first, so that no process takes a half-removed or
+    half-made directory for complete.
+    """
     with contextlib.suppress(FileNotFoundError):
         os.remove(path + _DONE)
     shutil.rmtree(path, ignore_errors=True)

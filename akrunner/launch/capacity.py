@@ -1,8 +1,8 @@
-"""How many tasks this machine could hold at all: a generous bound, so that a slip is refused before it eats the machine.
+"""How many tasks this machine could hold at all: a generous bound, so that a slip is refused before it exhausts the machine.
 
 ::
 
-    memory, descriptors, processes, ports -> (how many each allows, in words) -> the least of them
+    memory, descriptors, processes, ports -> (how many tasks each allows, in words) -> the least of them
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.launch import cgroups, cramped
 
-#: a bare Python with numpy; one with TensorFlow has ten times as much
+#: bytes of memory of a bare Python with numpy; one with TensorFlow takes ten times as much
 _TASK_BYTES = 24 << 20
-#: pipes, log, port, what tells its end; of this process
+#: file descriptors of this process for one task: pipes, log, port, and the one that reports its end
 _TASK_FILES = 6
 _OTHER_FILES = 64
-#: it has threads beside its main one
+#: processes and threads of one task: it has threads beside its main one
 _TASK_THREADS = 3
-#: of this process, beside those of the tasks and of DuckDB, which has one for each core
+#: threads of this process, without those for the tasks and without DuckDB's, which has one for each core
 _JOB_THREADS = 8
-#: address space for what a job loads and holds, and for the rows on their way to one task
+#: bytes of address space for what a job loads and holds, and for the rows on their way to one task
 _JOB_ROOM = 256 << 20
 _TASK_ROOM = 16 << 20
-#: limit, the least a job needs, its unit, what it counts, the shell's letter for it
+#: limit, the least that a job needs, its unit, what it counts, and the option of the shell's `ulimit` for it
 _LEAST = (
     (resource.RLIMIT_AS, 1 << 30, 1 << 20, "MiB of address space", "v"),
     (resource.RLIMIT_NOFILE, 48, 1, "open files", "n"),
@@ -40,9 +40,13 @@ _LEAST = (
 
 
 def check_fits(**counts: Any) -> None:
-    """Args: counts: of tasks, by the parameters they were given by; what is no number is not looked at.
+    """Check that this machine can hold a job's tasks.
 
-    Raises: ConfigError: this process may not have what any job needs, or not even idle processes of so many tasks fit this machine; it says how many do, and why no more.
+    Args:
+        counts: numbers of tasks, by the names of the parameters that gave them; values that are no integers are ignored.
+    Raises:
+        ConfigError: the limits of this process are below what any job needs, or this machine cannot hold so many tasks even if
+            they were idle; the error says how many it can hold, and which limit allows no more.
     """
     given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
     count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))
@@ -57,7 +61,7 @@ def check_fits(**counts: Any) -> None:
 
 
 def _check_limits() -> None:
-    """Raises: ConfigError: a job would end half way, and not always in words."""
+    """Raises: ConfigError: a limit is so low that a job would fail half way, and not always with an error message."""
     for kind, least, unit, what, flag in _LEAST:
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY and limit < least:
@@ -67,7 +71,7 @@ def _check_limits() -> None:
 
 
 def _check_room(count: int) -> None:
-    """Raises: ConfigError: the address space that is left is too little for so many tasks: Arrow crashes where it can start no thread."""
+    """Raises: ConfigError: too little address space is left for so many tasks. (Arrow crashes if it cannot start a thread.)"""
     limit = cramped.limit()
     if limit is None:
         return
@@ -85,17 +89,17 @@ def _check_room(count: int) -> None:
 
 
 def most_tasks() -> tuple[int, str]:
-    """(how many, what bounds them)."""
+    """Return (how many tasks this machine holds, which limit bounds them, in words)."""
     return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
 
 
 def memory_bytes() -> int:
-    """Memory of the machine, or as much of it as this process's control group may have."""
+    """Return the machine's memory in bytes, or the limit of this process's control groups if that is less."""
     return int(min([psutil.virtual_memory().total, *(most for most, _ in cgroups.memory())]))
 
 
 def memory_left() -> int:
-    """As much of it as nobody uses."""
+    """Return how many bytes of that memory are free."""
     return max(0, int(min([psutil.virtual_memory().available, *(most - used for most, used in cgroups.memory())])))
 
 

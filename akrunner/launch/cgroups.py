@@ -1,11 +1,12 @@
-"""What the control groups above this process allow it, of both versions of them: a container's limits, as a rule.
+"""The limits that the control groups above this process set, in both versions of control groups: as a rule, a container's
+limits.
 
 ::
 
     version 2   0::/box/job                 /sys/fs/cgroup/box/job/memory.max ...
     version 1   4:memory:/docker/ab         /sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes ...
 
-Every function takes `root`, where the kernel's files are.
+The functions that take `root` look for the kernel's files below that directory.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import os
 
 from akrunner.launch.texts import text
 
-#: what a group of version 1 says that has no limit, about
+#: bytes; a group of version 1 that has no limit reports about this number or more
 NO_LIMIT = 1 << 60
 
 
 def groups(controller: str, root: str = "/") -> list[str]:
-    """Directories of this process's control group and of those above it, the topmost first: of version 2, and of a controller of version 1."""
+    """Return the directories of this process's control group and of the groups above it, the topmost first: those of version 2,
+    and those of this controller in version 1.
+    """
     found = []
     for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
         number, _, rest = line.partition(":")
@@ -36,8 +39,10 @@ def groups(controller: str, root: str = "/") -> list[str]:
 
 
 def memory(root: str = "/") -> list[tuple[int, int]]:
-    """(bytes a group may have, bytes it has) of each that is limited. Pages of files that nobody has used of late do not count: the kernel
-    takes them back when somebody wants memory."""
+    """Return (bytes a group may use, bytes it uses) for each group that has a limit.
+
+    Pages of files that were not used of late do not count: the kernel frees them when a process needs memory.
+    """
     found = []
     for folder in groups("memory", root):
         for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
@@ -48,15 +53,15 @@ def memory(root: str = "/") -> list[tuple[int, int]]:
 
 
 def _cached(folder: str) -> int:
-    """Bytes of files that a memory group and those below it hold and have not used of late."""
+    """Return how many bytes of files a memory group and the groups below it hold and have not used of late."""
     words = (line.split() for line in text(os.path.join(folder, "memory.stat")).splitlines())
     told = {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdigit()}
-    # version 1 has the group's own beside those of all below it
+    # version 1 has the group's own number, too, beside the total with the groups below it
     return told.get("total_inactive_file", told.get("inactive_file", 0))
 
 
 def processes(root: str = "/") -> list[tuple[int, int]]:
-    """(processes and threads a group may have, and has) of each that is limited."""
+    """Return (processes and threads a group may have, how many it has) for each group that has a limit."""
     found = []
     for folder in groups("pids", root):
         most, now = number(os.path.join(folder, "pids.max")), number(os.path.join(folder, "pids.current"))
@@ -66,7 +71,7 @@ def processes(root: str = "/") -> list[tuple[int, int]]:
 
 
 def cores(root: str = "/") -> float | None:
-    """Cores' worth of time that is had; None: as much as there is."""
+    """Return how many cores' worth of CPU time this process may use; None: there is no limit."""
     shares = []
     for folder in groups("cpu", root):
         words = text(os.path.join(folder, "cpu.max")).split()
@@ -79,7 +84,7 @@ def cores(root: str = "/") -> float | None:
 
 
 def killed(root: str = "/") -> int:
-    """Processes of the group that were killed for want of memory."""
+    """Return how many processes of the group were killed because memory ran out."""
     for folder in reversed(groups("memory", root)):
         for name in ("memory.events", "memory.oom_control"):
             for line in text(os.path.join(folder, name)).splitlines():
@@ -90,6 +95,6 @@ def killed(root: str = "/") -> int:
 
 
 def number(path: str) -> int | None:
-    """What a file of the kernel's says; None where there is none, or "max"."""
+    """Return the number that a file of the kernel's holds; None if there is no such file, or it says "max"."""
     said = text(path).strip()
     return int(said) if said.lstrip("-").isdigit() else None

@@ -9,7 +9,9 @@ from akrunner.launch.asking import ask
 
 
 def gpus() -> list[str]:
-    """As CUDA_VISIBLE_DEVICES names them: what that variable says, else what the driver's tool lists."""
+    """Return the graphics cards, named as in CUDA_VISIBLE_DEVICES: those that this variable lists, or, if it is not set, those
+    that the driver's tool lists.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [name.strip() for name in visible.split(",") if name.strip() and name.strip() != "-1"]
@@ -25,7 +27,7 @@ def gpus() -> list[str]:
 
 
 def cpus() -> list[int]:
-    """Numbers of the cores this process may use."""
+    """Return the numbers of the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))

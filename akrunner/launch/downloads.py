@@ -1,6 +1,6 @@
-"""What a URL names, in a local file: kept in the user's cache, bounded in size and time.
+"""Downloads the file behind a URL into the user's cache, bounded in size and time.
 
-http and https by the standard library, everything else by fsspec.
+http and https are read by the standard library, all other URLs by fsspec.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from akrunner.launch.timed import timed
 from akrunner.launch.trees import CHUNK, Blame, component
 
 _TRIES = 3
-#: without a byte
+#: seconds without a byte after which a download fails
 SILENCE = 30.0
-#: bytes that come at least in so many seconds, or whoever sends them is taken for dead
+#: a sender that sends fewer bytes than this in SLOWEST_SECONDS counts as dead
 SLOWEST = 16 << 10
 SLOWEST_SECONDS = 60.0
 _GZIP = b"\x1f\x8b"
 
 
 class Bound(Protocol):
-    """How much may come. Attributes: most: bytes in all."""
+    """How much a download may bring. Attributes: most: bytes in all."""
 
     most: int
 
@@ -47,15 +47,22 @@ class Bound(Protocol):
 
 
 def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = False, usual: int = 0) -> str:
-    """Bring it here, again whenever it is asked for, unless it is known by its checksum.
+    """Download a URL, again at each call, unless the cache has a file with the checksum that is asked for.
 
-    Args: digest: its sha256, "" for any; most: bytes it may have, 0: `usual`, and if that is 0 as for all; named: the user has a name for it.
-    Returns: path of the file in the cache; it is called as in the URL.
-    Raises: `blame.kind`: it is not there, too large, or too slow; or there is no room for it. Each of three tries has a timeout.
+    Args:
+        digest: the sha256 that the file must have; "": any.
+        most: the bytes it may have; 0: `usual`, and if that is 0 too, the limit for all downloads.
+        named: whether the user has given the file a name of their own, so that the URL need not have one.
+        usual: the bytes it may have if neither the user nor the environment sets a limit.
+    Returns:
+        The path of the file in the cache; its name is the one in the URL.
+    Raises:
+        `blame.kind`: the file is missing, too large or too slow, or there is no room for it. It is tried three times, each with
+            a timeout.
     """
     name = _name(url, blame, named)
     with blame.ours(f"cannot keep downloads in {cache.shown()}", cache.base()):
-        # its own directory is made when it is whole: one that is killed before leaves none
+        # the directory is made only when the file is complete: a download that is killed before leaves no directory
         partial = cache.directory("downloads", f"{uuid.uuid4().hex}.partial")
         folder = os.path.join(os.path.dirname(partial), cache.key(url, digest))
     target = os.path.join(folder, name)
@@ -95,7 +102,7 @@ def sha256(path: str, blame: Blame) -> str:
 
 
 def _name(url: str, blame: Blame, named: bool) -> str:
-    """What it is called in the cache: what comes last in the URL's path, in one piece."""
+    """Return the file's name in the cache: the last part of the URL's path, as one path component."""
     path = urllib.parse.urlparse(url).path
     name = posixpath.basename(urllib.parse.unquote(path) if is_web(url) else path)
     try:
@@ -107,7 +114,7 @@ def _name(url: str, blame: Blame, named: bool) -> str:
 
 
 def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
-    """Raises: AkrunnerError: there is no room for it, or it is too large; another exception: it does not come."""
+    """Raises: AkrunnerError: there is no room for the file, or it is too large; another exception: the download failed."""
     no_room = f"cannot keep {url} in {cache.shown()}"
     pieces = from_web(url, budget) if is_web(url) else timed(from_anywhere(url), SLOWEST_SECONDS, SLOWEST)
     with blame.ours(no_room, partial):
@@ -122,28 +129,33 @@ def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> Non
 
 
 def from_anywhere(url: str) -> Generator[bytes, None, None]:
-    """What fsspec finds behind a URL, piece by piece."""
-    # a TaskManager's Python has it only where something else needs it
+    """Yield the bytes that fsspec finds behind a URL, piece by piece."""
+    # a TaskManager's Python has fsspec only if something else needs it
     import fsspec
 
     filesystem, path = fsspec.url_to_fs(url)
-    # blocks of a size of which one comes in time on a slow line, too; some libraries ask for 50 MB at once
+    # blocks small enough to arrive in time on a slow line, too; some libraries ask for 50 MB at once
     with filesystem.open(path, "rb", block_size=CHUNK) as source:
         while piece := source.read(CHUNK):
             yield piece
 
 
 def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes, None, None]:
-    """What is behind http and https, piece by piece; `budget` is told of it only if more is announced than it has.
+    """Yield the bytes behind an http or https URL, piece by piece. The caller counts them; `budget` is only charged here if the
+    server announces more bytes than it allows.
 
-    Args: unzipped: whether what a server has compressed on its way comes as it was before: a file that is named .gz need not have been.
-    Raises: OSError: it does not come, or hardly; ValueError: it never will.
+    Args:
+        unzipped: whether bytes that the server has compressed for the transfer are decompressed. (If it is false, a file named
+            .gz stays as it is.)
+    Raises:
+        OSError: the bytes do not come, or hardly do.
+        ValueError: they can never come.
     """
     request = urllib.request.Request(_without_user(url))
     user = urllib.parse.urlparse(url)
     if user.username is not None:
         pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
-        # not for a host that it is redirected to
+        # the password must not go to a host that the request is redirected to
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
     with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=SILENCE) as source:
         announced = source.headers.get("Content-Length", "")
@@ -160,7 +172,7 @@ def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes
 
 
 def _read(source: Any, expected: int | None) -> Generator[bytes, None, None]:
-    """All that comes. Raises: OSError: that is not as much as was announced."""
+    """Yield all bytes of a response. Raises: OSError: fewer or more bytes came than were announced."""
     came = 0
     while piece := source.read(CHUNK):
         came += len(piece)
@@ -170,7 +182,12 @@ def _read(source: Any, expected: int | None) -> Generator[bytes, None, None]:
 
 
 def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """Bytes that were compressed by gzip, no more than a chunk at a time however many they become; as they are if they were not. Raises: OSError: they are damaged."""
+    """Decompress bytes that were compressed by gzip, at most a chunk at a time however many bytes come out; pass other bytes on
+    as they are.
+
+    Raises:
+        OSError: the compressed bytes are damaged.
+    """
     unzip: Any = None
     for piece in pieces:
         if unzip is None and not piece.startswith(_GZIP):
@@ -182,7 +199,7 @@ def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
             if unzip is None or (unzip.eof and rest.startswith(_GZIP)):
                 unzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
             if unzip.eof:
-                # what stands behind it is nothing to anybody
+                # ignore what stands behind the compressed bytes
                 break
             try:
                 yield unzip.decompress(rest, CHUNK)
@@ -196,12 +213,12 @@ def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
 
 
 def is_web(url: str) -> bool:
-    """Whether it is http or https."""
+    """Whether a URL is http or https."""
     return url.lower().startswith(("http://", "https://"))
 
 
 def no_host(url: str) -> str:
-    """Why no host can ever be behind a URL of http or https; "": one can."""
+    """Say why an http or https URL can never lead to a host; "": it can."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -220,7 +237,7 @@ def _without_user(url: str) -> str:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether it would be the same at the next try."""
+    """Whether the next try would fail with the same error."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code < 500
     return isinstance(
@@ -232,7 +249,9 @@ def is_final(error: Exception) -> bool:
 
 
 class _Paced(io.RawIOBase):
-    """What comes from a server, headers included: not for ever, if it hardly comes."""
+    """The raw stream of a server's response, headers included; it fails if the server sends less than SLOWEST bytes in
+    SLOWEST_SECONDS.
+    """
 
     def __init__(self, raw: io.RawIOBase) -> None:
         super().__init__()
@@ -265,13 +284,15 @@ class _Response(http.client.HTTPResponse):
 
 
 def _connected(address: tuple[str, int], timeout: float, *_: Any) -> socket.socket:
-    """As `socket.create_connection`; but the addresses of a host have the time together, and not each of them."""
+    """Connect as `socket.create_connection` does; but the timeout is for all addresses of a host together, and not for each of
+    them.
+    """
     until = time.monotonic() + timeout
     found = socket.getaddrinfo(*address, 0, socket.SOCK_STREAM)
     error = OSError(f"{address[0]} has no address")
     for left, (family, kind, number, _name, place) in zip(range(len(found), 0, -1), found):
         try:
-            # of a family that this machine does not have there is none
+            # a socket of an address family that this machine lacks cannot be made
             connection = socket.socket(family, kind, number)
         except OSError as e:
             error = e
@@ -317,10 +338,10 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """To http and https only, and never from https to http."""
+    """Follows redirects to http and https only, and never from https to http."""
 
     def redirect_request(self, request: urllib.request.Request, *given: Any) -> urllib.request.Request | None:
-        # or all that comes with it would be read, however much
+        # otherwise the whole body of the redirect would be read, however large
         given[0].close()
         target = str(given[-1])
         allowed = ("https://",) if request.full_url.lower().startswith("https://") else ("https://", "http://")

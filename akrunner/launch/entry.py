@@ -1,4 +1,4 @@
-"""How a script wants to be run, read from its source: by its `main(task_config)`, or as a program, as a shell does.
+"""Reads from a script's source how the script wants to be run: by its `main(task_config)`, or as a program, as a shell does.
 
 ::
 
@@ -21,17 +21,17 @@ from akrunner.launch.pages import blocks, calls, doing
 
 _Main = ast.FunctionDef | ast.AsyncFunctionDef
 
-#: what only a task config has
+#: attributes that only a task config has
 _ONLY_OURS = {
     "tf_context", "output_writer", "user_params", "dataset_fn", "dataset_length", "feature_spec", "steps_per_epoch",
     "per_worker_dataset",
 }  # fmt: skip
-#: what other objects may have, too
+#: attributes of a task config, including those that other objects may have, too
 _OURS = _ONLY_OURS | {
     "dataset", "dataset_file", "batches", "saved_model_dir", "latest_ckpt_dir", "work_dir", "checkpoint_dir", "cluster", "task_type",
     "task_index", "num_workers", "schema", "attempt", "report", "serve",
 }  # fmt: skip
-#: what a program's main calls what stood on its command line
+#: names that a program's main gives to the arguments of its command line
 _ARGUMENTS = {
     "args",
     "argv",
@@ -46,13 +46,13 @@ _ARGUMENTS = {
     "namespace",
     "unused",
 }
-#: decorators that make a function one that reads the command line
+#: decorators that make a function read the command line
 _COMMANDS = {"command", "group", "option", "argument", "pass_context"}
-#: packages of Deep Learning on Flink, now and formerly
+#: first parts of the names of packages of Deep Learning on Flink, present and former
 _FLINKS = ("dl_on_flink_", "flink_ml_")
-#: what its documentation calls a script's function
+#: names that its documentation gives to a script's function
 _MAP_FUNCTIONS = ("map_func", "map_fun")
-#: statements and literals that Python 3 has no longer
+#: matches statements and literals that Python 3 no longer has
 _PYTHON_2 = re.compile(
     r"^\s*print\s+[^=(\s]|^\s*print\s*>>|^\s*except\s+[\w.()]+(\s*,\s*[\w.]+)+\s*:|^\s*raise\s+[\w.]+\s*,|^\s*exec\s+[^=(\s]|<>|`|"
     r"\b0[0-7]+\b|\b\d+[lL]\b|\bur['\"]"
@@ -65,8 +65,14 @@ _HOW = (
 
 @dataclass(frozen=True)
 class _Script:
-    """Attributes: tree; names: bound at its top level, "*" for a star import; main: the function, if it is one; block: whether it ends
-    as programs do: it does something when it is `__main__`, or calls its main itself."""
+    """A script's source, read.
+
+    Attributes:
+        tree: its syntax tree.
+        names: the names it binds at its top level, "*" for a star import.
+        main: its function `main`; None: it has no `main`, or `main` is not defined by `def`.
+        block: whether it ends as programs do: it does something when it is run as `__main__`, or calls its `main` itself.
+    """
 
     tree: ast.Module
     names: list[str]
@@ -75,9 +81,10 @@ class _Script:
 
 
 def check_script(source: bytes, name: str) -> bool:
-    """Whether a script is a program, to be run as `__main__`; else its `main(task_config)` is called.
+    """Whether a script is a program, to be run as `__main__`; otherwise its `main(task_config)` is called.
 
-    Raises: ScriptError: it does not parse (file, line), or is neither.
+    Raises:
+        ScriptError: the script does not parse (the error names file and line), or is neither.
     """
     script = _read(_parsed(source, name))
     if script.main is not None:
@@ -85,7 +92,7 @@ def check_script(source: bytes, name: str) -> bool:
     if script.block and not ("main" in script.names and not _calls_main_bare(script.tree)):
         return True
     does = any(True for _ in doing(script.tree)) and not _meant_main(script.tree)
-    # a star import may bring a `main`, or anything else: who asks for the rows at the top level has none
+    # a star import may bring a `main`, or anything else; but a script that asks for the rows at its top level needs no `main`
     if "main" in script.names or ("*" in script.names and not (does and _asks_for_rows(source))):
         return False
     if does:
@@ -96,14 +103,16 @@ def check_script(source: bytes, name: str) -> bool:
 
 
 def check_program(source: bytes, name: str) -> None:
-    """Raises: ScriptError: it does not parse."""
+    """Check that a program's source parses. Raises: ScriptError: it does not."""
     _parsed(source, name)
 
 
 def context_entry(source: bytes, name: str) -> str:
-    """The function of a script of Deep Learning on Flink, or Flink AI Extended, that takes its context; "" in any other script.
+    """Return the name of the function that takes the context in a script of Deep Learning on Flink, or of Flink AI Extended; ""
+    for any other script.
 
-    Raises: ScriptError: it may be one of several; or as `check_script`.
+    Raises:
+        ScriptError: several functions may be meant; or as `check_script`.
     """
     tree = _parsed(source, name)
     theirs = any(root.startswith(_FLINKS) for root in _imported(tree))
@@ -120,7 +129,7 @@ def context_entry(source: bytes, name: str) -> str:
     usual = [one for one in taking if one in _MAP_FUNCTIONS]
     if usual or not theirs:
         return usual[0] if usual else ""
-    # one that another calls is no entry
+    # a function that other code of the script calls is no entry
     called = {part.id for node in tree.body if not _is_guard(node) for part in ast.walk(node) if isinstance(part, ast.Name)}
     left = [one for one in taking if one not in called] or taking
     if len(left) > 1:
@@ -132,7 +141,7 @@ def context_entry(source: bytes, name: str) -> str:
 
 
 def _argument(function: _Main) -> str:
-    """The name of the one argument a function must be given."""
+    """Return the name of the one argument that a function must be given; "": it must be given none, or several."""
     arguments = [*function.args.posonlyargs, *function.args.args]
     return arguments[0].arg if arguments and _positional(function)[0] == 1 else ""
 
@@ -164,7 +173,7 @@ def _parsed(source: bytes, name: str) -> ast.Module:
 
 
 def python2(line: str, why: str) -> bool:
-    """Whether a line that does not parse is one of Python 2. Args: why: what the parser says."""
+    """Whether a line that does not parse is Python 2. Args: why: the parser's message."""
     return why.startswith(("Missing parentheses in call to", "inconsistent use of tabs")) or _PYTHON_2.search(line) is not None
 
 
@@ -175,7 +184,11 @@ def _read(tree: ast.Module) -> _Script:
 
 
 def _is_program(script: _Script, main: _Main, where: str) -> bool:
-    """Of a script that defines a function `main`. Raises: ScriptError: nobody could call it."""
+    """Whether a script that defines a function `main` is a program.
+
+    Raises:
+        ScriptError: that `main` cannot be called with a task config.
+    """
     required, most = _positional(main)
     if script.block and (isinstance(main, ast.AsyncFunctionDef) or _is_command(main) or not _may_take_one(main)):
         return True
@@ -186,7 +199,7 @@ def _is_program(script: _Script, main: _Main, where: str) -> bool:
             f"main reads a command line (it is decorated so), and nobody calls it: end the script with "
             f'`if __name__ == "__main__": main()`{where}'
         )
-    # a decorator may give the rest
+    # a decorator may supply the other arguments
     if (required > 1 or most == 0) and not main.decorator_list:
         given = f"main must take one argument, task_config, and takes {'none' if most == 0 else required}"
         raise ScriptError(f"{given}: write {_HOW}{where}")
@@ -194,7 +207,7 @@ def _is_program(script: _Script, main: _Main, where: str) -> bool:
 
 
 def _positional(main: _Main) -> tuple[int, float]:
-    """(arguments it must be given, arguments it may be given)."""
+    """Return (how many arguments a function must be given, how many it may be given)."""
     arguments = main.args
     takes = len(arguments.posonlyargs) + len(arguments.args)
     return takes - len(arguments.defaults), float("inf") if arguments.vararg is not None else takes
@@ -206,7 +219,7 @@ def _may_take_one(main: _Main) -> bool:
 
 
 def _takes_config(script: _Script, main: _Main) -> bool:
-    """Whether the one argument of a `main` that the script calls itself, too, is a task config."""
+    """Whether the one argument of `main` is a task config, although the script also calls `main` itself."""
     arguments = [*main.args.posonlyargs, *main.args.args]
     if not arguments:
         return False
@@ -219,7 +232,7 @@ def _takes_config(script: _Script, main: _Main) -> bool:
         return bool(asked & _ONLY_OURS)
     if asked:
         return bool(asked & _OURS)
-    # it hands it on, if it needs it; the script as a whole says for what
+    # `main` only hands its argument on; whether that is a task config shows in the rest of the script
     handed = any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in ast.walk(main))
     return handed and any(isinstance(node, ast.Attribute) and node.attr in _ONLY_OURS for node in ast.walk(script.tree))
 
@@ -231,7 +244,7 @@ def _attributes_of(main: _Main, name: str) -> Iterator[str]:
 
 
 def _is_command(main: _Main) -> bool:
-    """Whether a decorator makes it one that reads the command line: click's, Typer's, Hydra's."""
+    """Whether a decorator makes `main` read the command line: one of click's, Typer's or Hydra's."""
     for decorator in main.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(target, ast.Attribute) and (target.attr in _COMMANDS or ast.unparse(target) == "hydra.main"):
@@ -242,7 +255,7 @@ def _is_command(main: _Main) -> bool:
 
 
 def _is_guard(node: ast.stmt) -> bool:
-    """`if __name__ == "__main__":`"""
+    """Whether a statement is `if __name__ == "__main__":`."""
     if not isinstance(node, ast.If):
         return False
     inside = list(ast.walk(node.test))
@@ -251,9 +264,9 @@ def _is_guard(node: ast.stmt) -> bool:
 
 
 def _hands_over_main(node: ast.stmt) -> bool:
-    """A statement that calls `main`, or hands it to whoever calls it (`app.run(main)`); also within another call."""
+    """Whether a statement calls `main`, or hands it to a function that calls it (`app.run(main)`); also within another call."""
     for call in calls(node):
-        # `main = wrapped(main)` makes another of it
+        # `main = wrapped(main)` only replaces `main`
         given = [] if isinstance(node, ast.Assign) else [*call.args, *(keyword.value for keyword in call.keywords)]
         if any(isinstance(one, ast.Name) and one.id == "main" for one in [call.func, *given]):
             return True
@@ -261,12 +274,12 @@ def _hands_over_main(node: ast.stmt) -> bool:
 
 
 def _asks_for_rows(source: bytes) -> bool:
-    """Whether a script has its rows as programs do: by `current()`, or by what the environment says."""
+    """Whether a script asks for its rows as programs do: by `current()`, or by akrunner's environment variables."""
     return b"current(" in source or b"AKRUNNER_" in source
 
 
 def _calls_main_bare(tree: ast.Module) -> bool:
-    """Whether the script calls a `main` it has from elsewhere without an argument, or hands it over."""
+    """Whether the script calls a `main` that it has from elsewhere without an argument, or hands it to another function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id == "main":
@@ -277,7 +290,7 @@ def _calls_main_bare(tree: ast.Module) -> bool:
 
 
 def _meant_main(tree: ast.Module) -> bool:
-    """Whether a function of the top level looks as if it were to be `main(task_config)`."""
+    """Whether a function at the top level looks as if it was meant to be `main(task_config)`."""
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             arguments = [one.arg for one in node.args.args]
@@ -288,7 +301,7 @@ def _meant_main(tree: ast.Module) -> bool:
 
 
 def _top_level_names(tree: ast.Module) -> Iterator[str]:
-    """Names the module binds at its top level, also under if, try, with, match; "*" for a star import."""
+    """Yield the names that the module binds at its top level, also under if, try, with, match; "*" for a star import."""
     pending: list[ast.stmt] = list(tree.body)
     while pending:
         node = pending.pop(0)

@@ -1,4 +1,4 @@
-"""Environments by name, made, found and removed; packed ones unpacked; requirements laid over them."""
+"""Makes, finds and removes environments by name, unpacks packed environments, and installs requirements on top of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from akrunner.launch.asking import ask
 from akrunner.launch.downloads import sha256
 from akrunner.launch.trees import Blame
 
-#: bytes of a requirements file
+#: the bytes that a requirements file may have
 _REQUIREMENTS = 16 << 20
-#: how a line of one begins: an option, a path, a URL, an archive, or a package and what may follow its name
+#: matches the start of a line of a requirements file: an option, a path, a URL, an archive, or a package and what may follow
+#: its name
 _REQUIREMENT = re.compile(
     r"[-./~$]|[A-Za-z][\w+.-]*:|\S+\.(whl|zip|tar\.(gz|bz2|xz))\b|[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*($|[<>=!~(;@#-])",
     re.ASCII,
 )
-#: an interpreter may take to say its version
+#: seconds that an interpreter may take to say its version
 _BASE_SECONDS = 60.0
 
 
@@ -33,8 +34,12 @@ _BASE_SECONDS = 60.0
 class Recipe:
     """A named environment.
 
-    Attributes: name; python: version of its interpreter, "" for any that is supported; tensorflow: what its version begins with;
-        packages: known to fit together; variable: of the environment, names one as Alink's users do, "" for none.
+    Attributes:
+        name: the name that `python_env` takes.
+        python: the version of its interpreter; "": any that is supported.
+        tensorflow: the start of its TensorFlow's version.
+        packages: packages that are known to fit together.
+        variable: the environment variable by which Alink's users name such an environment; "": there is none.
     """
 
     name: str
@@ -55,14 +60,17 @@ RECIPES: dict[str, Recipe] = {
 
 
 def created(name: str) -> str:
-    """Where `create` makes an environment; it need not be there."""
+    """Return the directory where `create` makes an environment; it need not exist."""
     return cache.directory("envs", name)
 
 
 def create(name: str) -> str:
-    """Make a named environment with packages known to fit together; minutes, and a network. Returns: its directory.
+    """Make a named environment with packages that are known to fit together. This takes minutes, and a network.
 
-    Raises: PythonEnvError: no such name, no interpreter for it, or its packages cannot be installed.
+    Returns:
+        The environment's directory.
+    Raises:
+        PythonEnvError: there is no such name, no interpreter for it, or its packages cannot be installed.
     """
     recipe = recipe_of(name)
 
@@ -74,8 +82,8 @@ def create(name: str) -> str:
                 try:
                     base = _base(recipe)
                 except PythonEnvError:
-                    base = recipe.python  # which uv brings itself
-            os.rmdir(folder)  # uv wants to make it itself
+                    base = recipe.python  # uv downloads this version itself
+            os.rmdir(folder)  # uv must make the directory itself
             _called([uv, "venv", "--quiet", "--python", base, folder], name)
             _called([uv, "pip", "install", "--quiet", "--python", python_in(folder), *recipe.packages], name)
         else:
@@ -83,7 +91,7 @@ def create(name: str) -> str:
             _called([base, "-m", "venv", folder], name)
             pip = [python_in(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             _called([*pip, *recipe.packages], name)
-        # an interpreter that may not write byte code would compile TensorFlow again at every start
+        # an interpreter that cannot write byte code would compile TensorFlow again at every start
         ask([python_in(folder), "-m", "compileall", "-qq", folder], None, _compiling(), most=None)
 
     with ours(PythonEnvError, f"{name}: cannot make it in {cache.shown()}"):
@@ -91,22 +99,28 @@ def create(name: str) -> str:
 
 
 def remove(name: str) -> bool:
-    """Remove what `create` made. Returns: whether there was any."""
+    """Remove an environment that `create` made. Returns: whether there was one."""
     recipe_of(name)
     with ours(PythonEnvError, f"{name}: cannot remove it from {cache.shown()}"):
         return cache.forget(created(name))
 
 
 def recipe_of(name: str) -> Recipe:
-    """Raises: PythonEnvError: there is none of this name."""
+    """Return the recipe of a named environment. Raises: PythonEnvError: there is no such name."""
     if name not in RECIPES:
         raise PythonEnvError(f"no environment is called {name!r}; known: {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
 def candidates(recipe: Recipe) -> Iterator[str]:
-    """Interpreters that may be what a name asks for, best first: named by Alink's variable, made by `create`, configured, this one,
-    found. Raises: PythonEnvError: the variable names what is not there."""
+    """Yield interpreters that may be of the environment that a name stands for, best first.
+
+    The order is: the one that Alink's variable names, the one that `create` made, those of AKRUNNER_ENV_PATH, this process's,
+    those of pyenv and PATH.
+
+    Raises:
+        PythonEnvError: Alink's variable names a path that does not exist.
+    """
     given = os.environ.get(recipe.variable) if recipe.variable else None
     if given:
         if not os.path.exists(os.path.expanduser(given)):
@@ -123,20 +137,21 @@ def candidates(recipe: Recipe) -> Iterator[str]:
 
 
 def configured() -> Iterator[str]:
-    """Interpreters of the environments AKRUNNER_ENV_PATH lists, separated as in PATH."""
+    """Yield the interpreters of the environments that AKRUNNER_ENV_PATH lists, separated as in PATH."""
     for folder in filter(None, os.environ.get("AKRUNNER_ENV_PATH", "").split(os.pathsep)):
         with contextlib.suppress(PythonEnvError):
             yield python_in(folder) if os.path.isdir(folder) else folder
 
 
 def found(version: str = "") -> Iterator[str]:
-    """Interpreters of pyenv and on PATH. A shim on PATH may be there and not run: whoever takes one asks it."""
+    """Yield the interpreters of pyenv and on PATH. A shim on PATH may exist and yet not run: the caller must try it."""
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     yield from sorted(glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python")), reverse=True)
     names = [f"python{version}"] if version else [f"python3.{minor}" for minor in range(14, 6, -1)]
     seen = set()
     for path in filter(None, map(shutil.which, [*names, "python3"])):
-        # python3 beside the python3.11 it leads to is the same interpreter; a venv's is not the one it was made from
+        # python3 beside the python3.11 that it links to is the same interpreter; a venv's is another than the one it was made
+        # from
         where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
         if where not in seen:
             seen.add(where)
@@ -144,9 +159,12 @@ def found(version: str = "") -> Iterator[str]:
 
 
 def unpacked(archive: str) -> str:
-    """A packed environment (conda-pack, or a venv as tar or zip; local or a URL), unpacked once. Returns: its directory.
+    """Unpack a packed environment (conda-pack, or a venv as tar or zip; local or a URL), unless it was unpacked before.
 
-    Raises: PythonEnvError: it is not there, no archive, too large, or has no interpreter.
+    Returns:
+        The environment's directory.
+    Raises:
+        PythonEnvError: the archive is missing, no archive or too large, or has no interpreter.
     """
     fetched = fetch.fetch(archive, "python_env", PythonEnvError)
     path, blame = fetched.path, Blame("python_env", PythonEnvError, given=fetched.given)
@@ -156,7 +174,7 @@ def unpacked(archive: str) -> str:
         python = python_in(_root(folder, archive))
         mender = os.path.join(os.path.dirname(python), "conda-unpack")
         if os.path.exists(mender):
-            # the prefix it was packed with is replaced by where it lies now
+            # replaces the prefix that it was packed with by the directory where it lies now
             _called([python, mender], archive)
 
     with blame.ours(f"cannot unpack {archive} into {cache.shown()}"):
@@ -166,16 +184,21 @@ def unpacked(archive: str) -> str:
 
 
 def _leads_to_an_interpreter(place: str) -> bool:
-    """A venv has links to the interpreter it was made from, wherever that is: bin/python, bin/python3.11. No other link of an
-    environment has to lead outside; those of conda-pack and of venv lead to places in it."""
+    """Whether a link may be that of a venv to the interpreter it was made from, wherever that is: bin/python, bin/python3.11.
+
+    No other link of an environment needs to lead outside; those of conda-pack and of venv lead to places within the
+    environment.
+    """
     folder, name = os.path.split(place)
     return os.path.basename(folder) == "bin" and name.startswith(("python", "pypy"))
 
 
 def there(python_env: str) -> str:
-    """The interpreter a path names on the machine its task will run on: the path itself, the one in that directory, or in that archive.
+    """Return the interpreter that a path means on the machine where the task runs: the path itself, or the interpreter in that
+    directory or archive.
 
-    Raises: PythonEnvError: it is not there.
+    Raises:
+        PythonEnvError: there is no such interpreter.
     """
     if is_packed(python_env):
         return python_in(unpacked(python_env))
@@ -187,12 +210,12 @@ def there(python_env: str) -> str:
 
 
 def is_packed(python_env: str) -> bool:
-    """Whether this names an archive, or something to download."""
+    """Whether a `python_env` names an archive, or a URL to download."""
     return fetch.is_url(python_env) or (archives.is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))
 
 
 def check_listed(requirements: str) -> None:
-    """Raises: UserFilesError: a line of the file is nothing that pip installs."""
+    """Raises: UserFilesError: a line of the file is nothing that pip can install."""
     with open(requirements, "rb") as file:
         text = file.read(_REQUIREMENTS).decode("utf-8-sig", "replace").replace("\\\n", " ")
     for line in text.splitlines():
@@ -204,9 +227,11 @@ def check_listed(requirements: str) -> None:
 
 
 def overlay(python: str, requirements: str) -> str:
-    """A directory with what a requirements file asks for, for an interpreter; installed once.
+    """Return a directory with the packages that a requirements file asks for, for one interpreter. They are installed once.
 
-    Raises: UserFilesError: there is no such file; PythonEnvError: pip cannot install it.
+    Raises:
+        UserFilesError: there is no such file.
+        PythonEnvError: pip cannot install them.
     """
     path = fetch.fetch(requirements, "requirements", usual=_REQUIREMENTS).path
     if os.path.isdir(path):
@@ -223,7 +248,7 @@ def overlay(python: str, requirements: str) -> str:
 
 
 def _base(recipe: Recipe) -> str:
-    """An interpreter of the version a recipe needs, to make a venv with."""
+    """Find an interpreter of the version that a recipe needs, to make a venv with."""
     for path in found(recipe.python):
         try:
             done = ask([path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"], _BASE_SECONDS)
@@ -238,7 +263,7 @@ def _base(recipe: Recipe) -> str:
 
 
 def _root(folder: str, archive: str) -> str:
-    """The environment in an unpacked archive: at its top, or in its only directory."""
+    """Return the directory of the environment in an unpacked archive: the top, or the only directory at the top."""
     inside = os.listdir(folder)
     for path in [folder] + ([os.path.join(folder, inside[0])] if len(inside) == 1 else []):
         if os.path.exists(os.path.join(path, "bin")):

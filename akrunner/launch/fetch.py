@@ -1,12 +1,12 @@
-"""A path or a URL -> a local file, with what is said behind its `#`: another name, a checksum, how large it may be.
+"""Turns a path or a URL into a local file, with what stands behind its `#`: another name, a checksum, the size it may have.
 
 ::
 
     model.zip                                 as it is
     https://host/data.zip#models              called `models` in the work dir (an archive is unpacked there)
-    s3://bucket/a.csv#sha256=0f3c...          refused unless its checksum is that
+    s3://bucket/a.csv#sha256=0f3c...          refused unless it has this checksum
     data.zip#max=20GB                         may have so many bytes, unpacked too (`akrunner.launch.limits`)
-    https://host/a.csv#b.csv&sha256=0f3c...   several
+    https://host/a.csv#b.csv&sha256=0f3c...   several of these
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 @dataclass(frozen=True)
 class Fetched:
-    """Attributes: path: of the local file or directory; name: what the user wants it called, "" for its own; given: as they
-    named it; most: bytes they allow it to have, 0: as for all."""
+    """A local file or directory, fetched from a path or URL.
+
+    Attributes:
+        path: the local file or directory.
+        name: the name that the user wants it to have; "": its own.
+        given: the path or URL as the user wrote it.
+        most: the bytes that the user allows it to have; 0: the limit for all.
+    """
 
     path: str
     name: str
@@ -42,11 +48,14 @@ def is_url(text: str) -> bool:
 
 
 def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerError] = UserFilesError, usual: int = 0) -> Fetched:
-    """Bring it here.
+    """Return the local file or directory that a path or URL names; a URL is downloaded.
 
-    Args: usual: bytes it may have if neither it nor the environment says so; 0: as for all downloads.
-    Raises: `kind`: it is not there, no file and no directory, cannot be downloaded (`akrunner.launch.downloads`), or has another
-        checksum than it should.
+    Args:
+        usual: the bytes it may have if neither the path or URL nor the environment sets a limit; 0: the limit for all
+            downloads.
+    Raises:
+        `kind`: it does not exist, is neither a file nor a directory, cannot be downloaded (`akrunner.launch.downloads`), or
+            does not have the checksum it should have.
     """
     blame = Blame(parameter, kind, "the work dir")
     text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else given
@@ -77,7 +86,7 @@ def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerErro
 
 
 def limit_of(text: str, blame: Blame) -> int:
-    """Bytes that a path or URL says it may have, 0 when it does not."""
+    """Return the bytes that a path or URL says it may have (`#max=`); 0 if it does not say."""
     return _split(text, blame)[3]
 
 
@@ -90,7 +99,7 @@ def _looked_at(path: str, blame: Blame) -> str:
 
 
 def _split(text: str, blame: Blame) -> tuple[str, str, str, int]:
-    """(path or URL, name, sha256, bytes it may have)."""
+    """Split a path or URL at its `#`. Returns: (path or URL, name, sha256, bytes it may have)."""
     place, _, behind = text.partition("#")
     name, digest, most = "", "", 0
     for part in filter(None, behind.split("&")):

@@ -18,26 +18,29 @@ from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
 from akrunner.spec import ScriptSpec
 from akrunner.wire.near import nearest
 
-#: bytes of a script
+#: the bytes that a script may have
 _LONGEST_SCRIPT = 16 << 20
 _PLACE = "the work dir"
 _SCRIPT = Blame("script", ScriptError, _PLACE)
 _FILES = Blame("user_files", UserFilesError, _PLACE)
 
-#: (archive, directory it is unpacked into, bytes it may unpack to, as the user named it)
+#: (archive, directory it is unpacked into, bytes it may unpack to, path or URL as the user wrote it)
 _Archive = tuple[str, str, int, str]
 
 
 def collect(script: str | os.PathLike[str], user_files: Sequence[str | os.PathLike[str]]) -> ScriptSpec:
-    """Check the script and its files and say where each will lie. Archives are read to their ends; nothing of them is kept.
+    """Check the script and its files and say where each of them will lie. Archives are read to their ends, but nothing of them
+    is kept.
 
     Args:
-        script: a file or URL; or, when there is none of that name, the path of a file inside one of the user files.
-        user_files: files, directories and archives (.zip, .tar, .tar.gz ...), local or URLs. A directory keeps its name, an
-            archive is unpacked into the work dir itself; `a.zip#models` into its sub-directory `models` (`akrunner.launch.fetch`).
+        script: a file or URL; or, if there is no file of that name, the path of a file inside one of the user files.
+        user_files: files, directories and archives (.zip, .tar, .tar.gz ...), local or URLs. A directory keeps its name; an
+            archive is unpacked into the work dir itself, `a.zip#models` into its sub-directory `models`
+            (`akrunner.launch.fetch`).
     Raises:
         ScriptError: the script is missing, does not parse, or has no `main` and is no program.
-        UserFilesError: a user file is missing, two would lie at the same place, or an archive would write outside.
+        UserFilesError: a user file is missing, two files would lie at the same path, or an archive would write outside the work
+            dir.
     """
     if isinstance(user_files, (str, os.PathLike)):
         raise UserFilesError(f"user_files must be a list of paths; give [{os.fspath(user_files)!r}]")
@@ -61,10 +64,14 @@ def collect(script: str | os.PathLike[str], user_files: Sequence[str | os.PathLi
 
 
 def collect_program(path: str, entry: str = "") -> ScriptSpec:
-    """A program, whatever its `main` takes, and the archive it comes in, which is unpacked into the work dir.
+    """Check a program, whatever its `main` takes, and the archive or directory it comes in, which is unpacked into the work
+    dir.
 
-    Args: path: of the program, the archive, or a directory in place of one; or a URL; entry: the program's path in it, "" for one that is in none.
-    Raises: as `collect`.
+    Args:
+        path: the program, the archive, or a directory in place of an archive; or a URL.
+        entry: the program's path in the archive or directory; "": `path` is the program itself.
+    Raises:
+        ScriptError, UserFilesError: as `collect`.
     """
     real = _local(path)
     if not entry:
@@ -85,7 +92,7 @@ def collect_program(path: str, entry: str = "") -> ScriptSpec:
 
 
 def _check_inside(entry: str, places: Iterable[str], path: str) -> None:
-    """Raises: ScriptError: it is none of the places; it names those that could be meant."""
+    """Raises: ScriptError: the entry is not among the places; the error names those that the user may mean."""
     if entry not in places:
         programs = sorted(name for name in places if name.endswith(".py"))
         known = nearest(entry, programs) or f"; it holds {', '.join(programs[:8])}{', ...' * (len(programs) > 8)}" * bool(
@@ -95,17 +102,19 @@ def _check_inside(entry: str, places: Iterable[str], path: str) -> None:
 
 
 def _local(script: str) -> str:
-    """Where it is, or would be, on this machine."""
+    """Return the path where the script is, or would be, on this machine; a URL is downloaded."""
     if is_url(script):
         return fetch(script, "script", usual=_LONGEST_SCRIPT).path
     return os.path.abspath(os.path.expanduser(script))
 
 
 def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> dict[str, tuple[_Archive, str]]:
-    """Lay everything out without a byte of it, so that what cannot be laid out is known now.
+    """Lay all files out, but without their bytes, so that what cannot be laid out is known now.
 
-    Args: places: of what comes from no archive.
-    Returns: where members of archives will lie -> the archive, and their names in it.
+    Args:
+        places: the paths of the files that come from no archive.
+    Returns:
+        The path where each member of an archive will lie -> (the archive, the member's name in it).
     """
     members: dict[str, tuple[_Archive, str]] = {}
     with _FILES.ours("cannot check them in the temp directory (TMPDIR)"):
@@ -164,7 +173,11 @@ def _source(path: str) -> bytes:
 
 
 def read_local_text(path: str, parameter: str) -> str:
-    """A text file of this machine, or a URL's. Raises: UserFilesError: it cannot be read, is none, or is too long."""
+    """Return the text of a file of this machine, or behind a URL.
+
+    Raises:
+        UserFilesError: it cannot be read, is not UTF-8, or is too long.
+    """
     blame = Blame(parameter, UserFilesError, _PLACE)
     with opened(fetch(path, parameter).path, blame) as f, blame.ours(f"cannot read {path}"):
         data = f.read(_LONGEST_SCRIPT + 1)
@@ -177,7 +190,9 @@ def read_local_text(path: str, parameter: str) -> str:
 
 
 def writes_output(source: bytes) -> int | None:
-    """Line of the first `....output_writer.write(...)` or `.write_batch(...)`, None when it says so nowhere."""
+    """Return the line of the first `....output_writer.write(...)` or `.write_batch(...)` of a script; None if it has no such
+    call.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("write", "write_batch"):
             owner = node.func.value
@@ -187,7 +202,7 @@ def writes_output(source: bytes) -> int | None:
 
 
 def read_script(spec: ScriptSpec) -> bytes:
-    """The script's source."""
+    """Return the script's source."""
     if os.path.isfile(spec.real):
         return _source(spec.real)
     for archive, place, most in spec.archives:
@@ -198,9 +213,11 @@ def read_script(spec: ScriptSpec) -> bytes:
 
 
 def lay_out(spec: ScriptSpec, work_dir: str) -> None:
-    """Put the script and its files into an empty directory. Archives first, so that a plain file wins over a member.
+    """Put the script and its files into an empty directory. Archives are unpacked first, so that a plain file replaces a member
+    of the same name.
 
-    Raises: JobError: one has changed since it was checked, or there is no room.
+    Raises:
+        JobError: a file has changed since it was checked, or there is no room.
     """
     tree = Tree(work_dir, Blame("user_files", JobError, _PLACE))
     for archive, place, most in spec.archives:

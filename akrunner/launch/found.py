@@ -1,4 +1,6 @@
-"""What was found so far of a function that is to be a script: its pieces, imports and values, and what its modules hold that goes along."""
+"""What is known so far of a function that is to be a script: its pieces, imports and values, and what its modules hold that
+goes to the tasks with it.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,15 @@ from akrunner.launch.value_kinds import is_one
 
 @dataclass
 class Piece:
-    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1; postponed:
-    whether its annotations are texts."""
+    """The source of a function or a class.
+
+    Attributes:
+        name: its name.
+        text: its source.
+        file: the file it is from; "": its source is in no file that others share.
+        first: its first line in that file, from 1.
+        postponed: whether its annotations are strings.
+    """
 
     name: str
     text: str
@@ -33,22 +42,24 @@ class Piece:
 
 @dataclass
 class Found:
-    """What was found so far.
+    """What is known so far of a function that is to be a script.
 
     Attributes:
-        function: that is to be the script's.
-        refer, by_call: as `Values` has them, of this.
-        lines: imports.
-        pieces: in the order in which they may stand.
-        names: those that are known, and what they are.
-        values: that stand behind names, and that modules have to hold.
-        sets: attributes that the functions set, as ".name".
-        words: all that may be a name in the functions.
-        carried: (module, name) -> what the module holds that its file does not make, and whether its functions set it.
-        keeping: modules whose functions have set something that cannot go.
-        underway: what of `carried` is being looked at.
-        coming: modules that the import that is looked at brings.
-        begun, held: definitions whose values are being written, and those that such a value needs.
+        function: the function.
+        refer, by_call: as `Values` takes them, but also given this object, or the function.
+        lines: the imports.
+        pieces: functions and classes, in an order in which they may stand.
+        names: the names that are known, with their values.
+        values: the values behind names, and the values that modules must hold.
+        sets: the attributes that the functions set, as ".name".
+        words: all words in the functions that may be a name.
+        carried: (module, name) -> (a value that the module holds and its file does not make, whether the module's functions set
+            it by `global`).
+        keeping: the modules whose functions have set something that cannot go to the tasks.
+        underway: the keys of `carried` that are being looked at.
+        coming: the modules brought by the import that is being looked at.
+        begun: the definitions whose values are being written.
+        held: those of `begun` that such a value needs.
     """
 
     function: types.FunctionType
@@ -73,11 +84,16 @@ class Found:
         )
 
     def carry(self, module: str, name: str, value: Any, own: bool) -> bool:
-        """As `set_outside.Carry`."""
+        """Take a value that a module holds along to the tasks, if that is possible. This method is used as a
+        `modules_around.Carry`.
+
+        Returns:
+            Whether the value goes to the tasks.
+        """
         if (module, name) in self.underway or self.carried.get((module, name), (NOTHING,))[0] is value:
             return True
         if module not in self.at_once() and module not in self.imported_first:
-            # it would be imported before its time
+            # otherwise the module would be imported earlier than the program imports it
             return False
         before = self.copied()
         self.underway.add((module, name))
@@ -93,9 +109,9 @@ class Found:
         return True
 
     def add_carried(self) -> None:
-        """Have what modules hold go along."""
+        """Add the values in `carried`, which modules hold in the tasks, to `values`."""
         added: set[tuple[str, str]] = set()
-        # what these hold may bring other modules
+        # the values that are added may need other modules
         while new := sorted(self.carried.keys() - added):
             run = self.at_once()
             for module, name in new:
@@ -113,38 +129,38 @@ class Found:
             added.update(new)
 
     def at_once(self) -> dict[str, types.ModuleType]:
-        """The modules of the user's own that are imported before anything else of the script is run."""
+        """Return the user's own modules that are imported before any other statement of the script runs."""
         known = [one for one in self.names.values() if isinstance(one, types.ModuleType)]
         roots = [one for text in [*self.lines, *self.values.imports] for one in own_modules.imported_by(text)]
         found = own_modules.at_once([*known, *roots, *self.coming])
         return {name: one for name, one in found.items() if name != self.function.__module__}
 
     def modules(self) -> list[types.ModuleType]:
-        """Those of the user's own that the script imports."""
+        """Return the user's own modules that the script imports."""
         texts = [*self.lines, *self.values.imports, *(piece.text for piece in self.pieces)]
         roots = [one for text in texts for one in own_modules.imported_by(text)]
         return [one for one in own_modules.reached(roots).values() if one.__name__ != self.function.__module__]
 
     def imported(self) -> dict[int, str]:
-        """What these hold, as `Values` has it."""
+        """Return id -> expression of the objects that the script's imports make as they are here, as `Values` takes it."""
         return set_outside.held_as_made(self.modules())
 
     @functools.cached_property
     def imported_first(self) -> dict[str, types.ModuleType]:
-        """The modules of the user's own that the program has imported by itself, and not only in functions."""
+        """The user's own modules that the program itself imports at its top level, and not only in functions."""
         trees = [parsed(text) for text in texts_around(self.function)]
         statements = [one for tree in trees for one in getattr(tree, "body", ())]
         said = [ast.unparse(one) for one in statements if isinstance(one, (ast.Import, ast.ImportFrom))]
         return own_modules.at_once([module for text in said for module in own_modules.imported_by(text)])
 
     def check_imports(self, text: str, of: str) -> None:
-        """As `set_outside.check_imports`, of an import, or a definition, of this module."""
+        """Check an import or a definition of the module `of`, as `set_outside.check_imports` does."""
         user = self.function.__name__
         set_outside.check_imports(text, of, user, frozenset(self.sets), frozenset(self.words), self.carry, self.by_program)
 
     @functools.cached_property
     def by_program(self) -> set_by_program.ByProgram:
-        """What the program sets of its modules."""
+        """What the program sets in the modules that it has imported."""
 
         def own(name: str) -> types.ModuleType | None:
             module = sys.modules.get(name)
@@ -153,7 +169,11 @@ class Found:
         return set_by_program.set_by(texts_around(self.function), known_to(self.function), own, without=self.function.__name__)
 
     def check_subclasses(self) -> None:
-        """Raises: ScriptError: a module looks for the subclasses of one of its classes, and a task has not all of them."""
+        """Check that a task has all subclasses of the classes whose subclasses a module looks for.
+
+        Raises:
+            ScriptError: a subclass would be missing.
+        """
         user, modules = self.function.__name__, self.modules()
         run = {one.__name__ for one in modules}
         for module, base, kind in own_modules.looked_for(modules):
@@ -164,11 +184,11 @@ class Found:
                 )
 
     def copied(self) -> tuple[list[str], list[Piece], dict[str, Any], Values]:
-        """What is known so far, to go back to."""
+        """Return a copy of what is known so far, for `restore`."""
         return copy.copy(self.lines), copy.copy(self.pieces), copy.copy(self.names), copy.copy(self.values)
 
     def restore(self, before: tuple[list[str], list[Piece], dict[str, Any], Values]) -> None:
-        """Go back to what was known before."""
+        """Go back to what was known when `copied` was called."""
         self.lines, self.pieces, self.names, values = before
-        # in place: a value that holds a class may be underway
+        # in place, because a value that holds a class may be in the middle of being written
         self.values.back_to(values)

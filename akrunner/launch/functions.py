@@ -1,4 +1,4 @@
-"""A function in place of a script: its source, and what of its globals it needs, as a file.
+"""Writes a function that is given in place of a script, with what it needs of its globals, as a script file.
 
 ::
 
@@ -7,7 +7,8 @@
                                            def train(task_config): ...
                                            main = train
 
-Where all of it is from one file, each line has the number it has there, so that a traceback's lines are the ones the user knows.
+If all of it is from one file, each line keeps its number in that file, so that a traceback shows the line numbers that the user
+knows.
 """
 
 from __future__ import annotations
@@ -39,29 +40,37 @@ from akrunner.launch.literals import Line
 from akrunner.launch.surroundings import as_imported, import_of, in_a_cell, known_to, texts_around
 from akrunner.launch.value_kinds import Unwritten
 
-#: in place of the name of a file, in tracebacks
+#: stands in tracebacks in place of a file's name
 _CELL = "a notebook's cell"
-#: days that a script made of a function is kept; it is made again when it is wanted
+#: days for which the cache keeps a script made of a function; it is made again when it is needed
 _KEPT_DAYS = 30
-#: begins the names of values that stand in place of expressions
+#: prefix of the names of values that replace expressions
 _LIVE = "_akrunner_of_"
-#: what IPython adds to the builtins
+#: the names that IPython adds to the builtins
 _OF_NOTEBOOKS = ("display", "get_ipython")
 _FUTURE = "from __future__ import annotations"
 
 
 @dataclass(frozen=True)
 class Written:
-    """A function as a script. Attributes: path: in the cache; shown: the user's file, whose lines it has, "" if there is none."""
+    """A function as a script.
+
+    Attributes:
+        path: the script.
+        shown: the user's file, or the words for a notebook's cell, whose line numbers the script has; "": there is none.
+    """
 
     path: str
     shown: str
 
 
 def written(function: Callable[..., Any]) -> Written:
-    """A script, in the cache, whose `main` is this function.
+    """Write a script whose `main` is this function, into the cache, or into a temporary directory if the cache cannot be
+    written.
 
-    Raises: ScriptError: it is no plain function, has no source, or uses what cannot be written down; it names that.
+    Raises:
+        ScriptError: it is no plain function, has no source, or uses a value that cannot be written as source; the error names
+            the value.
     """
     text, shown = source_of(function)
     name = re.sub(r"[^a-zA-Z0-9_]", "_", _named(function))
@@ -75,7 +84,7 @@ def written(function: Callable[..., Any]) -> Written:
         cache.forget_old(os.path.dirname(place), _KEPT_DAYS)
         folder = cache.made_once(place, make)
     except OSError:
-        # the cache only spares writing it again
+        # the cache only saves the work of writing it again
         with ours(ScriptError, f"script: cannot write it to {cache.shown()}, nor to a temporary directory (TMPDIR)"):
             folder = leftovers.temp_folder("akrunner-function-")
             make(folder)
@@ -83,7 +92,11 @@ def written(function: Callable[..., Any]) -> Written:
 
 
 def source_of(function: Callable[..., Any]) -> tuple[str, str]:
-    """Returns: the script's text, and the file whose lines it has, "" for none. Raises: ScriptError."""
+    """Return (the script's text, the file whose line numbers it has, or "" if there is none).
+
+    Raises:
+        ScriptError: as `written`.
+    """
     plain = _plain(function)
     if plain is None or plain.__name__ == "<lambda>":
         kind = "a lambda" if getattr(function, "__name__", "") == "<lambda>" else f"a {type(function).__name__}"
@@ -93,7 +106,7 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str]:
     if inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
         raise ScriptError(f"script: {plain.__name__}() is a generator, or async; a function is needed that is called once")
     try:
-        # a decorator may give the rest
+        # a decorator may supply the other arguments
         inspect.signature(function, follow_wrapped=False).bind(None)
     except TypeError:
         raise ScriptError(
@@ -109,7 +122,7 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 def _plain(thing: Any) -> types.FunctionType | None:
-    """The function that was decorated, or the function. None: it is none."""
+    """Return the function itself, or the function that was decorated; None if the object is no function."""
     plain = inspect.unwrap(thing) if callable(thing) and not inspect.isclass(thing) else thing
     return plain if isinstance(plain, types.FunctionType) else None
 
@@ -119,7 +132,7 @@ def _named(function: Callable[..., Any]) -> str:
 
 
 def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
-    """The text, on the lines of the file if all of it is from one, and that file."""
+    """Return the script's text, with the line numbers of the file if all of it is from one file, and that file."""
     found.add_carried()
     found.check_subclasses()
     last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]
@@ -130,14 +143,15 @@ def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
     lines = [*found.lines, *(line.text for line in values if not line.needs)]
     late = [line for line in values if line.needs]
     if any(_does_something(piece.text) for piece in pieces):
-        # what a module holds that a decorator, or a class that is derived from one of its, adds something to: that is in it already
+        # set what modules hold behind all pieces: a decorator, or deriving a class, may add something to a module's value, and
+        # the value that is set has it in it already
         every = frozenset(piece.name for piece in pieces)
         late += [Line(line.text, every) for line in values if line.puts]
     begins = "; ".join([*future, *lines])
     files = {piece.file for piece in pieces}
     ordered = sorted(pieces, key=lambda piece: piece.first)
     if len(files) == 1 and "" not in files and ordered[0].first == 1 and len(ordered) == 1 and _stands_alone(ordered[0].text):
-        # the first lines of a notebook's cell: what it needs when it is called stands behind it
+        # the definition stands on the first lines of a notebook's cell, so what it needs when it is called goes behind it
         return "\n".join([ordered[0].text, *lines, *(line.text for line in late), *last]) + "\n", _shown(ordered[0].file)
     if len(files) == 1 and "" not in files and ordered[0].first > 1:
         text = _on_their_lines(begins, ordered, late)
@@ -153,11 +167,13 @@ def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
 
 
 def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
-    """Behind each piece, the values that need it and none that comes later."""
+    """Return, for each piece, the statements to put behind it: each stands behind the pieces that it needs, in the given
+    order.
+    """
     found: list[list[str]] = [[] for _ in pieces]
     at = 0
     for line in late:
-        # a value may also need one that stands before it
+        # a value may also need another value that stands before it
         at = max(at, *(i for i, piece in enumerate(pieces) if piece.name in line.needs))
         found[at].append(line.text)
         name = line.text.partition(" = ")[0]
@@ -170,12 +186,16 @@ def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
 
 
 def _live_name(thing: Any, what: object) -> str:
-    """A name for a value of a definition. With its length, as A.b_c and A_b.c are two."""
+    """Return a name for a value of a definition. The length of the definition's name is in it, because A.b_c and A_b.c are
+    two.
+    """
     return f"{_LIVE}{len(thing.__name__)}_{thing.__name__}_{what}"
 
 
 def _on_their_lines(begins: str, pieces: list[Piece], late: list[Line]) -> list[str]:
-    """The lines of a text that has each piece where its file has it; none if there is no line for a value between two of them."""
+    """Return the lines of a text that has each piece on the lines where its file has it; [] if there is no line for a value
+    between two pieces.
+    """
     lines = [begins]
     for piece, after in zip(pieces, _behind(pieces, late)):
         if len(lines) > piece.first - 1:
@@ -191,7 +211,9 @@ def _shown(file: str) -> str:
 
 
 def _stands_alone(text: str) -> bool:
-    """Whether a function's definition computes nothing but the function: no decorator, no annotation, no default that is more than a literal."""
+    """Whether a function's definition computes nothing but the function: it has no decorator, no annotation, and no default but
+    literals.
+    """
     (whole,) = ast.parse(text).body
     if not isinstance(whole, ast.FunctionDef) or whole.decorator_list:
         return False
@@ -207,14 +229,18 @@ def _stands_alone(text: str) -> bool:
 
 
 def _does_something(text: str) -> bool:
-    """Whether a definition calls anything when Python comes to it."""
+    """Whether a definition has decorators or base classes, whose code runs when Python reaches the definition."""
     whole: Any = ast.parse(text).body[0]
     return bool(whole.decorator_list or getattr(whole, "bases", ()))
 
 
 def _add(thing: Any, value: Any, found: Found, user: str) -> None:
-    """A function or a class, behind what it needs. Args: value: what its name means, which may be it, wrapped; user: the function that is to be the script's, for
-    errors."""
+    """Add a function or a class, behind what it needs.
+
+    Args:
+        value: the object behind its name, which may be `thing` itself or a wrapper of it.
+        user: the function that is to be the script's, for errors.
+    """
     for base in thing.__mro__[1:] if isinstance(thing, type) else ():
         if base in found.begun:
             found.held.append(base)
@@ -254,7 +280,14 @@ def _add(thing: Any, value: Any, found: Found, user: str) -> None:
 
 
 def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], found: Found, user: str) -> None:
-    """Put values in place of defaults and class attributes that may come to something else in the tasks. Args: value: as of `_add`. Raises: ScriptError: one cannot be written down."""
+    """Replace defaults and class attributes, whose expressions may come to something else in the tasks, by their present
+    values.
+
+    Args:
+        value: as of `_add`.
+    Raises:
+        ScriptError: a value cannot be written as source.
+    """
     words: dict[ast.expr, str] = {}
     found.begun.append(thing)
     for number, one in enumerate(live.values_of(thing, piece.text, known)):
@@ -282,7 +315,9 @@ def _write_live(thing: Any, value: Any, piece: Piece, known: dict[str, Any], fou
 
 
 def _may_need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
-    """As `_need`, but for what only annotations that are texts name: without what cannot go, they are texts still."""
+    """Add what only annotations that are strings name, as `_need` does; if it cannot go to the tasks, leave it out, because the
+    annotation stays a string.
+    """
     before = found.copied()
     try:
         _need(name, value, of, found, user)
@@ -315,12 +350,12 @@ def _piece(thing: Any, user: str) -> Piece:
         raise ScriptError(
             f"script: {thing.__name__}() is part of a longer expression; define it by itself, by def, or give a script's path"
         )
-    # a notebook's cell is a file to Python's tracebacks, and lies on no disk
+    # Python's tracebacks treat a notebook's cell as a file, although it is on no disk
     return Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
 
 
 def _dedented(lines: list[str]) -> str:
-    """A definition without the blanks before its first line. What stands within a text of several lines stays as it is."""
+    """Return a definition without the blanks before its first line. Lines within a multi-line string stay as they are."""
     blanks = len(lines[0]) - len(lines[0].lstrip())
     if not blanks:
         return "".join(lines)
@@ -342,7 +377,7 @@ def _dedented(lines: list[str]) -> str:
 
 
 def _used(piece: Piece, user: str) -> list[str]:
-    """The names that a piece takes from outside, in order; not those of annotations that are texts."""
+    """Return the names that a piece takes from outside, in order, without those in annotations that are strings."""
     try:
         top = symtable.symtable(f"{_FUTURE}\n{piece.text}" if piece.postponed else piece.text, "<function>", "exec")
     except SyntaxError as e:
@@ -359,7 +394,7 @@ def _used(piece: Piece, user: str) -> list[str]:
     def look(table: symtable.SymbolTable, outermost: bool) -> None:
         for symbol in table.get_symbols():
             taken = symbol.is_referenced() or symbol.get_name() in changed
-            # x = x, in a class, takes it from outside
+            # `x = x` in a class takes the right x from outside
             within = table.get_type() == "class" and symbol.is_local() and symbol.is_referenced()
             if within or (taken and (symbol.is_global() or (outermost and symbol.is_referenced()))):
                 found.setdefault(symbol.get_name())
@@ -371,7 +406,9 @@ def _used(piece: Piece, user: str) -> list[str]:
 
 
 def _asks_what_there_is(text: str, known: dict[str, Any], of: Any) -> str:
-    """What code of a function or class uses to learn what else its module has, "" for nothing."""
+    """Return the code by which a function or class looks up what else its module has, such as `globals()`; "" if it has
+    none.
+    """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Name) and node.id == "globals" and "globals" not in known:
             return "globals()"
@@ -392,7 +429,9 @@ def _attributes_set(text: str) -> set[str]:
 
 
 def _changed(text: str) -> set[str]:
-    """The names that `+=` and such change, and `del` takes away: both need what stands behind them, and symtable calls neither a reference."""
+    """Return the names that `+=` and the like change, and that `del` removes: both need a value behind the name, and symtable
+    reports neither as a reference.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets if isinstance(node, ast.Delete) else []
@@ -401,7 +440,7 @@ def _changed(text: str) -> set[str]:
 
 
 def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
-    """Write down what stands behind a name. Raises: ScriptError: it cannot be."""
+    """Add what stands behind a name to the script. Raises: ScriptError: it cannot go to the tasks."""
     if name in found.names:
         if found.names[name] is not value:
             raise ScriptError(f"script: {user}() and what it calls mean different things by {name}; give a script's path")
@@ -415,7 +454,7 @@ def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
             found.values.add(name, value, user)
             return
         if plain.__name__ != name and plain.__name__ != "<lambda>" and known_to(plain).get(plain.__name__) is value:
-            # another name for it
+            # the name is another name for it
             found.values.add(name, value, user)
             return
         if plain.__name__ != name:
@@ -437,7 +476,7 @@ def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
         found.coming = own_modules.imported_by(imported)
         found.check_imports(imported, of.__module__)
         if _is_held(value) and imported.startswith("from ") and any(map(own_modules.is_own, found.coming)):
-            # as the module has it once it holds what goes along
+            # import it only after its module holds what goes along to the tasks
             found.values.add_imported(imported, value)
         else:
             found.lines.append(imported)
@@ -446,25 +485,27 @@ def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
 
 
 def _is_held(value: Any) -> bool:
-    """Whether a value is no function, class or module, of which there is one in each process that imports it."""
+    """Whether a value is no function, class or module. (Of these, each process that imports them has its own.)"""
     return not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType))
 
 
 def _is_ipythons(name: str, value: Any) -> bool:
-    """Whether it is what IPython has put in place of a builtin, as it does of `open`."""
+    """Whether a value is what IPython has put in place of a builtin, as it does with `open`."""
     of = str(getattr(value, "__module__", None) or "").partition(".")[0]
     return (hasattr(builtins, name) or name in _OF_NOTEBOOKS) and of == "IPython"
 
 
 def _is_tried(name: str, text: str) -> bool:
-    """Whether a name is only used where its absence is caught."""
+    """Whether a text uses a name only within `try`, where its absence is caught."""
     tree = ast.parse(text)
     tried = {id(one) for node in ast.walk(tree) if isinstance(node, ast.Try) for one in ast.walk(node)}
     return all(id(one) in tried for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == name)
 
 
 def _is_by_call(value: Any, of: Any) -> bool:
-    """Whether it is an enum or a named tuple's class, from where the function is, that a call has made: no source has it."""
+    """Whether a value is an enum or a named tuple's class, from the function's module, that a call has made: there is no source
+    of it.
+    """
     if not isinstance(value, type) or not (
         issubclass(value, enum.Enum) or (value.__bases__ == (tuple,) and hasattr(value, "_fields"))
     ):
@@ -479,7 +520,12 @@ def _is_by_call(value: Any, of: Any) -> bool:
 
 
 def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
-    """What means a function or a class that a value holds, and the piece that must stand before it, "" for none. Raises: Unwritten, ScriptError."""
+    """Return (an expression for a function, class or module that a value holds, the name of the piece that must stand before
+    it, or "").
+
+    Raises:
+        Unwritten, ScriptError: there is no such expression.
+    """
     if isinstance(value, types.ModuleType):
         if import_of("_", value) != f"import {value.__name__} as _":
             raise Unwritten(name, value)
@@ -507,7 +553,7 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
     outer, _, inner = (_outside(value) if isinstance(value, type) else "").partition(".")
     around = known_to(value).get(outer) if inner and value.__module__ in ("__main__", found.function.__module__) else None
     if around is not None and _at(around, inner) is value:
-        # a class within another one, which is made with it
+        # a class within another class, which is made with that
         if around in found.begun:
             raise Unwritten(name, value)
         _need(outer, around, found.function, found, user)
@@ -534,14 +580,16 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
 
 
 def _at(thing: Any, path: str) -> Any:
-    """What is in a class by names with dots between them, None: nothing."""
+    """Return what a class holds at a path of names with dots between them; None if there is nothing."""
     for name in path.split("."):
         thing = vars(thing).get(name) if isinstance(thing, type) else None
     return thing
 
 
 def _expression_of(value: Any) -> str:
-    """The source of a lambda; "": it is none, or has values of its own (defaults, what a function around it has), or nobody can tell which of its line it is."""
+    """Return the source of a lambda. Return "" if the value is no lambda, if it has values of its own (defaults, variables of a
+    function around it), or if several lambdas on its line may be the one.
+    """
     if not isinstance(value, types.FunctionType) or value.__name__ != "<lambda>":
         return ""
     if value.__defaults__ or value.__kwdefaults__ or value.__closure__ or vars(value):
@@ -555,10 +603,12 @@ def _expression_of(value: Any) -> str:
 
 
 def _is_ours(value: Any, of: Any) -> bool:
-    """Whether a function or a class is from where the one that uses it is from, which other processes cannot import."""
+    """Whether a function or a class is from the module of the one that uses it, or from the program itself; other processes
+    cannot import it.
+    """
     return value.__module__ in ("__main__", of.__module__) and "." not in _outside(value)
 
 
 def _outside(value: Any) -> str:
-    """The name of a thing beyond functions that it was made in."""
+    """Return the qualified name of a thing without the functions that it was made in."""
     return str(value.__qualname__).rpartition("<locals>.")[2]

@@ -1,4 +1,4 @@
-"""What one job has that must not outlive this process: its part of `akrunner.leftovers`."""
+"""What one job has that must not outlive this process: the part of `akrunner.leftovers` that belongs to the job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from akrunner import leftovers
 
 
 class Guard:
-    """Context manager: when the block ends, nothing of what it was told is held any longer."""
+    """Context manager that registers what a job holds with the guard process; when the block ends, all of it is forgotten."""
 
     def __init__(self) -> None:
         self._groups: dict[int, bool] = {}
@@ -17,32 +17,32 @@ class Guard:
         self._lost = leftovers.guards()
 
     def watch(self, group: int) -> None:
-        """End this process group when the host is gone."""
+        """Have this process group killed if the host dies."""
         self._groups[group] = True
         leftovers.watch(group)
 
     def forget(self, group: int) -> None:
-        """Watch this process group no longer: it has ended by itself."""
+        """Stop watching a process group, because it has ended by itself."""
         self._groups.pop(group, None)
         leftovers.unwatch(group)
 
     def watch_mark(self, value: str) -> None:
-        """End what carries this mark when the host is gone. Say it before there is such a process."""
+        """Have every process that carries this mark killed if the host dies. Call it before there is such a process."""
         self._marks[value] = True
         leftovers.mark(value)
 
     def forget_mark(self, value: str) -> None:
-        """Watch this mark no longer: nothing carries it any more."""
+        """Stop watching a mark, because no process carries it any more."""
         self._marks.pop(value, None)
         leftovers.unmark(value)
 
     def remove(self, directory: str) -> None:
-        """Remove this directory when the host is gone. Say it before it is made."""
+        """Have this directory removed if the host dies. Call it before the directory is made."""
         self._paths[directory] = True
         leftovers.register(directory)
 
     def check(self) -> str | None:
-        """See to it that the guard process is there. Returns: what to say about it, None when it was."""
+        """Make sure that the guard process runs. Returns: a warning if it had to be replaced, None otherwise."""
         lost, self._lost = self._lost, leftovers.guards()
         if self._lost == lost:
             return None

@@ -1,4 +1,4 @@
-"""Modules that a script imports at once, and that its interpreter does not have: told before anything starts."""
+"""Finds modules that a script imports as soon as it starts and that its interpreter does not have, before anything starts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from akrunner.spec import JobSpec
 
 _SECONDS = 20.0
 _COMPILED = (".so", ".pyd", ".pyc")
-#: what the worker makes when it is not there
+#: modules that the worker provides if they are missing
 _AT_RUN_TIME = ("pyflink",)
-#: in the interpreter of the tasks, which does not see the directory this is called in; a module that is only looked for is not run
+#: runs in the tasks' interpreter, without the directory that this process is in; a module is only looked for, not run
 _LOOK = """
 import importlib.util, json, sys
 sys.path = [place for place in sys.path if place]
@@ -31,8 +31,13 @@ print(json.dumps([name for name in sys.argv[1:] if not there(name)]))
 
 
 def check_own(job: JobSpec, source: bytes) -> None:
-    """Raises: ScriptError: a function that was given in place of a script uses a module of the user's own that the tasks do not have. Args: source: the script
-    that was made of it."""
+    """Check that the tasks have the user's own modules that a function, given in place of a script, uses.
+
+    Args:
+        source: the script that was made of the function.
+    Raises:
+        ScriptError: the tasks do not have one of these modules.
+    """
     brought = _brought(job)
 
     def is_own(name: str) -> bool:
@@ -50,7 +55,9 @@ def check_own(job: JobSpec, source: bytes) -> None:
 
 
 def _brought(job: JobSpec) -> set[str]:
-    """What modules and packages that go with the script may be called: those in a directory, too, which a script may put on the module path."""
+    """Return the names that the modules and packages sent with the script may have, also those in directories, which a script
+    may put on the module path.
+    """
     found: set[str] = set()
     for _, target in job.script.files:
         *folders, name = target.split("/")
@@ -60,7 +67,9 @@ def _brought(job: JobSpec) -> set[str]:
 
 
 def imports_of(source: bytes) -> dict[str, int]:
-    """Top-level name -> line, of what a script imports whenever it is run: not within a function, an `if`, or a `try`."""
+    """Return the top-level names that a script imports whenever it runs, not within a function, an `if` or a `try`, with their
+    lines.
+    """
     found: dict[str, int] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
@@ -75,8 +84,13 @@ def imports_of(source: bytes) -> dict[str, int]:
 
 
 def missing(job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lambda name: True) -> list[tuple[str, int]]:
-    """(module, line of the script) of those that the tasks' interpreter does not find. Nothing if it cannot be asked. Args: source: the script's; asked_for: whether
-    a module is looked for."""
+    """Return (module, line of the script) for each import that the tasks' interpreter does not find; [] if the interpreter
+    cannot be asked.
+
+    Args:
+        source: the script's source.
+        asked_for: whether a module is to be looked for.
+    """
     brought = _brought(job)
     wanted = {
         name: line
@@ -87,7 +101,7 @@ def missing(job: JobSpec, source: bytes, asked_for: Callable[[str], bool] = lamb
         and name not in bundle.names()
         and asked_for(name)
     }
-    # what is in an archive lies where the script is, or where its name says
+    # the contents of an archive lie beside the script, or in the directory that its `#name` says
     if not wanted or not job.python or job.overlay or job.script.archives:
         return []
     try:

@@ -1,4 +1,6 @@
-"""Which interpreter the tasks run under, and what is in it. TensorFlow is looked for, never imported, here."""
+"""Finds the interpreter that the tasks run under, and what is installed in it. TensorFlow is looked for here, but never
+imported.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,8 @@ class Interpreter:
     Attributes:
         path: the executable.
         python: its version, (3, 11, 7).
-        tensorflow: TensorFlow's version, "unknown" when it does not say, empty when there is none.
-        tf_keras, numpy, protobuf: their versions, empty when there are none.
+        tensorflow: TensorFlow's version; "unknown" if TensorFlow is there and its version is not; "" if it is not there.
+        tf_keras, numpy, protobuf: their versions; "" if they are not there.
     """
 
     path: str
@@ -67,13 +69,14 @@ class Interpreter:
 
 
 def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
-    """The interpreter a job asks for.
+    """Return the interpreter that a job asks for.
 
     Args:
-        python_env: path of an interpreter, or of a venv or conda directory; a packed environment, local or a URL; a name: tf1.15,
-            tf2.3, tf2; None: this one.
-        keras: "legacy" when tf-keras must be there.
-    Raises: PythonEnvError: it is missing, does not run, is too old, or has no TensorFlow.
+        python_env: the path of an interpreter, or of a venv or conda directory; a packed environment, local or a URL; a name:
+            tf1.15, tf2.3, tf2; None: the interpreter of this process.
+        keras: "legacy" if tf-keras must be there.
+    Raises:
+        PythonEnvError: it is missing, does not run, is too old, or has no TensorFlow.
     """
     found = asked_for(python_env)
     if found.python < _OLDEST:
@@ -94,17 +97,18 @@ def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
 
 
 def installing(path: str, package: str) -> str:
-    """The command by which a package comes into an interpreter's environment: that of whoever has made it, as far as it has left a mark.
+    """Return the command that installs a package into an interpreter's environment: with the tool that has made the
+    environment, if that has left a mark there, and with pip otherwise.
 
     Args:
-        path: of the interpreter.
+        path: the interpreter.
         package: as pip takes it.
     """
     package = shlex.quote(package)
     # the interpreter's own path, not where a link of a venv leads
     home = Path(path).parent.parent
     if (home / "uv-receipt.toml").exists():
-        # a tool of uv's has what its last `install` has named, and nothing else
+        # a tool that uv installed has only the packages that its last `install` has named
         return (
             "uv tool install 'akrunner[tf]'" if package == "tensorflow" else f"uv tool install 'akrunner[tf]' --with {package}"
         )
@@ -123,7 +127,14 @@ def _has_line(path: Path, begins: str) -> bool:
 
 
 def asked_for(python_env: str | None, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
-    """The interpreter itself, whatever is in it. Args: as `resolve` and `probe`. Raises: as `resolve`."""
+    """Return the interpreter that a job asks for, whatever is installed in it.
+
+    Args:
+        python_env: as `resolve`.
+        seconds, remember: as `probe`.
+    Raises:
+        PythonEnvError: it is missing or does not run.
+    """
     if python_env is None:
         return _this()
     if python_env in environments.RECIPES:
@@ -134,7 +145,13 @@ def asked_for(python_env: str | None, seconds: float = _PROBE_SECONDS, remember:
 
 
 def named(recipe: environments.Recipe, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
-    """The interpreter a name stands for. Args: as of `probe`. Raises: PythonEnvError: there is none; it gives the command to create one."""
+    """Return the interpreter that a name stands for.
+
+    Args:
+        seconds, remember: as `probe`.
+    Raises:
+        PythonEnvError: there is none; the error gives the command that creates one.
+    """
     for path in environments.candidates(recipe):
         try:
             interpreter = probe(path, seconds, remember)
@@ -150,10 +167,13 @@ def named(recipe: environments.Recipe, seconds: float = _PROBE_SECONDS, remember
 
 
 def probe(path: str, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
-    """Ask an interpreter what it is; asked once per executable file as it is.
+    """Ask an interpreter what it is; each executable is asked once, unless its file changes.
 
-    Args: seconds: it may take; remember: write down what it said; False: nothing is written anywhere.
-    Raises: PythonEnvError: it does not run.
+    Args:
+        seconds: the time it may take to answer.
+        remember: whether to keep the answer in the cache; False: nothing is written anywhere.
+    Raises:
+        PythonEnvError: it does not run.
     """
     try:
         stat = os.stat(path)
@@ -190,7 +210,7 @@ def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
 
 
 def _remembered(path: str, mtime_ns: int, inode: int) -> Interpreter | None:
-    """What it said before, if neither it nor what is installed beside it has changed since."""
+    """Return what the interpreter answered before, if neither its file nor its directory of packages has changed since."""
     try:
         with open(os.path.join(cache.base(), _PROBES)) as f:
             told = json.load(f)[path]
@@ -216,12 +236,12 @@ def _remember(path: str, mtime_ns: int, inode: int, told: dict[str, Any]) -> Non
             json.dump(probes, f, indent=1)
         os.replace(partial, name)
     except OSError:
-        pass  # it is asked again next time
+        pass  # the interpreter is asked again next time
 
 
 @functools.lru_cache(maxsize=1)
 def _this() -> Interpreter:
-    """This interpreter, without a process."""
+    """Return the interpreter of this process; no other process is started."""
     version = ""
     if importlib.util.find_spec("tensorflow") is not None:
         version = _version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly") or "unknown"
@@ -258,7 +278,7 @@ def _executable(python_env: str) -> str:
 
 
 def _needs_tf_keras(tensorflow: str) -> bool:
-    """From TensorFlow 2.16 on, `tf.keras` is Keras 3 unless tf-keras takes its place."""
+    """Whether `tf.keras` is Keras 3 unless tf-keras takes its place, as from TensorFlow 2.16 on."""
     numbers = tensorflow.split(".")[:2]
     return not all(n.isdigit() for n in numbers) or tuple(map(int, numbers)) >= (2, 16)
 

@@ -1,10 +1,10 @@
-"""How large what comes from outside may be, and how a user allows more.
+"""The sizes that files from outside may have, and how a user allows more.
 
 ::
 
-    a.zip#max=20GB                    this one, downloaded and unpacked
-    AKRUNNER_MAX_DOWNLOAD=20GB        all downloads
-    AKRUNNER_MAX_UNPACKED=20GB        all that is unpacked
+    a.zip#max=20GB                    this file alone, downloaded and unpacked
+    AKRUNNER_MAX_DOWNLOAD=20GB        every download
+    AKRUNNER_MAX_UNPACKED=20GB        every archive, unpacked
     AKRUNNER_MAX_MEMBERS=2000000      members of one archive
 
 Standard library only: Flink's agents use it.
@@ -20,7 +20,7 @@ from akrunner.launch.trees import Blame
 
 DOWNLOAD = 16 << 30
 UNPACKED = 64 << 30
-#: an archive may always unpack to so much; to more only if it is itself no less than a hundredth of that
+#: any archive may unpack to so many bytes; it may unpack to more only up to RATIO times its own size
 ALWAYS = 1 << 30
 RATIO = 100
 MEMBERS = 200_000
@@ -29,7 +29,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10,
 
 
 def parsed(text: str, parameter: str) -> int:
-    """Bytes: "20GB", "512MiB", "1000". Raises: ConfigError."""
+    """Return the bytes that a size such as "20GB", "512MiB" or "1000" says. Raises: ConfigError: it is no size."""
     match = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]i?)?b?", text.strip().lower())
     if match is None or int(match[1]) == 0:
         raise ConfigError(f"{parameter}={text}: give a size like 20GB, 512MB or 1000000")
@@ -37,7 +37,7 @@ def parsed(text: str, parameter: str) -> int:
 
 
 def shown(size: int) -> str:
-    """ "20 GB", "1.5 MB"."""
+    """Return a number of bytes in words: "20 GB", "1.5 MB"."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{round(size / factor, 1):g} {unit}"
@@ -45,13 +45,21 @@ def shown(size: int) -> str:
 
 
 class Budget:
-    """What an archive, or a download, may still bring.
+    """The bytes and files that an archive, or a download, may still bring.
 
-    Attributes: most: bytes in all; members: files in all.
+    Attributes:
+        most: bytes in all.
+        members: files in all.
     """
 
     def __init__(self, most: int, words: str, variable: str, blame: Blame) -> None:
-        """Args: words: of the error, "a.zip unpacks to"; variable: that raises it for all."""
+        """Begin with nothing taken.
+
+        Args:
+            most: bytes in all.
+            words: how the error begins, "a.zip unpacks to".
+            variable: the environment variable that raises the limit for all.
+        """
         self.most = most
         self._left = most
         self._words = words
@@ -61,7 +69,7 @@ class Budget:
         self._members_left = self.members
 
     def take(self, size: int) -> None:
-        """So many bytes have come, or will. Raises: the blame's kind: it is too much."""
+        """Count bytes that have come, or are announced. Raises: `blame.kind`: they are too many."""
         self._left -= size
         if self._left < 0:
             wanted = _rounded(max(2 * self.most, self.most - self._left))
@@ -72,13 +80,17 @@ class Budget:
             raise self._blame.error(f"{self._words} more than {shown(self.most)}; if it should, {how}")
 
     def member(self) -> None:
-        """Another member. Raises: the blame's kind: there are too many."""
+        """Count another member. Raises: `blame.kind`: there are too many."""
         self._members_left -= 1
         if self._members_left < 0:
             raise self._too_many()
 
     def announced(self, members: int) -> None:
-        """So many will come. Raises: the blame's kind: there are too many."""
+        """Check the number of members that are going to come, without counting them.
+
+        Raises:
+            `blame.kind`: they are too many.
+        """
         if members > self._members_left:
             raise self._too_many()
 
@@ -89,14 +101,26 @@ class Budget:
 
 
 def downloading(what: str, blame: Blame, most: int = 0, usual: int = 0) -> Budget:
-    """Args: what: is downloaded, in words; most: what the user allows, 0: nothing said; usual: if nobody says anything."""
+    """Return the budget of a download.
+
+    Args:
+        what: the thing that is downloaded, in words.
+        most: the bytes that the user allows; 0: the user has not said.
+        usual: the bytes allowed if neither the user nor the environment sets a limit; 0: DOWNLOAD.
+    """
     return Budget(
         most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or usual or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame
     )
 
 
 def unpacking(what: str, blame: Blame, packed: int | None = None, most: int = 0) -> Budget:
-    """Args: what: is unpacked, in words; packed: its bytes, None: not known; most: what the user allows, 0: nothing said."""
+    """Return the budget of an archive that is unpacked.
+
+    Args:
+        what: the archive, in words.
+        packed: the archive's size in bytes; None: not known.
+        most: the bytes that the user allows; 0: the user has not said.
+    """
     default = UNPACKED if packed is None else min(UNPACKED, max(ALWAYS, RATIO * packed))
     return Budget(
         most or _from_environment("AKRUNNER_MAX_UNPACKED") or default, f"{what} unpacks to", "AKRUNNER_MAX_UNPACKED", blame
@@ -109,7 +133,7 @@ def _from_environment(variable: str) -> int:
 
 
 def _rounded(size: int) -> str:
-    """What to write for at least so much."""
+    """Return the size to suggest to the user for at least so many bytes."""
     if size >= 10**9:
         return f"{-(-size // 10**9)}GB"
     return f"{-(-size // 10**6)}MB"

@@ -1,4 +1,4 @@
-"""Values -> statements that make them again in another process.
+"""Writes values as statements that make them again in another process.
 
 ::
 
@@ -20,9 +20,9 @@ import numpy as np
 from akrunner.errors import ScriptError
 from akrunner.launch.value_kinds import MOVED, Unwritten, expression, is_one, key_of, kind_of
 
-#: characters of a value that is written down
+#: the characters that a written value may have
 _LONGEST = 4_000_000
-#: bytes of an array from which on it is written in base64
+#: arrays of more bytes than this are written in base64
 _MANY = 1000
 INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
@@ -32,8 +32,13 @@ _PUT = "__import__('akrunner.worker.carried', fromlist=['put']).put"
 
 @dataclass(frozen=True)
 class Line:
-    """A statement. Attributes: needs: names of the functions and classes that must stand before it; puts: whether it has a module hold something, or
-    takes from a module what that was made to hold."""
+    """A statement of the script.
+
+    Attributes:
+        text: the statement.
+        needs: the names of the functions and classes that must stand before it.
+        puts: whether it makes a module hold a value, or imports from a module a value that it was made to hold.
+    """
 
     text: str
     needs: frozenset[str]
@@ -42,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class _Carried:
-    """As of `Values.carry`."""
+    """The arguments of one call of `Values.carry`."""
 
     places: tuple[tuple[str, str], ...]
     value: Any
@@ -51,14 +56,14 @@ class _Carried:
 
 
 class _TooLong(Exception):
-    """What a value holds is more than goes with a function. It is raised before all of it is written."""
+    """A value holds more than goes with a function. It is raised before all of the value is written."""
 
 
 class Values:
-    """The values of one script: what is one object here is one object there, whatever holds it.
+    """The values of one script. An object that several values hold here is one object in the other process, too.
 
-    Each value is looked at when it is found, so that an error comes at once and functions and classes in it are found; it is written when
-    all are known.
+    Each value is looked at as soon as it is found, so that an error comes at once and the functions and classes in it are
+    found; all values are written when all are known.
     """
 
     def __init__(
@@ -67,8 +72,15 @@ class Values:
         by_call: Callable[[Any], bool],
         imported: Callable[[], dict[int, str]] = dict,
     ) -> None:
-        """Args: imported: once all is found, the ids of what the script's own imports make, too -> an expression that means it; by_call: whether a value is a class of the script's own module that a call has made, not `class`; refer: a function or a class, by what it is called -> (an expression that means it, the name of what must stand before it or ""). It raises
-        `Unwritten`."""
+        """Begin without any value.
+
+        Args:
+            refer: takes a function or a class, by the name that errors use, and returns (an expression for it, the name of the
+                piece that must stand before it, or ""). It raises `Unwritten`.
+            by_call: whether a value is a class of the script's own module that a call has made, and no `class` statement.
+            imported: called once all values are found; returns id -> expression of the objects that the script's own imports
+                make, too.
+        """
         self._refer, self.by_call, self._imported = refer, by_call, imported
         self._there: dict[int, str] = {}
         self._unput: dict[int, _Carried] = {}
@@ -85,45 +97,60 @@ class Values:
         self._lines: list[Line] = []
         self._writing = False
         self._arrays: dict[int, tuple[str, np.ndarray[Any, Any]]] = {}
-        # an id is an object's only while there is one
+        # an id belongs to an object only as long as the object exists
         self._kept: list[Any] = []
 
     def add(self, name: str, value: Any, user: str, shown: str = "") -> None:
-        """A value by a name. Args: user: the function that uses it, for errors; shown: what it is called there, "": its name.
+        """Add a value by its name.
 
-        Raises: ScriptError: it cannot be written down; it names what of it.
+        Args:
+            user: the function that uses it, for errors.
+            shown: what errors call it; "": its name.
+        Raises:
+            ScriptError: it cannot be written; the error names the part that cannot.
         """
         self._checked(shown or name, value, user)
         self._named.append((name, value, user, shown or name))
 
     def add_imported(self, text: str, value: Any) -> None:
-        """A value that a module has: the script takes it from there, once the module holds what goes along. Args: text: from settings import CFG as cfg."""
+        """Add a value that the script imports from a module, after the module holds what goes along to the tasks.
+
+        Args:
+            text: the import, as `from settings import CFG as cfg`.
+        """
         self._imports.append((text, value))
 
     @property
     def imports(self) -> list[str]:
-        """The texts of those."""
+        """The texts of the imports that `add_imported` added."""
         return [text for text, _ in self._imports]
 
     def carry(self, places: Sequence[tuple[str, str]], value: Any, in_place: bool, user: str) -> None:
-        """A value that modules hold, and have to hold in the other process, which imports them. Args: places, in_place: as `akrunner.worker.carried.put` has
-        them; user, and Raises: as of `add`."""
+        """Add a value that modules hold here. In the other process, which imports these modules, the script puts the value into
+        them.
+
+        Args:
+            places, in_place: as `akrunner.worker.carried.put` takes them.
+            user: as of `add`.
+        Raises:
+            ScriptError: as of `add`.
+        """
         self._checked(".".join(places[0]), value, user)
         self._carried.append(_Carried(tuple(places), value, in_place, user))
 
     def __copy__(self) -> Values:
-        """What is known so far, to go back to."""
+        """Return a copy of what is known so far, for `back_to`."""
         other = Values(self._refer, self.by_call, self._imported)
         other.back_to(self)
         return other
 
     def back_to(self, other: Values) -> None:
-        """Know what another one knew."""
+        """Go back to what a copy knows."""
         self._named, self._times, self._kept = [*other._named], {**other._times}, [*other._kept]
         self._arrays, self._carried, self._imports = {**other._arrays}, [*other._carried], [*other._imports]
 
     def lines(self) -> list[Line]:
-        """All of them. Raises: ScriptError."""
+        """Return all statements. Raises: ScriptError: a value cannot be written."""
         self._writing = True
         self._there = self._imported()
         self._unput = {id(one.value): one for one in self._carried if self._matters(one.value)}
@@ -142,7 +169,9 @@ class Values:
         return self._lines
 
     def _put(self, one: _Carried) -> None:
-        """Have modules hold it, behind what it holds itself; from then on it is called by the first of its places."""
+        """Write the statement that makes modules hold a value, behind what the value itself needs; from then on the value is
+        called by the first of its places.
+        """
         at, meant = id(one.value), _of_module(*one.places[0])
         self._unput.pop(at, None)
         before, self._needs, there = self._needs, set(), self._there.get(at, "")
@@ -155,7 +184,9 @@ class Values:
             self._names[at], self._needed_by[meant] = meant, needs
 
     def _import(self, text: str, value: Any) -> Line:
-        """The line of an import, behind what has its module hold the value."""
+        """Return the line of an import. It stands behind the line that puts the imported value into its module, if there is
+        one.
+        """
         (node,) = ast.parse(text).body
         place = (str(node.module), node.names[0].name) if isinstance(node, ast.ImportFrom) else ("", "")
         own = self._names.get(id(value), "")
@@ -163,11 +194,11 @@ class Values:
         return Line(text, needs or frozenset(), puts=needs is not None)
 
     def _matters(self, value: Any) -> bool:
-        """Whether it matters that it is the same object everywhere."""
+        """Whether it matters that the value is one and the same object wherever it is used."""
         return is_one(value) or self.by_call(value)
 
     def _checked(self, name: str, value: Any, user: str) -> str:
-        # a class in one value may bring another one along, which holds something of the first
+        # a class in one value may bring another value along, which holds a part of the first
         around, self._open = self._open, set()
         before, self._left = self._left, _LONGEST
         try:
@@ -194,8 +225,13 @@ class Values:
         self._lines.append(Line(f"{name} = {text}", needs))
 
     def _made(self, name: str, value: Any, outermost: bool = False) -> str:
-        """An expression that makes the value again, whatever the file imports; of one that several hold, its name. Raises: Unwritten, RecursionError, _TooLong."""
-        # of what is long nothing is written that is thrown away then
+        """Return an expression that makes the value again, whatever the file imports; for a value that several others hold, its
+        name.
+
+        Raises:
+            Unwritten, RecursionError, _TooLong: there is no such expression.
+        """
+        # count first, so that a value that is too long is not written only to be thrown away
         long = type(value) in (str, bytes, bytearray, list, tuple, dict, set, frozenset)
         self._left -= len(value) if long else value.nbytes if type(value) is np.ndarray else 1
         if self._left < 0:
@@ -204,7 +240,7 @@ class Values:
             return expression(self, name, value)
         at = id(value)
         if at in self._there:
-            # there is one of it, which the module's functions may change
+            # the module has this object already, and its functions may change it
             return self._there[at]
         if at in self._unput:
             self._put(self._unput[at])
@@ -231,7 +267,7 @@ class Values:
         return own
 
     def reference(self, name: str, value: Any) -> str:
-        """What means a function or a class in the script."""
+        """Return an expression for a function, class or module that the script has."""
         if self.by_call(value):
             return self._made(name, value)
         text, needs = self._refer(name, value)
@@ -240,11 +276,11 @@ class Values:
         return text
 
     def inside(self, name: str, value: Any) -> str:
-        """What a sequence holds, behind commas."""
+        """Return the items of a sequence, with commas between them."""
         return ", ".join(self._made(f"{name}[{at}]", one) for at, one in enumerate(value))
 
     def pairs(self, name: str, value: Any) -> str:
-        """A dict as a literal."""
+        """Return a dict as a literal."""
         if any(key not in value for key in value):
             raise Unwritten(name, value, MOVED)
         inside = (
@@ -253,7 +289,7 @@ class Values:
         return "{" + ", ".join(inside) + "}"
 
     def part(self, name: str, value: Any) -> str:
-        """What belongs to a value."""
+        """Return an expression for a part of a value."""
         return self._made(name, value)
 
     def array(self, name: str, value: np.ndarray[Any, Any]) -> str:
@@ -276,7 +312,9 @@ class Values:
 
 
 def _is_whole(kind: np.dtype[Any]) -> bool:
-    """Whether its bytes are all there is of a value, and its text all there is of the type: also of a structure, if its fields lie one behind the other."""
+    """Whether an array's bytes say all of its values, and the string of its type says all of the type. A structure qualifies,
+    too, if its fields lie one behind the other.
+    """
     if kind.names is None:
         return kind.kind in "biufcmMSU" and kind.char not in "gG"
     fields = [(name, kind[name]) for name in kind.names]

@@ -1,9 +1,11 @@
-"""What the defaults of a function and the attributes of a class are in this process, where their expressions may come to something else in the tasks.
+"""The present values of a function's defaults and a class's attributes, where their expressions may come to other values in the
+tasks.
 
 ::
 
     RATE = 0.1
-    def train(task_config, rate=RATE, run=uuid4()): ...     rate is 0.1, also if RATE is 0.5 by now; run is the same in every task
+    def train(task_config, rate=RATE, run=uuid4()): ...     rate is 0.1, also if RATE is 0.5 by now; run is the same
+                                                            in every task
 """
 
 from __future__ import annotations
@@ -24,14 +26,20 @@ from akrunner.errors import ScriptError
 from akrunner.launch.as_written import NOTHING, mangled, value_of
 from akrunner.launch.literals import INSTEAD
 
-#: lists within lists
+#: how deep lists and dicts may be nested in each other
 _DEEPEST = 10
 
 
 @dataclass(frozen=True)
 class Live:
-    """A value that an expression has made. Attributes: node: the expression; name: what it is called, for errors; settled: whether the expression says something
-    else by now, for certain."""
+    """A value that an expression of a definition has made.
+
+    Attributes:
+        node: the expression.
+        value: the value.
+        name: what errors call it.
+        settled: whether the expression certainly comes to another value by now.
+    """
 
     node: ast.expr
     value: Any
@@ -40,8 +48,15 @@ class Live:
 
 
 def values_of(thing: Any, text: str, known: dict[str, Any]) -> list[Live]:
-    """The values of a definition that its source alone does not say. Args: thing: a function or a class; text: its source; known: what stands behind the names it
-    may use. Raises: ScriptError: a function has other defaults than its source."""
+    """Return the values of a definition that its source alone does not say.
+
+    Args:
+        thing: a function or a class.
+        text: its source.
+        known: the names it may use, with their values.
+    Raises:
+        ScriptError: a function has other defaults, or a dataclass other defaults of fields, than its source.
+    """
     body = ast.parse(text).body
     if len(body) != 1:
         return []
@@ -53,8 +68,15 @@ def values_of(thing: Any, text: str, known: dict[str, Any]) -> list[Live]:
 
 
 def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
-    """Whether a value that cannot be written down may as well be made in each task: a lock, a layer, a list of these. Numbers and texts may not, nor what holds
-    them, for nobody can tell whether they would be the same. Args: of: the function or class it belongs to."""
+    """Whether a value that cannot be written may as well be made again in each task: a lock, a layer, or a list that holds one
+    of these.
+
+    Numbers and strings may not, because they may come out different in each task; nor may instances of the user's own classes
+    that have attributes, unless they can be called.
+
+    Args:
+        of: the function or class that the value belongs to.
+    """
     if isinstance(value, (list, tuple, set, frozenset, dict)):
         inside = value.values() if isinstance(value, dict) else value
         return depth < _DEEPEST and any(is_made_anew(one, of, depth + 1) for one in inside)
@@ -64,7 +86,11 @@ def is_made_anew(value: Any, of: Any, depth: int = 0) -> bool:
 
 
 def in_place(text: str, words: dict[ast.expr, str]) -> str:
-    """A text with other words in place of some of its expressions, each line where it was."""
+    """Return a source text with some of its expressions replaced; each line stays where it was.
+
+    Args:
+        words: expression -> its replacement.
+    """
     lines = text.encode().split(b"\n")
     for node in sorted(words, key=lambda one: (one.lineno, one.col_offset), reverse=True):
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
@@ -100,13 +126,13 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
     for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) and "__dataclass_fields__" in there else ():
         if field.default is not dataclasses.MISSING:
             attribute = there.get(field.name, field.default)
-            # with slots, a class has something else by the names of its fields
+            # with slots, a class has descriptors by the names of its fields
             if attribute is not field.default and not isinstance(attribute, types.MemberDescriptorType):
                 raise ScriptError(
                     f"script: {own}.{field.name} was set behind the definition of {own}, whose instances have the value that it had then; {INSTEAD}"
                 )
             there[field.name] = field.default
-    # of names that are bound more than once, the class has but the last
+    # if a name is bound more than once, the class keeps only its last value
     bound = [name for node in whole.body for name in _bound(node)]
     around = dict(known)
     for at, node in enumerate(whole.body):
@@ -114,7 +140,7 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             (name,) = names
             if any(isinstance(one, type(node)) and one.name == name for one in whole.body[at + 1 :]):
-                # the class has the last one, as of overloads
+                # the class keeps only the last definition, as with overloads
                 continue
             inner = _within(node, there.get(mangled(name, kind)))
             if isinstance(node, ast.ClassDef) and inspect.isclass(inner):
@@ -123,7 +149,7 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
                 yield from _of_function(inner, node.args, around, f"{own}.{name}")
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             values = [there.get(mangled(name, kind), NOTHING) for name in names]
-            # of what a decorator has made slots of, the text says what they begin with
+            # for attributes that a decorator has turned into slots, the text says what they begin with
             values = [NOTHING if isinstance(one, types.MemberDescriptorType) else one for one in values]
             expression, value = _default_of_field(node.value), _one(node, values)
             if value is not NOTHING and all(bound.count(name) == 1 for name in names) and expression is not None:
@@ -138,14 +164,16 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
 
 
 def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement of a class binds."""
+    """Return the names that a statement of a class binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)]
 
 
 def _within(node: Any, value: Any) -> Any:
-    """The function that a definition in a class has made, whatever its decorators made of it."""
+    """Return the function that a definition in a class has made, whatever its decorators made of it; None if it cannot be
+    told.
+    """
     if isinstance(node, ast.ClassDef):
         return value
     if isinstance(value, property):
@@ -157,12 +185,12 @@ def _within(node: Any, value: Any) -> Any:
         value = value.func
     value = inspect.unwrap(value) if callable(value) else value
     own = isinstance(value, types.FunctionType) and value.__code__.co_name == node.name
-    # of several definitions by one name, the class has but one
+    # of several definitions with one name, the class keeps only one
     return value if own and value.__code__.co_argcount == len(node.args.posonlyargs) + len(node.args.args) else None
 
 
 def _one(node: Any, values: list[Any]) -> Any:
-    """What the right side of an assignment was; `NOTHING` if what it has bound does not say it."""
+    """Return the value that the right side of an assignment had; `NOTHING` if the names it has bound do not say it."""
     if not values or any(value is NOTHING for value in values):
         return NOTHING
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -175,7 +203,7 @@ def _one(node: Any, values: list[Any]) -> Any:
 
 
 def _default_of_field(node: ast.expr) -> ast.expr | None:
-    """The expression of an attribute's value; of `field(default=x)` x, None if it has none."""
+    """Return the expression of an attribute's value; for `field(default=x)` that is x, or None if it has no default."""
     called = node.func if isinstance(node, ast.Call) else None
     name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
     if name != "field" or not isinstance(node, ast.Call):
@@ -190,7 +218,7 @@ def _unless_said(node: ast.expr, value: Any, known: dict[str, Any], name: str) -
 
 
 def _says(node: ast.expr, value: Any, known: dict[str, Any]) -> bool | None:
-    """Whether an expression comes to a value; None: nobody can tell without computing it."""
+    """Whether an expression comes to this value; None: that cannot be told without running it."""
     now = value_of(node, known)
     if now is NOTHING:
         now = _looked_up(node, known)
@@ -213,7 +241,9 @@ def _says(node: ast.expr, value: Any, known: dict[str, Any]) -> bool | None:
 
 
 def _looked_up(node: ast.expr, known: dict[str, Any]) -> Any:
-    """What stands in a module, in a class or in a dict, by its name: tf.nn.relu; `NOTHING` if it is no such expression."""
+    """Return what an expression such as tf.nn.relu finds by name in a module, a class or a dict; `NOTHING` if it is no such
+    expression.
+    """
     if isinstance(node, ast.Name):
         return known.get(node.id, NOTHING)
     around: Any = _looked_up(node.value, known) if isinstance(node, (ast.Attribute, ast.Subscript)) else NOTHING
@@ -231,7 +261,7 @@ def _is_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if isinstance(one, (set, frozenset)) and type(one) is type(other):
-        # in whatever order they show what they hold
+        # repr() of a set lists its items in any order
         return bool(one == other) and sorted(map(repr, one)) == sorted(map(repr, other))
     if type(one) is not type(other) or repr(one) != repr(other):
         return False

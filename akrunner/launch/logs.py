@@ -1,4 +1,6 @@
-"""What a task prints: drained always, kept in a file, echoed on request, its end remembered for error reports."""
+"""The log of a task: always read, so that the task does not block, kept in a file, echoed on request; its end is remembered for
+error reports.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from akrunner.leftovers.private import private_file
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
-#: TensorFlow 2.20 prints it, at error level, on every machine that has no driver of a graphics card; the file has it
+#: TensorFlow 2.20 prints this, at error level, on every machine without a graphics card's driver; only the log file keeps it
 _NO_GRAPHICS_CARD = b"failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)"
 
 
@@ -21,12 +23,14 @@ class LogPump:
     """Reads the log pipe of one task until its end.
 
     Args:
-        fd: the pipe; closed here.
-        path: file the log goes to.
-        echo: called with each line as it comes, without its end; None: nobody listens.
-        limit: bytes of the file; past it only the last lines are kept, and added when the log ends.
+        fd: the pipe; the pump closes it.
+        path: the file that the log goes to.
+        echo: called with each line as it comes, without its line end; None: lines are not echoed.
+        limit: the bytes that the file takes; past it only the last lines are kept, and added when the log ends.
 
-    Attributes: error: what `echo` raised, or we did; unwritten: why the file is not whole. The pipe is drained nevertheless.
+    Attributes:
+        error: the exception that `echo`, or the pump itself, raised; None: none.
+        unwritten: the error because of which the file is not complete; None: it is. The pipe is read to its end all the same.
     """
 
     def __init__(self, fd: int, path: str, echo: Callable[[str], None] | None = None, limit: int = 64 << 20) -> None:
@@ -45,11 +49,11 @@ class LogPump:
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until the log has ended, for at most so long."""
+        """Wait for the end of the log, for at most `seconds`."""
         self._thread.join(seconds)
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines, as text; what is no UTF-8 is escaped."""
+        """Return the last lines as text; bytes that are not UTF-8 are escaped."""
         with self._lock:
             data = bytes(self._tail)
         if _NO_GRAPHICS_CARD in data:
@@ -58,11 +62,11 @@ class LogPump:
 
     @property
     def position(self) -> int:
-        """Bytes so far."""
+        """How many bytes have come so far."""
         return self._total
 
     def since(self, position: int) -> str:
-        """What came after a position, as much of it as is remembered."""
+        """Return the text that came after a position, as much of it as is remembered."""
         with self._lock:
             new = self._total - position
             return _text(bytes(self._tail[-new:])) if new > 0 else ""
@@ -72,7 +76,7 @@ class LogPump:
             self._pump()
         except BaseException as e:
             self.error = e
-            # whatever it was: a task must not block on its own prints
+            # whatever the error is, a task must not block on its own prints
             while self._read():
                 pass
         finally:
@@ -105,7 +109,7 @@ class LogPump:
             return b""
 
     def _opened(self) -> AbstractContextManager[IO[bytes] | None]:
-        """The file; None where it cannot be made: the last lines are remembered all the same."""
+        """Open the file; None if it cannot be made. The last lines are remembered all the same."""
         try:
             return private_file(self.path, "wb", buffering=0)
         except OSError as e:
@@ -116,18 +120,18 @@ class LogPump:
         if out is None:
             return
         try:
-            # a disk that is nearly full takes a part of it, and says nothing
+            # a disk that is nearly full takes only a part of it, without an error
             while chunk:
                 written = out.write(chunk)
                 self._written += written
                 chunk = chunk[written:]
         except OSError as e:
-            # a full disk must not stop the draining, or the task would block on its own prints
+            # a full disk must not stop the reading, or the task would block on its own prints
             self.unwritten = e
             self._written = self._limit
 
     def _lines(self, data: bytes) -> bytes:
-        """Echo the whole lines of what has come; returns what is left of the last."""
+        """Echo the complete lines of the data; return the incomplete last line."""
         *whole, rest = data.split(b"\n")
         if len(rest) > _CHUNK:
             whole, rest = [*whole, rest], b""

@@ -1,4 +1,4 @@
-"""Whether the functions and classes of a module are still what its file says."""
+"""Finds out whether the functions and classes of a module are still those that its file defines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from akrunner.launch.as_written import NOTHING, mangled, same_code
 from akrunner.launch.module_text import Text
 
-#: what decorators make of a method, and Python itself of those of some names
+#: decorator, or name of a method that Python itself converts -> the type of the object it becomes
 _MADE_BY: dict[str, Any] = {
     "property": property, "staticmethod": staticmethod, "classmethod": classmethod,
     "__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod,
@@ -24,9 +24,11 @@ _MADE_BY: dict[str, Any] = {
 
 
 def changed_on_disk(module: types.ModuleType) -> bool:
-    """Whether the module has a function, or a class a method, that is from its file and that the file does not have any longer."""
+    """Whether the module has a function, or one of its classes a method, that came from its file and is no longer in that
+    file.
+    """
     spec = getattr(module, "__spec__", None)
-    # other loaders may change what they load, as those of tests and of checkers of types do
+    # other loaders may change the code they load, as those of test runners and of type checkers do
     if spec is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
         return False
     file = str(module.__file__)
@@ -34,7 +36,7 @@ def changed_on_disk(module: types.ModuleType) -> bool:
     if there is None:
         return True
     for code in _own_codes(module, file):
-        # some decorators give their functions the file of those that they decorate
+        # some decorators give their own functions the file of the function that they decorate
         theirs = code.co_qualname not in there and "<locals>" in code.co_qualname
         if not theirs and not any(same_code(code, one) for one in there.get(code.co_qualname, [])):
             return True
@@ -42,7 +44,9 @@ def changed_on_disk(module: types.ModuleType) -> bool:
 
 
 def is_at(function: types.FunctionType, line: int) -> bool:
-    """Whether a file's lambda is one that stands in this line of it, and not another one of the file."""
+    """Whether a lambda is the one that stands in this line of its file, and not another lambda of the file. True if the file
+    cannot be read or compiled.
+    """
     there = _codes_of(function.__code__.co_filename)
     codes = [one for one in (there or {}).get(function.__code__.co_qualname, []) if one.co_firstlineno == line]
     return there is None or any(same_code(function.__code__, one) for one in codes)
@@ -51,9 +55,12 @@ def is_at(function: types.FunctionType, line: int) -> bool:
 def replaced(
     kind: type, node: ast.ClassDef, module: types.ModuleType, text: Text, hung: set[str], any_hung: bool
 ) -> Iterator[tuple[str, Any]]:
-    """(name, value) of methods, properties and such of a class that are no longer what its definition has made, and of attributes that it did not have.
+    """Yield (name, value) of methods, properties and the like of a class that are no longer what its definition has made, and
+    of attributes that its definition does not have.
 
-    Args: hung: what the modules themselves set in classes, as ".name"; any_hung: whether they also set some whose names they compute.
+    Args:
+        hung: the attributes that the modules themselves set in classes, as ".name".
+        any_hung: whether the modules also set attributes whose names they compute.
     """
     if node.decorator_list or node.keywords or type(kind) not in (type, abc.ABCMeta) or issubclass(kind, tuple):
         return
@@ -70,7 +77,7 @@ def replaced(
             yield one.name, value
     if any_hung or any(hasattr(type(value), "__set_name__") for value in vars(kind).values() if not _is_known(value)):
         return
-    # what others' classes do with those derived from them nobody knows
+    # a base class of an installed package may do anything with the classes derived from it
     if any(base.__module__ not in ("builtins", "abc") and not _is_beside(base) for base in kind.__mro__):
         return
     said = {name for one in ast.walk(node) for name in bound(one)}
@@ -85,7 +92,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _is_beside(base: type) -> bool:
-    """Whether a class is from no package that was installed."""
+    """Whether a class is from no installed package."""
     file = str(getattr(sys.modules.get(base.__module__), "__file__", ""))
     root = base.__module__.partition(".")[0]
     return file.endswith(".py") and "-packages" not in file and root not in sys.stdlib_module_names
@@ -101,7 +108,7 @@ def bound(node: ast.AST) -> list[str]:
 
 
 def _is_method(value: Any, node: ast.FunctionDef, qualname: str, module: types.ModuleType, text: Text) -> bool:
-    """Whether a class has what this definition of a method has made, as far as that is known."""
+    """Whether a value in a class is what this definition of a method has made, as far as that can be told."""
     made: Any = _MADE_BY.get(node.name, types.FunctionType)
     if node.decorator_list:
         (decorator, *more) = node.decorator_list
@@ -112,12 +119,12 @@ def _is_method(value: Any, node: ast.FunctionDef, qualname: str, module: types.M
     code = getattr(getattr(value, "fget", getattr(value, "__func__", value)), "__code__", None)
     if type(value) is not made or code is None:
         return False
-    # an edited file is told as such
+    # an edited file is reported by `changed_on_disk`, so only the name and the file are compared here
     return bool(code.co_qualname == qualname) and os.path.abspath(code.co_filename) == os.path.abspath(str(module.__file__))
 
 
 def _own_codes(module: types.ModuleType, file: str) -> Iterator[types.CodeType]:
-    """The codes of the functions and methods that a module holds, as far as they are from its file."""
+    """Yield the code objects of the functions and methods that a module holds, as far as they are from its file."""
     pending = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
     seen: set[int] = set()
     while pending:
@@ -150,7 +157,11 @@ def _codes_of(file: str) -> dict[str, list[types.CodeType]] | None:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(file: str, changed: int) -> dict[str, list[types.CodeType]]:
-    """All codes of a file by their qualified names. Args: changed: when the file was, so that it is compiled again then."""
+    """Return all code objects of a file by their qualified names.
+
+    Args:
+        changed: when the file was changed, so that a new version is compiled again.
+    """
     with open(file, "rb") as stream:
         pending = [compile(stream.read(), file, "exec", dont_inherit=True)]
     found: dict[str, list[types.CodeType]] = {}

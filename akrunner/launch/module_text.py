@@ -1,4 +1,4 @@
-"""What the file of a module says about what it binds, changes, calls and imports: nothing of it is run.
+"""What the file of a module says about what it binds, changes, calls and imports. None of its code is run.
 
 ::
 
@@ -24,13 +24,13 @@ from typing import Any
 from akrunner.launch.as_written import bound, parsed
 from akrunner.launch.at_import import LOOKING, READING
 
-#: import modules whose names a program computes
+#: functions that import modules whose names a program computes
 _IMPORTING = {"import_module", "__import__", "iter_modules", "walk_packages"}
-#: are called where a class is made, called, or derived from
+#: methods that run when a class is called, and methods that run when a class is defined or derived
 _MAKING = {"__init__", "__new__", "__post_init__"}
 _DERIVING = {"__init_subclass__", "__set_name__"}
 _OF_TEXTS = frozenset(name for name in dir(str) if not name.startswith("_"))
-#: methods that do nothing but look at, or change, what they are of
+#: methods that only read, or change, their own object
 _HARMLESS = (
     READING
     | _OF_TEXTS
@@ -38,7 +38,7 @@ _HARMLESS = (
         "add append appendleft clear discard extend insert move_to_end pop popitem popleft remove reverse setdefault sort update".split()
     )
 )
-#: methods, and functions of modules, that change nothing they are given
+#: methods, and functions of modules, that do not change their arguments
 _LOOKING = {
     "array", "asarray", "copy", "critical", "debug", "deepcopy", "dump", "dumps", "error", "format", "info", "join", "log", "pformat", "pprint", "startswith",
     "endswith", "warning",
@@ -47,8 +47,14 @@ _LOOKING = {
 
 @dataclass(frozen=True)
 class Import:
-    """One name of an import. Attributes: level: its leading dots; name: what is taken from the module, "" for the module itself, "*" for all; bound: what it is
-    called here."""
+    """One name of an import.
+
+    Attributes:
+        level: the number of its leading dots.
+        module: the module it names.
+        name: the name that is taken from the module; "": the module itself; "*": all names.
+        bound: the name it gets in the importing module.
+    """
 
     level: int
     module: str
@@ -58,9 +64,17 @@ class Import:
 
 @dataclass(eq=False)
 class Function:
-    """What a function does, with those within it; attributes are ".name". Attributes: changes: in place, or by `global`; looks: what it also looks at; calls: the
-    names of what it calls; computes: whether it gives back anything but what it was given; fills: whether it changes that in place;
-    asks: what it decides by (`if READY: ...`); does: whether it calls what may do more than look at something, or set it."""
+    """What a function does, together with the functions within it. Attributes of objects are written ".name".
+
+    Attributes:
+        changes: the names and attributes that it changes in place, or sets by `global`.
+        looks: the names and attributes that it also looks at.
+        calls: the names of the functions that it calls.
+        computes: whether it returns anything but its arguments.
+        fills: whether it changes its arguments in place.
+        asks: the names and attributes by which it decides what to do (`if READY: ...`).
+        does: whether it calls anything that may do more than look at an object, or change it.
+    """
 
     changes: set[str]
     looks: set[str]
@@ -73,26 +87,30 @@ class Function:
 
 @dataclass
 class Text:
-    """What a module's file says; attributes are ".name".
+    """What a module's file says. Attributes of objects are written ".name".
 
     Attributes:
-        bindings: name -> what it is bound to: an expression, a definition, an `Import`, or None for what is not known; where there is more than one, it depends
-            on a condition.
-        began: of those that functions set by `global` and look at, what the file itself binds them to; nothing of them is in `bindings`.
-        often: those that are bound more than once.
+        bindings: name -> what it is bound to: an expression, a definition, an `Import`, or None if that is not known; several
+            if it depends on a condition.
+        began: for the names that functions set by `global` and look at: what the file itself binds them to. (`bindings` has
+            None for these.)
+        often: the names that are bound more than once.
         altered: what the file changes in place whenever it is run.
-        touched: these, what it hands on to where it may be changed when it is run, what its functions count and keep for themselves, and attributes that they
-            change.
-        handed: attributes that it hands on when it is run.
-        lent: names and attributes that only its functions hand on, when they are called -> the names of what is called with them.
-        declared: what functions set by `global`.
-        hung: attributes that it sets of anything but `self`; hangs_any: whether it also sets some whose names it computes.
-        imports: all of them, also those in functions, but for those that a task does not run; imports_any: whether it computes the names of others.
+        touched: all of `altered`; names that the file hands on, when it is run, to code that may change them; names that its
+            functions count or keep for themselves; attributes that its functions change.
+        handed: the attributes that the file hands on when it is run.
+        lent: name or attribute that only the file's functions hand on, when they are called -> the names of the functions that
+            it is handed to.
+        declared: the names that functions set by `global`.
+        hung: the attributes that the file sets of anything but `self`.
+        hangs_any: whether the file also sets attributes whose names it computes.
+        imports: all imports, also those in functions, except those that a task does not run.
+        imports_any: whether the file also imports modules whose names it computes.
         loaded: names, and names with attributes ("a.b.c"), that are used other than as annotations.
-        functions: by the names they are called by; of a class, what makes its instances.
+        functions: functions by the names they are called by; for a class, the methods that make its instances.
         at_import: the names of what is called, or decorates something, whenever the file is run.
-        words: all that may be a name in it.
-        read: names and attributes that it looks at whenever the file is run.
+        words: all words of the file that may be a name.
+        read: the names and attributes that the file looks at whenever it is run.
     """
 
     bindings: dict[str, list[ast.AST | Import | None]] = field(default_factory=dict)
@@ -121,7 +139,7 @@ def text_of(module: types.ModuleType) -> Text:
 
 
 def imports_in(tree: ast.AST) -> Iterator[Import]:
-    """The imports of a tree, not those that only a type checker, or who runs the file, comes by."""
+    """Yield the imports of a tree, except those under `if TYPE_CHECKING` and `if __name__ == "__main__"`."""
     for node in _in_tasks(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -137,7 +155,7 @@ def imports_in(tree: ast.AST) -> Iterator[Import]:
 
 @functools.lru_cache(maxsize=1024)
 def _read(path: str, changed: int) -> Text:
-    """Args: changed: when the file was, so that it is read again then."""
+    """Read a module's file. Args: changed: when the file was changed, so that a new version is read again."""
     with open(path, encoding="utf-8", errors="replace") as stream:
         text = stream.read()
     tree = parsed(text)
@@ -157,7 +175,7 @@ def _read(path: str, changed: int) -> Text:
             found.functions.setdefault(inner.name, []).append(function)
         elif isinstance(inner, ast.ClassDef):
             made = [_function(one) for one in inner.body if isinstance(one, ast.FunctionDef) and one.name in _MAKING]
-            # what makes classes is called where one is made
+            # a metaclass is called where a class is made
             kind = "__init_subclass__" if any(_last(base) == "type" for base in inner.bases) else inner.name
             found.functions.setdefault(kind, []).extend(made)
     for inner in _run(tree):
@@ -173,7 +191,7 @@ def _read(path: str, changed: int) -> Text:
 
 
 def _read_by(node: ast.AST) -> set[str]:
-    """The names and attributes that a node which is run looks at by itself; of a function its defaults."""
+    """Return the names and attributes that a node looks at itself when it is run; for a function, those in its defaults."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         inner = [part for one in [*node.args.defaults, *node.args.kw_defaults] if one is not None for part in ast.walk(one)]
     else:
@@ -182,7 +200,7 @@ def _read_by(node: ast.AST) -> set[str]:
 
 
 def _note_aliases(tree: ast.Module, found: Text) -> None:
-    """What is changed by another name, when the file is run, is changed: for part in PARTS: part["x"] = 1."""
+    """Note that what is changed by another name, when the file is run, is changed: for part in PARTS: part["x"] = 1."""
     also: dict[str, set[str]] = {}
     for node in _run(tree):
         targets, value = [], None
@@ -204,7 +222,7 @@ def _note_aliases(tree: ast.Module, found: Text) -> None:
 
 
 def _note_lent(tree: ast.Module, found: Text) -> None:
-    """Note what is handed on to where it may be changed: when the file is run, or only when its functions are called."""
+    """Note what is handed on to code that may change it: when the file is run, or only when its functions are called."""
     looked_at = {id(one) for node in ast.walk(tree) for one in _looked_at(node)}
     run = {id(one) for one in _run(tree)} - {id(one) for one in _named_again(tree, found.altered)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -218,7 +236,7 @@ def _note_lent(tree: ast.Module, found: Text) -> None:
 
 
 def _named_again(tree: ast.Module, altered: set[str]) -> Iterator[ast.AST]:
-    """What another name is given to, which nothing changes by that one when the file is run: B = A; class C: b = A."""
+    """Yield values that get another name by which nothing changes them when the file is run: B = A; class C: b = A."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for statement in [*tree.body, *(one for node in classes for one in node.body)]:
         if isinstance(statement, ast.Assign) and not any(
@@ -259,7 +277,7 @@ def _short(node: Any) -> str:
 
 
 def _chain(node: Any) -> str:
-    """a.b.c as it is written; "" if it begins with anything but a name."""
+    """Return a.b.c as it is written; "" if it begins with anything but a name."""
     if isinstance(node, ast.Name):
         return node.id
     around = _chain(node.value) if isinstance(node, ast.Attribute) else ""
@@ -267,13 +285,13 @@ def _chain(node: Any) -> str:
 
 
 def _last(node: ast.AST) -> str:
-    """The last name of a.b.c, or of what is called."""
+    """Return the last name of a.b.c, or of what a call calls."""
     node = node.func if isinstance(node, ast.Call) else node
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _in_tasks(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes, but for those below `if TYPE_CHECKING` and `if __name__ == "__main__"`."""
+    """Yield all nodes except those below `if TYPE_CHECKING` and `if __name__ == "__main__"`."""
     yield tree
     inner = list(ast.iter_child_nodes(tree))
     if isinstance(tree, ast.If):
@@ -287,7 +305,9 @@ def _in_tasks(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _run(tree: ast.Module) -> Iterator[ast.AST]:
-    """All that is run when a module is imported: also the functions that its own statements call, and decorate with."""
+    """Yield all nodes that run when a module is imported, also those of functions that its own statements call or use as
+    decorators.
+    """
     functions = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     pending: list[ast.AST] = list(tree.body)
     while pending:
@@ -309,15 +329,20 @@ def _run(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _called(node: ast.AST) -> set[str]:
-    """What is called by a node that is run at import: of a decorator both what it names and what that makes."""
+    """Return the names that a node, when it runs at import, may call. A class calls its decorators, and the methods that run
+    when a class is derived.
+    """
     if isinstance(node, ast.ClassDef):
         return {*(_last(one) for one in node.decorator_list), *(_DERIVING if node.bases or node.keywords else ())}
     return {_last(node)} if isinstance(node, (ast.Call, ast.Name, ast.Attribute)) else set()
 
 
 def _function(node: ast.AST) -> Function:
-    """What a function does. What it changes and looks at, too, is a count, or kept for later; who sets something and does not look at it sets it for others, as a
-    `configure(rate)` does."""
+    """Find out what a function does.
+
+    A value that the function both changes and looks at is a counter, or something kept for later. A function that sets a value
+    and does not look at it, as `configure(rate)` does, sets it for other functions.
+    """
     nodes = list(ast.walk(node))
     loaded = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Load)]
     read = collections.Counter(_short(one) for one in loaded)
@@ -333,7 +358,7 @@ def _function(node: ast.AST) -> Function:
 
 
 def _asked(nodes: list[ast.AST]) -> set[str]:
-    """What is looked at to decide something."""
+    """Return the names and attributes that a test looks at to decide something."""
     tests = [one.test for one in nodes if isinstance(one, (ast.If, ast.While, ast.IfExp, ast.Assert))]
     tests += [one for one in nodes if isinstance(one, ast.BoolOp)]
     parts = [one for test in tests for one in ast.walk(test)]
@@ -341,14 +366,16 @@ def _asked(nodes: list[ast.AST]) -> set[str]:
 
 
 def _does(nodes: list[ast.AST]) -> bool:
-    """Whether anything is called but what looks at something, or changes what it is a method of, or is raised."""
+    """Whether a call does more than look at an object, or change the object whose method it is. Calls that make an exception to
+    raise do not count.
+    """
     raised = {id(one) for node in nodes if isinstance(node, ast.Raise) for one in ast.walk(node)}
     calls = [one for one in nodes if isinstance(one, ast.Call) and id(one) not in raised]
     return any(_last(one.func) not in (LOOKING if isinstance(one.func, ast.Name) else _HARMLESS) for one in calls)
 
 
 def _computes(node: ast.AST, given: set[str]) -> bool:
-    """Whether a statement of a function gives back anything but an argument, or a function within."""
+    """Whether a statement of a function returns anything but an argument, a constant or a function within, or yields."""
     if not isinstance(node, ast.Return):
         return isinstance(node, (ast.Yield, ast.YieldFrom))
     return not isinstance(node.value, (ast.Constant, ast.Lambda, type(None))) and _last(node.value) not in given
@@ -363,23 +390,23 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _bind(node: ast.AST, found: Text, conditional: bool) -> None:
-    """Note what a statement of a module binds."""
+    """Note the names that a statement of a module binds."""
 
     def note(name: str, value: ast.AST | Import | None) -> None:
         if name in found.bindings:
             found.often.add(name)
-        # what is set again for certain is that
+        # a name that is certainly bound again has only its new value
         found.bindings[name] = [*found.bindings.get(name, []), value] if conditional else [value]
 
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        # what a decorator makes of a function is known to nobody; a class is one still
+        # the result of a function's decorator is not known; a decorated class is still a class
         note(node.name, None if isinstance(node, ast.FunctionDef) and node.decorator_list else node)
     elif isinstance(node, (ast.Import, ast.ImportFrom)) and not conditional:
         for taken in imports_in(node):
             note(taken.bound, taken)
     elif isinstance(node, (ast.Assign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        # what has two names may be changed by either
+        # a value that has two names may be changed by either
         said = node.value if len(targets) == 1 or isinstance(node.value, ast.Constant) else None
         for target in targets if node.value is not None else ():
             for one, value in paired(target, said):
@@ -396,7 +423,7 @@ def _bind(node: ast.AST, found: Text, conditional: bool) -> None:
 
 
 def _forget(node: ast.AST, found: Text) -> None:
-    """Of what a statement of another kind binds nothing is known."""
+    """Note that the values are not known of the names that a statement of another kind binds."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
             found.bindings[inner.id] = [None]
@@ -407,7 +434,7 @@ def _forget(node: ast.AST, found: Text) -> None:
 
 
 def paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
-    """(name, what it gets) of an assignment."""
+    """Yield (name, the expression whose value it gets, or None if not known) for each name in the target of an assignment."""
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -420,7 +447,7 @@ def paired(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.
 
 
 def _looked_at(node: ast.AST) -> list[ast.AST]:
-    """The expressions within one that are only looked at."""
+    """Return the parts of a node that are only looked at."""
     if isinstance(node, (ast.Subscript, ast.Attribute)):
         return [node.value]
     if isinstance(node, (ast.For, ast.comprehension)):
@@ -432,7 +459,7 @@ def _looked_at(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.FormattedValue, ast.Starred)):
         return list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Dict):
-        # what is unpacked is copied
+        # a dict that is unpacked with ** is copied
         return [value for key, value in zip(node.keys, node.values) if key is None]
     if isinstance(node, ast.keyword):
         return [node.value] if node.arg is None else []
@@ -443,7 +470,7 @@ def _looked_at(node: ast.AST) -> list[ast.AST]:
 
 
 def _changes(node: ast.AST) -> set[str]:
-    """What code changes in place: names, and attributes as ".name"."""
+    """Return what a node changes in place: names, and attributes as ".name"."""
     one: Any = None
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         one = node

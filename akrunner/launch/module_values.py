@@ -1,7 +1,9 @@
-"""What the expressions of a module come to in the tasks, and whether what the module holds in this process is that; nothing of it is run.
+"""Computes the values that a module's expressions have in the tasks, and compares them with what the module holds in this
+process. None of the module's code is run.
 
-Known are numbers, texts, lists and dicts of these, members of enums, paths, times, simple dataclasses, arrays, the environment's variables, and the module's own
-functions and classes; of a list, a dict or a dataclass also what is beside something that nobody knows.
+Values that can be computed are numbers, strings, lists and dicts of these, members of enums, paths, times, simple dataclasses,
+arrays, environment variables, and the module's own functions and classes. If a part of a list, a dict or a dataclass cannot be
+computed, its other parts still can.
 """
 
 from __future__ import annotations
@@ -30,21 +32,21 @@ import numpy as np
 from akrunner.launch import module_code
 from akrunner.launch.as_written import NOTHING, lambda_of, value_of
 
-#: more items than this are not made again to be compared
+#: values of more items than this are not computed
 _MOST = 100_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 HOLDERS = (dict, list, set, collections.deque)
-#: what a module may fill itself
+#: containers that a module may fill itself
 FILLED = (*HOLDERS, np.ndarray)
-#: what may be called to learn what it gives
+#: functions and classes that may be called to compute a value
 _MAKERS = (
     bool, bytes, complex, dict, float, frozenset, int, list, range, set, str, tuple, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
     pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, types.SimpleNamespace, os.environ.get, os.getenv, os.path.join, collections.OrderedDict,
     collections.defaultdict, collections.Counter, collections.deque, copy.copy, copy.deepcopy, enumerate, reversed, sorted, sum, zip,
 )  # fmt: skip
-#: what may hold something that nobody knows
+#: containers that may hold parts that are not known
 _OPEN = (dict, list, tuple, types.SimpleNamespace, collections.OrderedDict, collections.deque)
-#: what makes an array -> how many items it has
+#: function that makes an array -> a function of the same arguments that returns how many items it has
 _ARRAYS: dict[Any, Callable[..., int]] = {
     np.array: lambda data, **_: 0,
     np.asarray: lambda data, **_: 0,
@@ -56,12 +58,12 @@ _ARRAYS: dict[Any, Callable[..., int]] = {
     np.eye: lambda n, m=None, **_: n * (m or n),
     np.identity: lambda n, **_: n * n,
 }
-#: may be called by what is computed, unless the module calls something else so
+#: functions that a computed expression may call, unless the module has another meaning for their names
 _SAFE: dict[str, Any] = {
     one.__name__: one
     for one in (abs, all, any, bool, dict, enumerate, float, frozenset, int, len, list, max, min, reversed, round, set, sorted, str, sum, tuple, zip)
 }  # fmt: skip
-#: methods and attributes of what is plain, or holds it, that change nothing
+#: methods and attributes of plain values and their containers, which change nothing
 _READ = {
     "astype", "copy", "encode", "endswith", "format", "get", "items", "join", "keys", "lower", "name", "parent", "removeprefix", "removesuffix", "replace",
     "reshape", "rsplit", "split", "splitlines", "startswith", "stem", "strip", "suffix", "title", "tolist", "union", "upper", "values",
@@ -79,18 +81,18 @@ _SIMPLE = (
 
 @dataclass(frozen=True)
 class Defined:
-    """A function or a class, by its definition, or a lambda."""
+    """Stands for a function, a class or a lambda, by its definition."""
 
     node: ast.AST
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is what it is, and cannot be changed in place."""
+    """Whether a value is a number, a string, None or a member of an enum, and cannot be changed in place."""
     return type(value) in _PLAIN or isinstance(value, enum.Enum)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether all of a value is known, and nothing in it is a definition."""
+    """Whether all of a value is known, and no part of it is a definition."""
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
@@ -101,16 +103,20 @@ def is_whole(value: Any) -> bool:
 
 
 def is_empty(value: Any) -> bool:
-    """Of one of `FILLED`."""
+    """Whether a container, one of `FILLED`, is empty."""
     return not (value.size if isinstance(value, np.ndarray) else value)
 
 
 def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
-    """What an expression comes to in the tasks, or a definition; `NOTHING`: nobody knows. Args: known: what the names bound before it are."""
+    """Return the value that an expression has in the tasks, or a `Defined`; `NOTHING` if it is not known.
+
+    Args:
+        known: the names that are bound before it, with their values.
+    """
     if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
         return Defined(node)
     if isinstance(node, ast.Name):
-        # what a module is called is its own
+        # names such as `__name__` are each module's own
         return known.get(node.id, value_of(node, {}) if not node.id.startswith("__") else NOTHING)
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         parts = [made(one, module, known) for one in node.elts]
@@ -149,7 +155,7 @@ def made(node: Any, module: types.ModuleType, known: dict[str, Any]) -> Any:
 
 
 def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) -> Any:
-    """What two of what holds something, or of paths, times and arrays, come to."""
+    """Return the result of an operator between two containers, paths, times or arrays; `NOTHING` if it is not known."""
     left, right = made(node.left, module, known), made(node.right, module, known)
     does = _OPERATORS.get(type(node.op))
     if does is None or not is_whole(left) or not is_whole(right) or (is_plain(left) and is_plain(right)):
@@ -163,7 +169,7 @@ def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) ->
 
 
 def _computed(node: ast.expr, module: types.ModuleType, known: dict[str, Any]) -> Any:
-    """What a text with values in it, a comprehension, or a part of something comes to."""
+    """Return the value of an f-string, a comprehension, or a part of something; `NOTHING` if it is not known."""
     inner = list(ast.walk(node))
     own = {one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     around = {name: one for name, one in [*_SAFE.items(), ("range", _range)] if name not in vars(module)}
@@ -192,7 +198,9 @@ def _range(*args: int) -> range:
 
 
 def _constant_of(node: ast.Attribute, module: types.ModuleType) -> Any:
-    """A member of an enum, or a class or a number of a module that nobody would set another in."""
+    """Return a member of an enum, or a class or plain value of the standard library or numpy, which no program sets; otherwise
+    `NOTHING`.
+    """
     around, value = _looked_up(node.value, module), _looked_up(node, module)
     if isinstance(around, enum.EnumMeta) and isinstance(value, around):
         return value
@@ -237,12 +245,12 @@ def _is_named_tuple(kind: Any) -> bool:
     if not isinstance(kind, type) or not issubclass(kind, tuple) or not hasattr(kind, "_fields"):
         return False
     new = getattr(kind.__new__, "__code__", None)
-    # written by collections, in no file
+    # its code is generated by collections, and in no file
     return new is not None and new.co_filename.startswith("<")
 
 
 def _by_factory(factory: Any) -> Any:
-    """What `field(default_factory=...)` makes."""
+    """Return what `field(default_factory=...)` makes; `NOTHING` if it is not known."""
     if factory in (list, dict, set):
         return factory()
     if _is_simple(factory):
@@ -255,7 +263,7 @@ def _by_factory(factory: Any) -> Any:
 
 
 def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
-    """What a simple dataclass is called for. Raises: TypeError."""
+    """Return the instance that a call of a simple dataclass makes. Raises: TypeError: the arguments do not fit."""
     fields = dataclasses.fields(kind)
     given = inspect.signature(kind.__init__).bind(None, *values, **named).arguments
     held: dict[str, Any] = {}
@@ -275,28 +283,30 @@ def _instance(kind: Any, values: list[Any], named: dict[str, Any]) -> Any:
 
 
 def _looked_up(node: ast.expr, module: types.ModuleType) -> Any:
-    """What a name, or a chain of names (os.environ.get), means in a module."""
+    """Return what a name, or a chain of names (os.environ.get), means in a module; `NOTHING` if it is not known."""
     if isinstance(node, ast.Name):
         return vars(module).get(node.id, value_of(node, {}))
     around = _looked_up(node.value, module) if isinstance(node, ast.Attribute) else NOTHING
     simple = isinstance(around, (types.ModuleType, type)) or around is os.environ
-    # a module may import what is asked of it, or warn
+    # asking a module for an attribute it does not have yet may make it import something, or warn
     there = not isinstance(around, types.ModuleType) or (isinstance(node, ast.Attribute) and node.attr in vars(around))
     return getattr(around, node.attr, NOTHING) if isinstance(node, ast.Attribute) and simple and there else NOTHING
 
 
 def _is_simple(kind: Any) -> bool:
-    """Whether it is a dataclass whose instances nothing but its fields makes."""
+    """Whether it is a dataclass whose instances are made by its fields alone."""
     if not inspect.isclass(kind) or not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
         return False
     init = vars(kind).get("__init__")
-    # written by dataclasses, in no file
+    # its code is generated by dataclasses, and in no file
     written = isinstance(init, types.FunctionType) and init.__code__.co_filename == "<string>"
     return written and kind.__new__ is object.__new__
 
 
 def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
-    """Whether what a module holds is what its file makes."""
+    """Whether the value that a module holds (`now`) is the one that its file makes (`then`); True if the latter is not
+    known.
+    """
     if then is NOTHING:
         return True
     if isinstance(then, Defined):
@@ -307,11 +317,11 @@ def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
     if type(now) is not type(then):
         return False
     if isinstance(then, collections.defaultdict) and then.default_factory is not None:
-        # looking something up puts it there
+        # looking up a key of a defaultdict adds the key
         bare = then.default_factory()
         now = {key: value for key, value in now.items() if key in then or value != bare}
     if isinstance(then, dict):
-        # in their order, as a script may rely on that
+        # in the same order, because a script may rely on it
         return len(now) == len(then) and all(
             is_same(*one, module) and is_same(*other, module)
             for one, other in zip(zip(now, then), zip(now.values(), then.values()))
@@ -328,7 +338,7 @@ def is_same(now: Any, then: Any, module: types.ModuleType) -> bool:
 
 
 def _is_defined(now: Any, node: Any, module: types.ModuleType) -> bool:
-    """Whether a name still means what its definition has made, whatever decorated a class."""
+    """Whether a name still means what its definition has made. A decorated class always counts as such."""
     if isinstance(node, ast.ClassDef):
         return bool(node.decorator_list) or (inspect.isclass(now) and now.__qualname__ == node.name)
     if not isinstance(now, types.FunctionType):

@@ -1,4 +1,6 @@
-"""What the modules of the user's own that a task imports do to each other: who sets, fills, hands on, or looks at what, and when."""
+"""The user's own modules that a task imports, and what they do to each other: which of them sets, fills, hands on, or looks at
+what, and when.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,26 @@ from typing import Any
 from akrunner.launch.module_text import Function, Text, text_of
 from akrunner.launch.set_by_program import ByProgram
 
-#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the function
+#: (module, name, value, whether functions of the module set it by `global`) -> whether the value goes to the tasks with the
+#: function
 Carry = Callable[[str, str, Any, bool], bool]
-#: parts of a value that are looked at
+#: the number of parts of a value that are looked at
 _MOST = 10_000
 
 
 @dataclass
 class Around:
-    """What the modules of the user's own do to each other.
+    """What the user's own modules do to each other.
 
     Attributes:
-        run: those that are imported in the tasks, without the function's own.
-        of: that.
-        sets: what the function sets itself.
-        words: all that may be a name in it.
+        run: the modules that are imported in the tasks, by name, without the function's own module.
+        of: the name of the function's own module.
+        sets: the attributes that the function itself sets.
+        words: all words of the function that may be a name.
         carry, by_program: as of `set_outside.check_imports`.
-        texts: what their files say.
-        functions: theirs, by the names they are called by.
-        gone: (module, name) of what goes along.
+        texts: module name -> what its file says.
+        functions: the functions of all modules, by the names they are called by.
+        gone: (module, name) of each value that goes to the tasks with the function.
     """
 
     run: dict[str, types.ModuleType]
@@ -56,7 +59,12 @@ class Around:
                 self.functions.setdefault(name, []).extend(ones)
 
     def carries_unknown(self, module: types.ModuleType, name: str, own: bool) -> bool:
-        """Whether a name goes with the function although nobody knows what its file makes of it: the program sets it. Args: own: as of `Carry`."""
+        """Whether a name's value goes with the function because the program sets it, although it is not known what the module's
+        file makes of it.
+
+        Args:
+            own: as of `Carry`.
+        """
         if not self.set_by_program(module, name) or {name, f".{name}"} & self.sets:
             return False
         if self.guards(name) or self.reader(name, module.__name__):
@@ -64,34 +72,36 @@ class Around:
         return self.goes(module.__name__, name, vars(module)[name], own)
 
     def set_by_program(self, module: types.ModuleType, name: str) -> bool:
-        """Whether the program itself sets a module's name, or changes what is behind it, or calls a function of the modules that does."""
+        """Whether the program itself sets a module's name or changes its value, or calls a function of the modules that does
+        so.
+        """
         if self.by_program.has(module.__name__, name, vars(module)[name]):
             return True
         return any(one in self.by_program.called for at in self.changing(name) for one in self.names[at])
 
     def goes(self, module: str, name: str, value: Any, own: bool) -> bool:
-        """As `Carry`."""
+        """Whether the value goes to the tasks with the function, as `Carry` says; notes it in `gone` if it does."""
         if not self.carry(module, name, value, own):
             return False
         self.gone.add((module, name))
         return True
 
     def altered_by_import(self, but: str = "") -> set[str]:
-        """What the modules change when they are imported, leaving out the one called `but`."""
+        """Return what the modules change when they are imported, without the module called `but`."""
         return set().union(*(text.altered for name, text in self.texts.items() if name != but))
 
     @functools.cached_property
     def hung(self) -> set[str]:
-        """What any of the modules sets in something else, as classes."""
+        """The attributes that the function or any of the modules sets in something else, such as a class."""
         return self.sets.union(*(text.hung for text in self.texts.values()))
 
     def hangs_any(self, file: Text) -> bool:
-        """Whether one of the modules, or the file, sets something in something else whose name it computes."""
+        """Whether one of the modules, or the file, sets attributes in something else whose names it computes."""
         return any(text.hangs_any for text in self.texts.values()) or file.hangs_any
 
     @functools.cached_property
     def callers(self) -> dict[str, list[Function]]:
-        """The functions that call one of a name."""
+        """Name -> the functions that call a function of this name."""
         found: dict[str, list[Function]] = {}
         for one in self.every.values():
             for name in one.calls:
@@ -99,9 +109,16 @@ class Around:
         return found
 
     def keeps(self, name: str, empty: bool) -> bool:
-        """Whether the modules themselves fill a list, dict or such: those that change it look at it, too, or do so by the way, or when they are imported; or they
-        hand it on, so that nobody can tell. Who only sets something sets it for others, as a `set_option(name, value)` does. Args: empty: whether it begins
-        empty: what has something in it from the start, and is handed on by functions, is looked at by who gets it, rather than filled."""
+        """Whether the modules themselves fill a list, a dict or the like.
+
+        They do if the functions that change it also look at it, or return something of their own, or run at import. They count
+        as if they did if they hand it on, because it cannot then be told. A function that only sets something, as
+        `set_option(name, value)` does, sets it for others.
+
+        Args:
+            empty: whether the container begins empty. A container that is handed on and has items from the start is taken to be
+                looked at by the functions that get it, not filled.
+        """
         either = {name, f".{name}"}
         if any(either & text.handed for text in self.texts.values()):
             return True
@@ -120,13 +137,16 @@ class Around:
         return any(id(one) in changing for called in at_import for one in self.functions.get(called, []))
 
     def guards(self, name: str) -> bool:
-        """Whether a function decides by what is called so whether it does something, and sets it or calls one that does: `if not READY: load()`."""
+        """Whether a function decides by this name whether to do something, and sets it or calls a function that does: `if not
+        READY: load()`.
+        """
         changing = [self.every[at] for at in self.changing(name)]
         return any({name, f".{name}"} & one.asks and one.does for one in changing)
 
     def reader(self, name: str, module: str) -> str:
-        """Another module that looks at what is called so when it is imported, by itself or by a function, which may have been before or after it was set; "": there
-        is none."""
+        """Return the name of another module that looks at this name when it is imported, itself or by a function; it may have
+        done so before or after the name was set. Return "" if there is none.
+        """
         either = {name, f".{name}"}
         for one, text in self.texts.items():
             looking = (function.looks for called in text.at_import for function in self.functions.get(called, []))
@@ -135,7 +155,7 @@ class Around:
         return ""
 
     def changing(self, name: str) -> set[int]:
-        """The functions, by their ids, that change what is called so, or call one that does."""
+        """Return the ids of the functions that change what has this name, or call one that does."""
         return self._leading_to({at for at, one in self.every.items() if {name, f".{name}"} & one.changes})
 
     @functools.cached_property
@@ -145,7 +165,7 @@ class Around:
 
     @functools.cached_property
     def names(self) -> dict[int, list[str]]:
-        """The names that each function, by its id, is called by."""
+        """Id of each function -> the names it is called by."""
         found: dict[int, list[str]] = {}
         for name, ones in self.functions.items():
             for one in ones:
@@ -153,7 +173,7 @@ class Around:
         return found
 
     def _leading_to(self, functions: set[int]) -> set[int]:
-        """Functions, and those that call them, by their ids."""
+        """Return the ids of these functions and of all functions that call them, directly or through others."""
         found, pending = set(functions), list(functions)
         while pending:
             calling = [
@@ -165,7 +185,9 @@ class Around:
 
 
 def is_of_here(value: Any, module: types.ModuleType) -> bool:
-    """Whether a value says where this process is, which a task is not: a path below the module's directory, the current or the temporary one."""
+    """Whether a value names a place that only this process has: a path below the module's directory, the current or the
+    temporary directory.
+    """
     places = [os.path.dirname(os.path.abspath(str(module.__file__))), os.getcwd(), tempfile.gettempdir()]
     pending, seen = [value], 0
     while pending and seen < _MOST:

@@ -1,4 +1,5 @@
-"""Which modules of the user's own an import brings to a task, and what it would have there twice.
+"""Finds the user's own modules that an import brings to a task, and the definitions that the task would have twice because of
+it.
 
 ::
 
@@ -28,12 +29,12 @@ from akrunner.launch.users import is_users
 
 
 def is_own(module: types.ModuleType) -> bool:
-    """Whether it is the user's own, and one that tasks import: not the program itself."""
+    """Whether a module is the user's own, and can be imported by tasks: it is not the program itself."""
     return is_users(module) and module.__name__.partition(".")[0] != "__main__"
 
 
 def imported_by(text: str) -> list[types.ModuleType]:
-    """The modules that a definition's text imports, of those that this process has."""
+    """Return the modules that a definition's text imports, as far as this process has them."""
     found: list[types.ModuleType] = []
     pending, seen = [text], set[str]()
     while pending:
@@ -43,14 +44,14 @@ def imported_by(text: str) -> list[types.ModuleType]:
                 continue
             found += _brought(one.module, one.name)
             if root not in sys.modules and root not in seen:
-                # one that only the task imports may bring others that are here
+                # a module that only the task imports may bring others that this process has
                 seen.add(root)
                 pending += _text_of_unloaded(root)
     return found
 
 
 def _text_of_unloaded(name: str) -> list[str]:
-    """The text of a module of the user's own that nobody has imported yet, if there is one."""
+    """Return the text of a module of the user's own that this process has not imported, in a list; [] if there is none."""
     if name in sys.stdlib_module_names:
         return []
     with contextlib.suppress(Exception):
@@ -62,7 +63,7 @@ def _text_of_unloaded(name: str) -> list[str]:
 
 
 def source_of(one: Import, module: types.ModuleType) -> str:
-    """The full name of the module that a module's import names; "" if it cannot be one."""
+    """Return the full name of the module that an import in `module` names; "" if there can be no such module."""
     if not one.level:
         return one.module
     package = module.__name__ if hasattr(module, "__path__") else module.__name__.rpartition(".")[0]
@@ -73,7 +74,9 @@ def source_of(one: Import, module: types.ModuleType) -> str:
 
 
 def used_by(function: str, of: str) -> list[types.ModuleType]:
-    """The modules that a function, and what it uses of its module, imports or has by name; all that its module has if it is not known by that name."""
+    """Return the modules that a function, and what it uses of its module, imports or has by name. If the module has no such
+    function by that name, return the modules of everything it has.
+    """
     around = vars(sys.modules.get(of, types.ModuleType(of)))
     start = inspect.unwrap(around[function]) if callable(around.get(function)) else None
     pending: list[Any] = [start] if isinstance(start, types.FunctionType) else list(around.values())
@@ -101,7 +104,9 @@ def used_by(function: str, of: str) -> list[types.ModuleType]:
 
 
 def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
-    """The user's own modules that are imported in a task which imports these, also those that only a function of theirs imports."""
+    """Return the user's own modules that a task imports if it imports these, also those that only a function of theirs
+    imports.
+    """
 
     def brings(module: types.ModuleType) -> Iterator[types.ModuleType]:
         text = text_of(module)
@@ -113,7 +118,9 @@ def reached(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
 
 
 def at_once(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
-    """The user's own modules that are imported as soon as these are: not what only a function, or a condition, imports."""
+    """Return the user's own modules that are imported as soon as these are, without those that only a function or a condition
+    imports.
+    """
 
     def brings(module: types.ModuleType) -> Iterator[types.ModuleType]:
         for bindings in text_of(module).bindings.values():
@@ -127,7 +134,7 @@ def at_once(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
 def _walked(
     modules: Iterable[types.ModuleType], brings: Callable[[types.ModuleType], Iterable[types.ModuleType]]
 ) -> dict[str, types.ModuleType]:
-    """The user's own of these modules, and of what they bring."""
+    """Return the user's own modules among these, and among those that they bring."""
     pending = list(modules)
     found: dict[str, types.ModuleType] = {}
     while pending:
@@ -139,7 +146,9 @@ def _walked(
 
 
 def _beside(module: types.ModuleType) -> list[types.ModuleType]:
-    """All modules that a module may mean which computes their names: those in its folder, or its outermost package's, and below."""
+    """Return all modules that an import with a computed name may mean: those in the folder of the module, or of its outermost
+    package, and below.
+    """
     root = sys.modules.get(module.__name__.partition(".")[0], module)
     folder = os.path.dirname(str(getattr(root, "__file__", None) or module.__file__)) + os.sep
     loaded = [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType)]
@@ -147,7 +156,9 @@ def _beside(module: types.ModuleType) -> list[types.ModuleType]:
 
 
 def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
-    """As `reached`, and the modules of functions and classes that these hold, in the order in which they are found."""
+    """Return the modules that `reached` finds, and the modules of the functions and classes that they hold, in the order in
+    which they are found.
+    """
     pending: list[Any] = list(modules)
     found: dict[str, types.ModuleType] = {}
     while pending:
@@ -157,7 +168,7 @@ def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
             continue
         found[module.__name__] = module
         pending += [inner for one in text_of(module).imports for inner in _brought(source_of(one, module), one.name)]
-        # a package has what anybody imports of it, by their names
+        # a package has each of its modules that anything has imported, by name
         below = f"{module.__name__}."
         pending += [
             value
@@ -169,7 +180,7 @@ def held(modules: Iterable[types.ModuleType]) -> dict[str, types.ModuleType]:
 
 
 def _brought(source: str, name: str) -> Iterator[types.ModuleType]:
-    """The modules that an import of this brings along: packages, the module, and what is in it."""
+    """Yield the modules that an import brings along: packages, the module, and the module of this name within it."""
     parts = [*source.split("."), *([name] if name else [])]
     for end in range(1, len(parts) + 1):
         module = sys.modules.get(".".join(parts[:end]))
@@ -178,7 +189,13 @@ def _brought(source: str, name: str) -> Iterator[types.ModuleType]:
 
 
 def doubled(modules: Iterable[types.ModuleType], of: str) -> tuple[str, str]:
-    """(module, what of the function's own module it uses), where a task would have that a second time; ("", "") if there is none. Args: of: the function's module."""
+    """Find a module that uses something of the function's own module, which a task would have a second time.
+
+    Args:
+        of: the function's module.
+    Returns:
+        (module, the name that it uses); ("", "") if there is none.
+    """
     own = sys.modules.get(of)
     if own is None:
         return "", ""
@@ -193,7 +210,7 @@ def doubled(modules: Iterable[types.ModuleType], of: str) -> tuple[str, str]:
 
 
 def _taken(one: Import, source: str, text: Text, of: str) -> Iterator[str]:
-    """The names of a module that another one uses, by one of its imports."""
+    """Yield the names of the module `of` that another module uses by one of its imports."""
     whole = source if not one.name else f"{source}.{one.name}"
     if whole == of:
         # import a.b as c; from a import b; import a.b
@@ -208,7 +225,9 @@ def _taken(one: Import, source: str, text: Text, of: str) -> Iterator[str]:
 
 
 def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> bool:
-    """Whether what stands behind a name of a module is as good as its double: a number that nobody sets, a function that uses nothing else."""
+    """Whether it does not matter that a name of a module exists twice: it is a plain value that no code sets, or a function
+    that uses nothing else.
+    """
     if name in seen or isinstance(value, types.ModuleType):
         return True
     text = text_of(own)
@@ -229,7 +248,9 @@ def _is_alike(value: Any, name: str, own: types.ModuleType, seen: set[str]) -> b
 
 
 def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.ModuleType, type, type]]:
-    """(module, a class of its, a class made from that), of modules that ask classes for those that are made from them."""
+    """Yield (module, one of its classes, a subclass of that class) for modules that look for the subclasses of their
+    classes.
+    """
     for module in modules:
         own = [one for one in list(vars(module).values()) if isinstance(one, type) and one.__module__ == module.__name__]
         for base in own if "__subclasses__" in text_of(module).words else ():
@@ -244,7 +265,9 @@ def looked_for(modules: Iterable[types.ModuleType]) -> Iterator[tuple[types.Modu
 
 
 def holds_besides(value: Any, modules: Iterable[types.ModuleType]) -> bool:
-    """Whether something of these modules holds an object that is no name of theirs: a default of a function, an attribute of a class or an instance, a list."""
+    """Whether anything in these modules holds an object otherwise than by a name of the module: as the default of a function,
+    an attribute of a class or an instance, or an item of a list.
+    """
     for module in modules:
         for one in list(vars(module).values()):
             if one is not value and any(inner is value for inner in _held_by(one, module)):

@@ -1,7 +1,8 @@
-"""Whether the top level of a script does something, as a page of statements does, or only defines things.
+"""Finds out whether the top level of a script does something, as a page of statements does, or only defines things.
 
-What counts is a call that is not inside a function or a class: on its own, or behind `=`, `if`, `try`, `assert`, `raise`. What does not is a call
-that makes a constant or asks about the machine, as modules of nothing but functions have them.
+A call that is not inside a function or a class counts as doing something: on its own, or behind `=`, `if`, `try`, `assert`,
+`raise`. A call that makes a constant or asks about the machine does not count, because modules that only define functions have
+such calls, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-#: calls by which constants are made, or something is asked
+#: calls that make constants, or ask for something
 _PLAIN = {
     "getLogger", "get_logger", "namedtuple", "NamedTuple", "TypedDict", "Enum", "TypeVar", "NewType", "cast", "compile", "join", "dirname",
     "abspath", "realpath", "basename", "expanduser", "Path", "PurePath", "getcwd", "getenv", "get", "exists", "isfile", "isdir", "import_module",
@@ -18,19 +19,21 @@ _PLAIN = {
     "lower", "upper", "format", "keys", "values", "items", "version", "Version", "parse", "partial", "object", "type", "super", "any", "all",
     "field", "OrderedDict", "defaultdict", "Counter", "MappingProxyType", "timedelta", "python_version", "system",
 }  # fmt: skip
-#: methods that are work, whatever their result is called
+#: methods that do work, whatever name their result gets
 _WORK = {"fit", "fit_generator", "train", "train_and_evaluate", "evaluate", "predict", "run"}
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def doing(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements that do something, those inside `if` and `try` singly."""
+    """Yield the statements that do something; those inside `if` and `try` one by one."""
     own = frozenset(node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
     return _doing(tree.body, own)
 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a statement, or an expression, that are made when it is run: not those in functions and classes it defines."""
+    """Yield the calls that are made when a statement or an expression runs, without those in functions and classes that it
+    defines.
+    """
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()
@@ -51,7 +54,7 @@ def _doing(body: list[ast.stmt], own: frozenset[str]) -> Iterator[ast.stmt]:
 
 
 def _works(node: ast.stmt, own: frozenset[str]) -> bool:
-    """Whether a statement does something itself, not by what stands in its blocks."""
+    """Whether a statement itself does something, apart from the statements in its blocks."""
     if isinstance(node, ast.Expr):
         return any(True for _ in calls(node))
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
@@ -59,7 +62,7 @@ def _works(node: ast.stmt, own: frozenset[str]) -> bool:
         constant = all(isinstance(one, ast.Name) and (one.id.isupper() or one.id.startswith("__")) for one in targets)
         return any(_is_work(call, own, constant) for call in calls(node))
     if isinstance(node, ast.Raise):
-        # the exception itself is made, and that is all
+        # making the exception itself is no work
         given = [*node.exc.args, *(one.value for one in node.exc.keywords)] if isinstance(node.exc, ast.Call) else []
         made = isinstance(node.exc, ast.Call) and _called(node.exc) in own
         return made or any(_is_work(call, own, False) for part in given for call in calls(part))
@@ -68,7 +71,7 @@ def _works(node: ast.stmt, own: frozenset[str]) -> bool:
 
 
 def _is_work(call: ast.Call, own: frozenset[str], constant: bool) -> bool:
-    """Args: constant: what it gives is called as constants are."""
+    """Whether a call does something. Args: constant: whether its result gets a name as constants have."""
     name = _called(call)
     if isinstance(call.func, ast.Name) and name in own:
         return True
@@ -83,9 +86,10 @@ def _called(call: ast.Call) -> str:
 
 
 def blocks(node: ast.stmt, after_import: bool = True) -> Iterator[list[ast.stmt]]:
-    """What stands inside `if`, `for`, `with`, `try`, `match` and their like; nothing of functions and classes.
+    """Yield the lists of statements inside `if`, `for`, `with`, `try`, `match` and the like, but none of functions and classes.
 
-    Args: after_import: also what is done where an import fails, which is no work of the script's.
+    Args:
+        after_import: also yield the statements that run when an import fails, which are no work of the script's.
     """
     if isinstance(node, _DEFINES):
         return

@@ -6,18 +6,20 @@ import contextlib
 import fcntl
 import os
 
-#: that fit in one which carries rows
+#: the capacity of a pipe that carries rows
 _BYTES = 1 << 20
 
 
 class Pipes:
     """The three pipes of a worker process.
 
-    Attributes: near: this process's ends: written to it, read from it, read from its log; far: the worker's ends of the same.
+    Attributes:
+        near: this process's ends: the one it writes to, the one it reads from, and the one it reads the log from.
+        far: the worker's ends of the same pipes.
     """
 
     def __init__(self) -> None:
-        """Raises: OSError: there are no descriptors left; nothing is left open."""
+        """Raises: OSError: there are no descriptors left; no pipe stays open."""
         opened: list[int] = []
         try:
             child_read, input_fd = _pipe(opened)
@@ -32,12 +34,12 @@ class Pipes:
         self.near, self.far = (input_fd, output_fd, log_fd), (child_read, child_write, child_log)
 
     def handed(self) -> None:
-        """The worker has its ends: close them here."""
+        """Close the worker's ends here, after the worker has got them."""
         for fd in self.far:
             os.close(fd)
 
     def close(self) -> None:
-        """Nobody has got its ends: close all."""
+        """Close all ends, if no worker has got them."""
         for fd in (*self.near, *self.far):
             os.close(fd)
 
@@ -49,6 +51,8 @@ def _pipe(opened: list[int]) -> tuple[int, int]:
 
 
 def _enlarge(fd: int) -> None:
-    """A larger pipe means fewer switches between the two processes; Linux only, and only if the limit allows."""
+    """Enlarge a pipe, so that the two processes switch less often. This works on Linux only, and only if the limit allows
+    it.
+    """
     with contextlib.suppress(OSError):
         fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), _BYTES)

@@ -1,4 +1,4 @@
-"""One child process in a session of its own: started, watched, killed with all it started."""
+"""One worker process in a session of its own: started, watched, and killed with all processes that it started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Protocol
 
 try:
     import psutil
-except ImportError:  # beside a Flink subtask, whose Python has what Flink brings
+except ImportError:  # beside a Flink subtask Python has only what Flink brings
     psutil = None
 
 from akrunner.launch import procfs
@@ -29,9 +29,9 @@ from akrunner.wire import frames
 from akrunner.wire.ending import HOST, MARK, started
 
 _KILL_WAIT = 5.0
-#: bytes of the kernel's unit of `ru_maxrss`
+#: bytes in the kernel's unit of `ru_maxrss`
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-#: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
+#: TensorFlow 2 sets this variable when this process imports it; the tasks' TensorFlow 1 would then behave as TensorFlow 2
 _NOT_INHERITED = ("TF2_BEHAVIOR",)
 
 
@@ -40,12 +40,12 @@ class Exit:
     """How a process ended.
 
     Attributes:
-        code: exit code, None when a signal ended it.
-        signal: the signal's number, None when it exited.
-        peak_rss: bytes.
+        code: exit code; None if a signal ended it.
+        signal: the signal's number; None if it exited.
+        peak_rss: its largest memory, in bytes.
         cpu_seconds: user and system.
-        time_ns: when it was noticed, since the epoch.
-        lost: in words, why it is not known how it ended.
+        time_ns: when its end was noticed, in nanoseconds since the epoch.
+        lost: why it is not known how it ended, in words; "": it is known.
     """
 
     code: int | None
@@ -56,7 +56,11 @@ class Exit:
     lost: str = ""
 
     def words(self, out_of_memory: bool = False) -> str:
-        """ "exit code 3", "killed by SIGSEGV (segmentation fault)", ..."""
+        """Say how the process ended: "exit code 3", "SIGSEGV (exit code 139): segmentation fault", ...
+
+        Args:
+            out_of_memory: whether the kernel's out-of-memory killer is known to have killed it.
+        """
         if self.lost:
             return self.lost
         if self.signal is None:
@@ -82,12 +86,12 @@ class Exit:
 
 
 class TaskProcess(Protocol):
-    """A worker process, on whichever machine.
+    """A worker process, on this machine or another.
 
     Attributes:
-        pid: there.
-        exit: set once it has ended.
-        sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
+        pid: its id, on its machine.
+        exit: how it ended; None until it has ended.
+        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
     """
 
     pid: int
@@ -96,51 +100,56 @@ class TaskProcess(Protocol):
     sampled_cpu: float
 
     def writer(self) -> frames.FrameWriter:
-        """What it reads is written there; the caller's to close."""
+        """Return the writer of the frames that the process reads; the caller closes it."""
         ...
 
     def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
-        """What it writes is read there; the caller's to close. Args: as of `FrameReader`."""
+        """Return the reader of the frames that the process writes; the caller closes it. Args: as of `FrameReader`."""
         ...
 
     def sample(self) -> None:
-        """Look how much memory and processor time it has used; called now and then by whoever watches it."""
+        """Measure how much memory and CPU time the process has used. Call it now and then while the process runs."""
 
     def tree_cpu(self) -> float:
-        """Processor seconds of it and all it has started."""
+        """Return the CPU seconds of the process and of all processes that it has started."""
         ...
 
     def unread(self) -> int:
-        """Bytes written to it that it has not read, as far as is known."""
+        """Return how many bytes were written to the process that it has not read, as far as is known."""
         ...
 
     def wait(self, seconds: float | None) -> Exit | None:
-        """Its exit, None when it has not ended within that time."""
+        """Wait for the end of the process. Returns: its exit; None if it has not ended within that time."""
         ...
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process alone; nothing when it has ended."""
+        """Send a signal to the process alone; does nothing if the process has ended."""
 
     def terminate(self) -> None:
-        """SIGTERM to the whole group."""
+        """Send SIGTERM to the whole process group."""
 
     def kill(self) -> None:
-        """SIGKILL to the whole group."""
+        """Send SIGKILL to the whole process group."""
 
     def abandon(self) -> None:
-        """The connection to it is broken: its exit is not waited for. A child of this process needs nothing of the kind."""
+        """Stop waiting for the exit of a process on another machine, because the connection to it is broken. Does nothing for a
+        child of this process.
+        """
 
 
 class LoggedProcess(TaskProcess, Protocol):
-    """One whose log is still to be read. Attributes: log_fd: read end of what it prints."""
+    """A worker process whose log is still to be read. Attributes: log_fd: read end of the pipe that it prints to."""
 
     log_fd: int
 
 
 def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> dict[str, str]:
-    """All of a worker process's environment.
+    """Return the whole environment of a worker process.
 
-    Args: env: beside what this process has; mark: of the job; remove: directory to remove should this process and its guard be gone.
+    Args:
+        env: variables to set in addition to those of this process.
+        mark: the job's mark.
+        remove: the directory to remove if this process and its guard have died; "": none.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     host = json.dumps({"pid": os.getpid(), "start": started(os.getpid()), "remove": remove})
@@ -148,31 +157,39 @@ def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> d
 
 
 def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str) -> ChildProcess:
-    """Start a task's process. Args: env: all of it. Raises: OSError: it cannot be started."""
+    """Start a worker process for a task. Args: env: its whole environment. Raises: OSError: it cannot be started."""
     return ChildProcess([python, bundle, "run", "{read_fd}", "{write_fd}"], env, cwd)
 
 
 def spare_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, socket_fd: int) -> ChildProcess:
-    """Start a process that waits for its task, or is forked for those that do. Args: socket_fd: on which the pipes of forks come.
+    """Start a warm worker, or the process that warm workers are forked from.
 
-    Raises: OSError: it cannot be started.
+    Args:
+        socket_fd: the socket on which the pipes of forks arrive.
+    Raises:
+        OSError: it cannot be started.
     """
     return ChildProcess([python, bundle, "spare", "{read_fd}", "{write_fd}", str(socket_fd)], env, cwd, also=(socket_fd,))
 
 
 class LocalProcess(abc.ABC):
-    """A worker process of this machine that leads a session of its own, whoever has started it.
+    """A worker process of this machine that leads a session of its own, whichever process has started it.
 
     Attributes:
-        pid: also the id of its process group and session.
-        input_fd: write end of the pipe it reads; output_fd: read end of the pipe it writes; log_fd: read end of what it
-            prints. The owner closes them.
-        exit: set once it has ended.
-        sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
+        pid: its id, also the id of its process group and session.
+        input_fd: write end of the pipe it reads; the owner closes it.
+        output_fd: read end of the pipe it writes; the owner closes it.
+        log_fd: read end of the pipe that it prints to; the owner closes it.
+        exit: how it ended; None until it has ended.
+        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
     """
 
     def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
-        """Wait for its end in a thread of its own. Raises: RuntimeError: there are no more threads; it is killed then."""
+        """Start a thread that waits for the end of the process.
+
+        Raises:
+            RuntimeError: no thread can be started; the process is then killed.
+        """
         self.pid = pid
         self.input_fd, self.output_fd, self.log_fd = input_fd, output_fd, log_fd
         self.sampled_rss = 0
@@ -183,30 +200,30 @@ class LocalProcess(abc.ABC):
         try:
             self._waiter.start()
         except BaseException:
-            # nobody would know that it has ended
+            # without the thread, the end of the process would not be noticed
             self._signal_group(signal.SIGKILL)
             for fd in (self.input_fd, self.output_fd, self.log_fd):
                 os.close(fd)
             raise
 
     def writer(self) -> frames.FrameWriter:
-        """Frames it reads."""
+        """Return the writer of the frames that the process reads."""
         return frames.FrameWriter(self.input_fd)
 
     def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
-        """Frames it writes. Args: as of `FrameReader`."""
+        """Return the reader of the frames that the process writes. Args: as of `FrameReader`."""
         return frames.FrameReader(self.output_fd, kinds, most)
 
     @abc.abstractmethod
     def _awaited(self) -> Exit:
-        """Block until it has ended."""
+        """Block until the process has ended."""
 
     def _wait(self) -> None:
         try:
             ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
-        # what it started and left running goes with it
+        # kill the processes that it started and left running
         self._signal_group(signal.SIGKILL)
         self.exit = ended
         self._ended.set()
@@ -215,7 +232,7 @@ class LocalProcess(abc.ABC):
         return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"an unknown exit code: {why}")
 
     def sample(self) -> None:
-        """Look how much memory and processor time it has used; called now and then by whoever watches it."""
+        """Measure how much memory and CPU time the process has used. Call it now and then while the process runs."""
         if psutil is None:
             rss, cpu = procfs.usage(self.pid)
             self.sampled_rss, self.sampled_cpu = max(self.sampled_rss, rss), max(self.sampled_cpu, cpu)
@@ -230,7 +247,7 @@ class LocalProcess(abc.ABC):
             pass
 
     def tree_cpu(self) -> float:
-        """Processor seconds of it and all it has started."""
+        """Return the CPU seconds of the process and of all processes that it has started."""
         if psutil is None:
             return procfs.group_cpu(self.pid)
         used = 0.0
@@ -244,7 +261,7 @@ class LocalProcess(abc.ABC):
         return used
 
     def unread(self) -> int:
-        """Bytes in the pipe to it."""
+        """Return how many bytes are in the pipe that the process reads."""
         try:
             (count,) = struct.unpack("i", fcntl.ioctl(self.input_fd, termios.FIONREAD, b"\0\0\0\0"))
             return int(count)
@@ -252,12 +269,12 @@ class LocalProcess(abc.ABC):
             return 0
 
     def wait(self, seconds: float | None) -> Exit | None:
-        """Its exit, None when it has not ended within that time."""
+        """Wait for the end of the process. Returns: its exit; None if it has not ended within that time."""
         self._ended.wait(seconds)
         return self.exit
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process alone; nothing when it has ended."""
+        """Send a signal to the process alone; does nothing if the process has ended."""
         if self.exit is None:
             try:
                 os.kill(self.pid, number)
@@ -265,17 +282,17 @@ class LocalProcess(abc.ABC):
                 pass
 
     def terminate(self) -> None:
-        """SIGTERM to the whole group."""
+        """Send SIGTERM to the whole process group."""
         if self.exit is None:
             self._signal_group(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL to the whole group."""
+        """Send SIGKILL to the whole process group."""
         if self.exit is None:
             self._signal_group(signal.SIGKILL)
 
     def abandon(self) -> None:  # noqa: B027 -- there is nothing to do
-        """Its pipes do not break."""
+        """Do nothing, because the pipes of a local process do not break."""
 
     def _signal_group(self, number: int) -> None:
         try:
@@ -285,25 +302,30 @@ class LocalProcess(abc.ABC):
 
 
 class OthersChild(LocalProcess):
-    """A worker process whose parent is another process than this one: whoever has its number may be somebody else by the time it is ended."""
+    """A worker process whose parent is another process than this one: its id may belong to another process by the time it is to
+    be killed.
+    """
 
     def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
         self._start = started(pid)
         super().__init__(pid, input_fd, output_fd, log_fd)
 
     def _signal_group(self, number: int) -> None:
-        # one that has ended may have left others of its group
+        # a leader that has ended ("") may have left other processes of its group
         if started(self.pid) in ("", self._start):
             super()._signal_group(number)
 
 
 class ChildProcess(LocalProcess):
-    """A child with two pipes of its own besides stdout/stderr."""
+    """A child of this process with two pipes of its own besides stdout/stderr."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, also: Sequence[int] = ()) -> None:
-        """Start it. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
+        """Start the process. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
 
-        Args: also: descriptors it has besides. Raises: OSError: it cannot be started; nothing is left open.
+        Args:
+            also: further descriptors that the child inherits.
+        Raises:
+            OSError: it cannot be started; no pipe stays open.
         """
         pipes = Pipes()
         child_read, child_write, child_log = pipes.far
@@ -348,13 +370,13 @@ class ChildProcess(LocalProcess):
         )
 
     def _lost(self, why: str) -> Exit:
-        # `Popen` would look for it once more
+        # otherwise `Popen` would wait for it once more
         self._process.returncode = 0
         return super()._lost(why)
 
 
 def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:
-    """End processes: SIGTERM to each group, up to `grace` seconds for all of them together, then SIGKILL.
+    """Stop processes: SIGTERM to each process group, up to `grace` seconds for all of them together to end, then SIGKILL.
 
     Blocks for at most `grace` + 5 s; even after SIGKILL a process in an uninterruptible system call may stay.
     """
@@ -372,12 +394,13 @@ def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:
 
 
 def sweep(marks: Collection[str], since: float) -> list[int]:
-    """Kill what carries a mark of the job's in its environment and is still there: processes that left their group.
+    """Kill the processes that still carry a mark of the job in their environment: those that have left their process group.
 
     Args:
         marks: values of the `AKRUNNER_JOB` variable; unique to the job.
-        since: epoch seconds; older processes are not looked at.
-    Returns: the pids killed.
+        since: epoch seconds; processes that are older are not looked at.
+    Returns:
+        The ids of the processes that were killed.
     """
     if psutil is None:
         return _sweep_by_proc(marks)
@@ -391,7 +414,7 @@ def sweep(marks: Collection[str], since: float) -> list[int]:
                 found.append(process)
         except (psutil.Error, OSError):
             continue
-    # a dead one whose parent does not reap it is as good as gone; psutil.wait_procs would wait for it
+    # a dead process whose parent does not reap it is as good as gone; psutil.wait_procs would wait for it
     deadline = time.monotonic() + _KILL_WAIT
     while any(_runs(process) for process in found) and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""What psutil tells, as far as Linux tells it itself: for a Python that has no psutil, beside a Flink subtask."""
+"""Reads from /proc what psutil would say, for a Python without psutil, beside a Flink subtask. Linux only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def usage(pid: int) -> tuple[int, float]:
-    """(memory in bytes, processor seconds, those of its ended children included) of a process; zeros where it is not there."""
+    """Return (memory in bytes, CPU seconds including those of ended children) of a process; zeros if it does not exist."""
     fields = _stat(pid)
     if fields is None:
         return 0, 0.0
@@ -18,7 +18,7 @@ def usage(pid: int) -> tuple[int, float]:
 
 
 def group_cpu(group: int) -> float:
-    """Processor seconds of all processes of a group."""
+    """Return the CPU seconds of all processes of a process group."""
     used = 0.0
     for pid in pids():
         fields = _stat(pid)
@@ -28,7 +28,7 @@ def group_cpu(group: int) -> float:
 
 
 def marked(name: str, value: str) -> list[int]:
-    """Processes whose environment has a variable, zombies left out."""
+    """Return the ids of the processes whose environment has this variable with this value, without zombies and this process."""
     wanted = f"{name}={value}".encode()
     found = []
     for pid in pids():
@@ -44,7 +44,7 @@ def marked(name: str, value: str) -> list[int]:
 
 
 def pids() -> Iterator[int]:
-    """All of them; none where there is no /proc."""
+    """Yield the ids of all processes; none if there is no /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -53,7 +53,7 @@ def pids() -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields after the name: state first."""
+    """Return the fields of /proc/PID/stat after the name, the state first; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()

@@ -1,4 +1,4 @@
-"""The host's end of one worker process: handshake, rows in, frames out, its last word.
+"""The host's side of one worker process: handshake, rows to the worker, frames from the worker, the end.
 
 ::
 
@@ -22,13 +22,16 @@ from akrunner.launch.process import TaskProcess
 from akrunner.spec import TaskSpec
 from akrunner.wire import PROTOCOL_VERSION, frames, messages, tables
 
-#: frames waiting for the host, of all tasks together; past it the pipes fill and the scripts wait
+#: how many frames, of all tasks together, may wait for the host; when there are more, the pipes fill and the scripts wait
 EVENTS = 64
 
 
 class EventKind(Enum):
-    """What a task said, or what befell it: ENDED: its pipe has; BROKEN: it does not keep to the protocol; TABLE: the rows it wrote to a table, or was
-    sent of one, cannot be right."""
+    """What a task said, named after the frame, or what happened to the task.
+
+    OUTPUT: it wrote rows. ENDED: its pipe has ended. BROKEN: it does not keep to the protocol. TABLE: the rows that it wrote to
+    a table, or got from a table, cannot be right.
+    """
 
     OPENED = "opened"
     READY = "ready"
@@ -46,13 +49,14 @@ class EventKind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """Something a task said, or that befell it.
+    """Something that a task said, or that happened to it.
 
     Attributes:
-        task: which; kind: what.
-        data: the body of what it said.
-        frame: of an output event.
-        error: of a broken event.
+        task: the task.
+        kind: the kind of event.
+        data: the body of the frame.
+        frame: the frame, of an output event.
+        error: the error, of a broken event.
     """
 
     task: TaskSpec
@@ -63,10 +67,10 @@ class Event:
 
 
 class Tables(Protocol):
-    """Who answers what a task asks of tables (`akrunner.engines.conversation.Conversation`)."""
+    """The part of the host that answers a task's questions about tables (`akrunner.engines.conversation.Conversation`)."""
 
     def take(self, frame: frames.Frame) -> None:
-        """One frame; never waits. Raises: WireError, ProtocolError: it makes no sense."""
+        """Take one frame of the task; never waits. Raises: WireError, ProtocolError: the frame makes no sense."""
         ...
 
 
@@ -83,12 +87,17 @@ _KINDS = {
 
 
 class TaskSession:
-    """One task's process and what is said with it.
+    """The host's side of one task's process.
 
     Attributes:
-        task, process, log: what it drives; the process may be another machine's.
-        writer: frames to the worker; rows_sent: so far; script: the file the user named.
-        hello: what the worker said first; left: what it said last, of what its script left behind, None: not yet.
+        task: the task.
+        process: its worker process, which may be on another machine.
+        log: the reader of its log.
+        writer: the writer of frames to the worker.
+        rows_sent: how many rows were sent so far.
+        script: the file that the user named.
+        hello: the worker's first message; {} until it has come.
+        left: the worker's last message, about what its script left behind; None until it has come.
     """
 
     def __init__(
@@ -100,7 +109,7 @@ class TaskSession:
         events: queue.Queue[Event],
         asked: Callable[[frames.FrameWriter], Tables] | None = None,
     ) -> None:
-        """Args: asked: makes who answers what it asks of tables, None: it has none."""
+        """Args: asked: makes the object that answers the task's questions about tables; None: the job has no tables."""
         self.task = task
         self.process = process
         self.log = log
@@ -124,38 +133,51 @@ class TaskSession:
     # -- to the worker
 
     def wait_until_greeted(self, seconds: float) -> bool:
-        """Whether the context was sent, so that rows may follow it."""
+        """Wait until the context was sent, so that rows may follow it. Returns: whether it was sent in that time."""
         return self._greeted.wait(seconds)
 
     def send_rows(self, payload: list[Any], rows: int, marks: memoryview | None = None) -> None:
-        """A chunk of rows, as its file will have them. Blocks while the worker is behind. Args: marks: a byte a row, the number of its split; None: rows
-        are not split. Raises: OSError: it is gone."""
+        """Send a chunk of rows, in the form that the spool file has. Blocks while the worker is behind.
+
+        Args:
+            marks: one byte for each row, the number of its split; None: the rows are not split.
+        Raises:
+            OSError: the worker is gone.
+        """
         if marks is not None:
             self.writer.write(frames.MARKS, [marks], rows)
         self.writer.write(frames.DATA, payload, rows)
         self.rows_sent += rows
 
     def stream_rows(self, payload: list[Any], rows: int) -> None:
-        """A chunk of a stream: uint32 lengths, and the Examples end to end; or columns. Blocks and raises as `send_rows`."""
+        """Send a chunk of a stream: uint32 lengths and the Examples end to end, or columns. Blocks and raises as
+        `send_rows`.
+        """
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
 
     def was_given(self, rows: int, size: int) -> None:
-        """So many rows and bytes so far, not by this host."""
+        """Note how many rows and bytes the worker has got so far from another sender than this host."""
         self.rows_sent = rows
         self.writer.bytes = size
 
     def end_of_rows(self, total_rows: int, shares: Sequence[int], splits: Sequence[Sequence[int]] = ()) -> None:
-        """No more rows come: how many this worker, all, and each of them got, and of each split."""
+        """Tell the worker that no more rows come, and how many rows it got.
+
+        Args:
+            total_rows: how many rows all workers got together.
+            shares: how many rows each worker got.
+            splits: for each worker, how many rows of each split it got; (): the rows are not split.
+        """
         body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares), "splits": list(map(list, splits))}
         self.writer.write_json(frames.END, body)
 
     def start(self) -> None:
-        """Every task is ready: `main` may be called."""
+        """Tell the task that every task is ready, so that it may call `main`."""
         self.writer.write_json(frames.START, {})
 
     def stop(self) -> None:
-        """Tell the task that the job needs it no longer and that it may end. Does nothing if it has gone."""
+        """Tell the task that the job needs it no longer and that it may end. Does nothing if the worker has gone."""
         try:
             self.writer.write_json(frames.STOP, {})
         except OSError:
@@ -164,16 +186,20 @@ class TaskSession:
     # -- from the worker
 
     def deafen(self) -> None:
-        """Nobody will read events any more: the reader drops what comes and never waits for room."""
+        """Stop posting events, because they are no longer read: the reader thread drops all frames and never waits for room in
+        the queue.
+        """
         self._deaf.set()
 
     def close(self, seconds: float = 2.0) -> None:
-        """After the process has ended: let the log and the reader come to their end, and close the pipes."""
+        """Let the log and the reader thread finish, for up to `seconds` each, and close the pipes. Call it after the process
+        has ended.
+        """
         self.deafen()
         self.log.join(seconds)
         self._thread.join(seconds)
         self.writer.close()
-        # a reader that still waits closes it when it wakes
+        # a reader thread that still waits closes the pipe itself when it wakes
         self._closed.set()
         if not self._thread.is_alive():
             self._reader.close()
@@ -192,7 +218,7 @@ class TaskSession:
 
     @property
     def error(self) -> BaseException | None:
-        """What one of its threads here has ended with; None while all is well."""
+        """The exception that ended one of this session's threads in the host; None while all is well."""
         return self._failed or self.log.error
 
     def _read(self) -> None:
@@ -200,7 +226,7 @@ class TaskSession:
             self._attend()
             self.post(EventKind.ENDED)
         except BaseException as e:
-            # the supervisor sees it, and what the task does then is of no interest any more
+            # the supervisor sees the error, and what the task does after it no longer matters
             self._failed = e
         finally:
             if self._closed.is_set():
@@ -215,7 +241,7 @@ class TaskSession:
                     break
                 self._take(frame)
         except OSError:
-            # a connection to another machine: as the end of a pipe, but nobody over there may ever say more
+            # a broken connection to another machine is like the end of a pipe, but the process may never report its exit
             self.process.abandon()
         except (ProtocolError, frames.WireError) as e:
             self._put(Event(self.task, EventKind.BROKEN, {}, None, e))
@@ -236,10 +262,12 @@ class TaskSession:
             self.writer.write_json(frames.CONTEXT, self._context)
             self._greeted.set()
         except BrokenPipeError:
-            pass  # it ended; the reader finds out how
+            pass  # the process has ended; the reader finds out how
 
     def _take_asked(self, frame: frames.Frame) -> None:
-        """Of tables. A thread that the script has left behind may still ask when all else is said, and is not answered."""
+        """Take a frame about tables. A thread that the script has left behind may still ask after the task has closed; it gets
+        no answer.
+        """
         if self.tables is None:
             raise ProtocolError(f"it said {frames.NAMES[frame.kind]}, and the job has no tables")
         if frames.OPENED not in self._said:
@@ -254,7 +282,7 @@ class TaskSession:
         name, before = frames.NAMES[frame.kind], _AFTER.get(frame.kind)
         if before is not None and before not in self._said:
             raise ProtocolError(f"it said {name} before {frames.NAMES[before]}")
-        # a thread that the script has left behind may report when all else is said
+        # a thread that the script has left behind may still report after the task has closed
         if (frames.CLOSED in self._said and frame.kind not in (frames.REPORT, frames.LEFT)) or (
             frame.kind in _ONCE and frame.kind in self._said
         ):
@@ -264,7 +292,7 @@ class TaskSession:
             self.post(EventKind.OUTPUT, {}, frame)
             return
         if frame.kind == frames.LEFT:
-            # nobody waits for it: the job may be over by now
+            # no event is posted, because the job may be over by now
             self.left = list(messages.read(frame)["notes"])
             return
         if frame.kind not in _KINDS:
@@ -275,7 +303,7 @@ class TaskSession:
         self.post(_KINDS[frame.kind], body)
 
 
-#: what is said but once, and what only after something else
+#: the frames that a worker sends only once, and those that it sends only after another frame
 _ONCE = {frames.OPENED, frames.READY, frames.ENTERED, frames.LEFT}
 _AFTER = {
     frames.READY: frames.OPENED,
@@ -286,16 +314,17 @@ _AFTER = {
     frames.PASSED: frames.ENTERED,
     frames.LEFT: frames.CLOSED,
 }
-#: bytes of a frame of several rows, several times what an output writer sends at once; and of what describes each of its columns
+#: the bytes of a frame of several rows, several times what an output writer sends at once; and the bytes that describe each of
+#: its columns
 _SEVERAL_ROWS = 64 << 20
 _DESCRIBED = 1 << 10
 
 
 def _most(context: Mapping[str, Any]) -> frames.Most:
-    """How long a frame may be that this task sends."""
+    """Return a function that says how many bytes a frame of this task may have."""
     columns = context.get("output_schema") or []
     several = _SEVERAL_ROWS + sum(_DESCRIBED + 6 * len(column["name"]) for column in columns)
-    # a model's outputs are not cut: each frame answers one chunk of rows
+    # a model's outputs are not split over frames: each frame answers one chunk of rows
     whole = bool(context["script"]["module"])
 
     def most(kind: int, count: int) -> int:
@@ -308,6 +337,10 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
 
 
 def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> list[TaskSession]:
-    """Give processes up to so many seconds, all together, to end; returns those that have not."""
+    """Wait for processes to end, for at most `seconds` for all of them together.
+
+    Returns:
+        The sessions whose processes have not ended.
+    """
     deadline = time.monotonic() + seconds
     return [s for s in sessions if s.process.wait(max(0.0, deadline - time.monotonic())) is None]

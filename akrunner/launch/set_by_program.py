@@ -1,4 +1,4 @@
-"""What a program's own text sets, or changes, of the modules it has imported.
+"""Finds what the text of a program sets, or changes, in the modules that the program has imported.
 
 ::
 
@@ -20,16 +20,22 @@ from akrunner.launch.as_written import NOTHING, parsed
 from akrunner.launch.at_import import READING
 from akrunner.launch.module_values import is_plain
 
-#: how deep in lists and dicts, and at how many of them, it is looked for what the program changes
+#: how deep in lists and dicts, and at how many items of each, an object that the program changes is looked for
 _DEEPEST, _MANY = 3, 1000
-#: methods that change nothing of what they are of
+#: methods that do not change their object
 _LOOKING = READING | {name for name in dir(str) if not name.startswith("_")}
 
 
 @dataclass
 class ByProgram:
-    """What a program sets. Attributes: names: (module, name in it); held: what it changes in place, by the ids; attributes: the names of all that it sets of
-    anything, and of what that is in; called: the names of all it calls."""
+    """What a program sets.
+
+    Attributes:
+        names: (module, name in it) of each name that it sets.
+        held: the ids of the objects that it changes in place.
+        attributes: the names of all attributes that it sets in anything, and of the attributes on the way to them.
+        called: the names of all functions that it calls.
+    """
 
     names: set[tuple[str, str]] = field(default_factory=set)
     held: set[int] = field(default_factory=set)
@@ -37,7 +43,7 @@ class ByProgram:
     called: set[str] = field(default_factory=set)
 
     def has(self, module: str, name: str, value: Any) -> bool:
-        """Whether a module's name is among them, or holds what is. Args: value: of that name."""
+        """Whether the program sets a module's name, or changes what it holds. Args: value: the name's value."""
         return (module, name) in self.names or (bool(self.held) and self._holds(value, 0))
 
     def _holds(self, value: Any, depth: int) -> bool:
@@ -45,7 +51,7 @@ class ByProgram:
             return True
         if depth == _DEEPEST or is_plain(value) or isinstance(value, (type, types.ModuleType, types.FunctionType)):
             return False
-        # as they are, whatever a class of the user's makes of looking at them
+        # the items themselves, even if a class of the user's has its own way of iterating
         kind = next((one for one in (list, tuple) if issubclass(type(value), one)), None)
         inside = kind.__iter__(value) if kind is not None else dict.values(value) if issubclass(type(value), dict) else ()
         return any(self._holds(one, depth + 1) for one in itertools.islice(inside, _MANY))
@@ -54,8 +60,13 @@ class ByProgram:
 def set_by(
     texts: Iterable[str], known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], without: str
 ) -> ByProgram:
-    """What the texts of a program set. Args: known: its names; own: the module of a name, if it is one of the user's own; without: the function whose text does
-    not count, as a task runs it, too."""
+    """Find what the texts of a program set.
+
+    Args:
+        known: the program's names, with their values.
+        own: returns the module of a name if it is one of the user's own, None otherwise.
+        without: the function whose text does not count, because a task runs it, too.
+    """
     found = ByProgram()
     for text in texts:
         for node in _outside(parsed(text), without):
@@ -68,7 +79,7 @@ def set_by(
 
 
 def _outside(tree: ast.AST, without: str) -> Iterator[ast.AST]:
-    """All nodes but those of a function."""
+    """Yield all nodes except those of the function called `without`."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -78,7 +89,7 @@ def _outside(tree: ast.AST, without: str) -> Iterator[ast.AST]:
 
 
 def _changed_by(node: ast.AST) -> Iterator[ast.expr]:
-    """What a node sets (a.b, a[b]), or changes in place (a, of a.append())."""
+    """Yield what a node sets (a.b, a[b]), or changes in place (a, for a.append())."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         yield node
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -95,7 +106,7 @@ def _changed_by(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _patched(call: ast.Call) -> Iterator[tuple[str, str]]:
-    """What `mock.patch("settings.DEBUG", True)` sets, by its text."""
+    """Yield the (module, name) that a call such as `mock.patch("settings.DEBUG", True)` sets, by its text."""
     said = call.args[0] if call.args else None
     if isinstance(said, ast.Constant) and isinstance(said.value, str) and len(call.args) + len(call.keywords) > 1:
         module, _, name = said.value.rpartition(".")
@@ -105,7 +116,7 @@ def _patched(call: ast.Call) -> Iterator[tuple[str, str]]:
 
 def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types.ModuleType | None], found: ByProgram) -> None:
     """Note what `a.b["c"] = ...` changes: b of the module a, or the object a."""
-    # the names on the way, "" for an item
+    # the attribute names on the way, "" for an item
     way: list[str] = []
     node = target
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
@@ -115,7 +126,7 @@ def _note(target: ast.expr, known: Mapping[str, Any], own: Callable[[str], types
     if not isinstance(node, ast.Name):
         return
     value = known.get(node.id, NOTHING)
-    # one that only a function of the program imports
+    # a module that only a function of the program imports
     value = own(node.id) if value is NOTHING else value
     while isinstance(value, types.ModuleType) and way and way[0]:
         name = way.pop(0)

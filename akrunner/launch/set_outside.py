@@ -1,19 +1,20 @@
-"""What somebody has set in modules of the user's own since they were imported (`settings.EPOCHS = 3` in a notebook): the tasks import the files, and have what
-these make, and what goes with the function.
+"""Finds what a program has set in modules of the user's own since they were imported (`settings.EPOCHS = 3` in a notebook). The
+tasks import the files of these modules, and so have the values that the files make, and the values that go along with the
+function.
 
 ::
 
     settings.py                             in this process             in the tasks
     EPOCHS = 1                              settings.EPOCHS is 3        1, and 3 goes with the function
-    RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          as well; a value that cannot go (a lock): refused
-    CACHE = {}; def get(x): CACHE[x] = ...  CACHE has something in it   it goes if it can; the module does that itself: no matter
-    _READY = False; def init(): if not ...  settings._READY is True     False: it says what was done in this process
+    RATES = {"lr": 0.1}                     RATES["lr"] is 0.5          goes, too; a value that cannot go (a lock) is refused
+    CACHE = {}; def get(x): CACHE[x] = ...  CACHE has items             goes if it can; else no matter: the module fills it
+    _READY = False; def init(): if not ...  settings._READY is True     False: True only says what this process has done
     from base import SCALE                  settings.SCALE is 3         what base.SCALE is, and 3 goes with the function
     class Model: def predict(self): ...     Model.predict is another    the definition: refused
     MODELS = {}; def register(c): ...       MODELS has models.Linear    empty, if they do not import models: refused
 
-Told is what can be computed without running anything of the module (`module_values`), whether functions and classes are still the file's own (`module_code`), and
-whether the tasks would have the function's own module twice (`own_modules`).
+This finds differences that can be computed without running any code of the module (`module_values`), functions and classes that
+are no longer those of the file (`module_code`), and a function's own module that the tasks would have twice (`own_modules`).
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from akrunner.launch.module_values import FILLED, HOLDERS, Defined, is_empty, is
 from akrunner.launch.modules_around import Around, Carry, is_of_here
 from akrunner.launch.set_by_program import ByProgram
 
-#: in a file that has one of these, names may be bound that it does not have
+#: a file that has one of these words may bind names that do not stand in it
 _COMPUTING = {"globals", "locals", "vars", "exec", "eval", "setattr", "__dict__", "__getattr__"}
-#: modules that take something from each other
+#: how many modules deep a value is followed that a module takes from another
 _DEEPEST = 3
-#: more than this of a value is not shown
+#: the characters of a value that errors show
 _LONGEST = 60
 
 
@@ -53,12 +54,20 @@ def check_imports(
     carry: Carry = lambda module, name, value, own: False,
     by_program: ByProgram | None = None,
 ) -> None:
-    """Args: text: an import, or a function or class that imports when it is called; of: the module it is from; user: the function that is to be the script's, for
-    errors; sets: attributes, as ".name", that the function and its helpers set themselves, which may be anything here; words: all that may be a name in these;
-    carry: told what a module holds that its file does not make; by_program: what the program that has the function sets.
+    """Check that the tasks, when they import the modules that a text imports, get what these modules hold in this process.
 
-    Raises: ScriptError: a module it names, or one of the user's own that this uses, holds something else than its file makes, which nobody takes along, has changed
-    since, or imports the function's own module; it names it.
+    Args:
+        text: an import, or a function or class that imports when it is called.
+        of: the module that the text is from.
+        user: the function that is to be the script's, for errors.
+        sets: the attributes, as ".name", that the function and its helpers set themselves; they may have any value here.
+        words: all words in these functions that may be a name.
+        carry: called with each value that a module holds and its file does not make; says whether the value goes to the tasks.
+        by_program: what the program that has the function sets.
+    Raises:
+        ScriptError: a module that the text imports, or one of the user's own that such a module uses, holds a value that its
+            file does not make and that does not go along, has changed on disk since, or imports the function's own module; the
+            error names the module.
     """
     roots = own_modules.imported_by(text)
     modules = own_modules.held(roots)
@@ -72,7 +81,7 @@ def check_imports(
             f"and two {what}, of which isinstance(), except and what they hold know nothing of each other; move what both need to a module of its own, "
             "or give a script's path"
         )
-    # other modules of the program are not run in the tasks, nor is that of the function itself
+    # other modules of the program are not run in the tasks, nor is the function's own module
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
     around = Around(
         {name: one for name, one in run.items() if name != of}, of, set(sets), words, carry, by_program or ByProgram()
@@ -95,7 +104,7 @@ def check_imports(
             raise ScriptError(
                 f"script: {module.__file__} has changed since it was imported; import it again (importlib.reload)"
             )
-    # after all that these are imported from
+    # checked last, after all modules that their names may come from
     for module in modules.values():
         told = _rebound(module, around)
         if told:
@@ -106,11 +115,13 @@ def check_imports(
 
 
 def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, str]:
-    """Lists, dicts and such by their ids -> an expression that means them, of those that these modules have as their files make them, and of what these hold."""
+    """Return id -> expression for the lists, dicts and the like that these modules hold as their files make them, and for what
+    these hold.
+    """
     found: dict[int, str] = {}
     for module in modules:
         file = text_of(module)
-        # MISSING = object(), which is known by nothing else
+        # MISSING = object() can only be told by its identity
         for name in [one for one, value in vars(module).items() if type(value) is object]:
             found[id(vars(module)[name])] = _meant(module, name)
         for name, bindings, (then, *more) in _values(module, file, _starred(module, file)):
@@ -126,7 +137,7 @@ def _meant(module: types.ModuleType, name: str) -> str:
 
 
 def _note(value: Any, meant: str, found: dict[int, str], depth: int) -> None:
-    """Note what a value, and what it holds, is called."""
+    """Note the expression for a value, and for what it holds."""
     if (
         is_plain(value)
         or isinstance(value, (types.FunctionType, type))
@@ -147,7 +158,7 @@ def _note(value: Any, meant: str, found: dict[int, str], depth: int) -> None:
 
 
 def _value_in(source: str, name: str, depth: int) -> Any:
-    """What the file of a module of the user's own makes of a name."""
+    """Return the value that the file of a module of the user's own makes of a name; `NOTHING` if it is not known."""
     module = sys.modules.get(source)
     if module is None or not own_modules.is_own(module):
         return NOTHING
@@ -161,14 +172,18 @@ def _value_in(source: str, name: str, depth: int) -> Any:
 def _values(
     module: types.ModuleType, file: Text, starred: set[str], depth: int = 0
 ) -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """(name, what its file binds it to, what that comes to) of each name of a module. Args: depth: of modules that take something from each other."""
+    """Yield (name, what its file binds it to, the values of that) for each name of a module.
+
+    Args:
+        depth: how many modules were followed to get here.
+    """
     known: dict[str, Any] = dict.fromkeys(starred, NOTHING)
     for name, now in file.bindings.items():
         bindings = file.began.get(name, now)
         values = [made(node, module, known) for node in bindings]
-        # what gives its items once has given them
+        # an iterator has already given its items
         values = [NOTHING if hasattr(one, "__next__") else one for one in values]
-        # of a name that is set twice nobody knows which one another expression has seen
+        # if a name is set twice, it is not known which value another expression has seen
         certain = len(values) == 1 and not {name} & (file.often | starred | file.began.keys() | file.altered)
         first = bindings[0]
         known[name] = NOTHING
@@ -180,7 +195,12 @@ def _values(
 
 
 def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
-    """What a module has otherwise than its file, half a sentence, and who looks at that when it is imported; "" for nothing, and nobody."""
+    """Find something that a module holds otherwise than its file makes it.
+
+    Returns:
+        (half a sentence that says what differs, or "" if nothing does; the module that looks at it when it is imported, or ""
+        if there is none).
+    """
     file = text_of(module)
     elsewhere = around.altered_by_import(module.__name__)
     starred = _starred(module, file)
@@ -199,7 +219,7 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
             continue
         if not any(is_same(now, value, module) for value in values):
             own = name in file.declared
-            # that something was done was done in this process
+            # the value only says that something was done in this process
             done = (own or (isinstance(then, FILLED) and is_empty(then))) and around.guards(name)
             here = not done and bool(around.changing(name)) and is_of_here(now, module)
             here = here and not around.set_by_program(module, name)
@@ -220,7 +240,7 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}", reader
         if not is_whole(then) and not isinstance(then, Defined) and around.carries_unknown(module, name, name in file.declared):
-            # of what it holds nobody knows what the file makes
+            # it is not known what the file makes of the things it holds
             continue
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:
             told = _changed_within(now, bindings[0], module, file, around)
@@ -230,7 +250,9 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
 
 
 def _is_its_own(name: str, now: Any, then: Any, file: Text, around: Around) -> bool:
-    """Whether the module itself may have given a name what it has now, as it does in the tasks: when it is first wanted, or to keep it for later."""
+    """Whether the module itself may have given a name its present value, as it does in the tasks, too: when it first needs it,
+    or to keep it for later.
+    """
     if name in file.began or (name in file.declared and not is_plain(now)):
         return True
     if name in file.touched and not isinstance(then, Defined) and not is_plain(then):
@@ -239,7 +261,9 @@ def _is_its_own(name: str, now: Any, then: Any, file: Text, around: Around) -> b
 
 
 def _added(module: types.ModuleType, file: Text, starred: set[str], around: Around) -> str:
-    """As `_changed`, of a number, a text or such by a name that the file has nowhere, and that the function or another file has."""
+    """Return half a sentence, as `_changed`, for a plain value by a name that the file does not have, and that the function or
+    another file uses.
+    """
     wanted = around.words.union(*(text.words for text in around.texts.values()))
     if around.hangs_any(file) or _COMPUTING & file.words:
         return ""
@@ -256,7 +280,7 @@ def _added(module: types.ModuleType, file: Text, starred: set[str], around: Arou
 
 
 def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around) -> str:
-    """As `_changed`, of the defaults of a function, or of a class."""
+    """Return half a sentence, as `_changed`, for the defaults and attributes of a function, or for a class."""
     carried = _carried_of(now, node, module, file, around)
     for one in live.values_of(now, ast.unparse(node), {}):
         if one.settled and one.name not in carried and _is_certain(one, file, around):
@@ -287,8 +311,12 @@ def _changed_within(now: Any, node: Any, module: types.ModuleType, file: Text, a
 
 
 def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, around: Around, path: str = "") -> set[str]:
-    """The attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that go with the function. Args: path: of the
-    class in the module, "": its name."""
+    """Return the attributes of a class, by their names ("Config.rates"), that are no longer what its definition makes, and that
+    go with the function.
+
+    Args:
+        path: the name of the class with the classes around it; "": its name.
+    """
     path = path or getattr(node, "name", "")
     top = path.partition(".")[0]
     if isinstance(node, ast.ClassDef) and isinstance(now, enum.EnumMeta) and around.set_by_program(module, top):
@@ -323,7 +351,7 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
             found.add(whole)
     bound = {target for one in node.body for target in module_code.bound(one)}
     for name, value in list(vars(now).items()) if around.set_by_program(module, top) or found else ():
-        # what its definition does not have
+        # attributes that its definition does not have
         if name in bound or name.startswith("_") or isinstance(value, (types.FunctionType, type)) or hasattr(value, "__get__"):
             continue
         if around.goes(module.__name__, f"{path}.{name}", value, False):
@@ -334,7 +362,7 @@ def _carried_of(now: Any, node: Any, module: types.ModuleType, file: Text, aroun
 
 
 def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.ModuleType, around: Around) -> str:
-    """As `_changed`, of a list, dict or such that a statement of a class makes."""
+    """Return half a sentence, as `_changed`, for a list, dict or the like that a statement of a class makes."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
         return ""
     name = statement.targets[0].id
@@ -349,7 +377,9 @@ def _filled(kind: type, statement: ast.stmt, node: ast.ClassDef, module: types.M
 
 
 def _is_certain(one: live.Live, file: Text, around: Around) -> bool:
-    """Whether it is the definition itself that says something else: names mean what they did when the file was run, and what is in a list changes."""
+    """Whether the definition itself certainly says something else. It is not certain if the expression has names, which mean
+    what they did when the file was run, or if the value can be changed in place.
+    """
     if any(isinstance(node, ast.Name) for node in ast.walk(one.node)) or not is_plain(one.value):
         return False
     own = one.name.rpartition(".")[2]
@@ -357,16 +387,16 @@ def _is_certain(one: live.Live, file: Text, around: Around) -> bool:
 
 
 def _starred(module: types.ModuleType, file: Text) -> set[str]:
-    """The names that may be from a module of which everything was imported."""
+    """Return the names that may come from modules of which everything was imported (`from x import *`)."""
     sources = [sys.modules.get(own_modules.source_of(one, module)) for one in file.imports if one.name == "*"]
     return {name for source in sources if source is not None for name in vars(source)}
 
 
 def _rebound(module: types.ModuleType, around: Around) -> str:
-    """As `_changed`, of the names that a module has from others."""
+    """Return half a sentence, as `_changed`, for the names that a module has imported from others."""
     file = text_of(module)
     if {"globals", "locals"} & file.loaded:
-        # what they set is not known by its names
+        # the names that such code sets are not known
         return ""
     starred = _starred(module, file)
     elsewhere = around.sets | around.altered_by_import()
@@ -382,7 +412,7 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
             continue
         then = vars(whole).get(taken, sys.modules.get(f"{source}.{taken}", NOTHING)) if taken else whole
         if (source, taken) in around.gone and is_plain(now):
-            # it was imported from there before it was set, or since
+            # the module imported the name before it was set, or since
             around.goes(module.__name__, name, now, False)
             continue
         if then is not NOTHING and not _is_taken(now, then, whole, taken):
@@ -403,24 +433,26 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
 
 
 def _is_taken(now: Any, then: Any, source: types.ModuleType, name: str) -> bool:
-    """Whether what a module has from another one is still what that has, or what that had before it was set itself, or imported again."""
+    """Whether what a module has imported from another one is still what that module holds, or what it held before it set the
+    name itself or was imported again.
+    """
     if now is then or is_same(now, then, source):
         return True
     if isinstance(then, types.ModuleType):
-        # some modules load others in place of themselves
+        # some modules put another module in their own place
         return isinstance(now, types.ModuleType)
     own = own_modules.is_own(source)
     text = text_of(source) if own or str(getattr(source, "__file__", "")).endswith(".py") else Text()
     if name in text.declared | text.often or f".{name}" in text.hung or len(text.bindings.get(name, [])) > 1:
         return True
     if isinstance(now, (types.FunctionType, types.BuiltinFunctionType, type)):
-        # another program part may have put something into the source since
+        # another part of the program may have replaced it in the source module since
         places = {source.__name__, getattr(then, "__module__", None)}
         return now.__module__ in places and now.__name__ in (name, getattr(then, "__name__", name))
     if not own and not (is_plain(now) and is_plain(then) and source is not sys):
         return is_plain(then) or not callable(then) or not type(now).__module__.startswith("unittest.mock")
     with contextlib.suppress(Exception):
-        # made again by a reload
+        # a reload makes it again
         return (
             type(now).__qualname__ == type(then).__qualname__
             and not is_plain(then)
@@ -434,7 +466,9 @@ def _is_remade(now: Any, then: Any) -> bool:
 
 
 def _put_by_others(module: types.ModuleType, around: Around) -> Iterator[tuple[str, str]]:
-    """(what of a module, the module that fills it), of registries that have functions, classes or instances of a module which the tasks do not import."""
+    """Yield (name in a module, the module that fills it) for registries that hold functions, classes or instances of a module
+    which the tasks do not import.
+    """
     file = text_of(module)
     for whole, name, holder in _holders(module, file):
         if f".{name}" in around.sets:
@@ -450,7 +484,9 @@ def _put_by_others(module: types.ModuleType, around: Around) -> Iterator[tuple[s
 
 
 def _holders(module: types.ModuleType, file: Text) -> Iterator[tuple[str, str, Any]]:
-    """(name, its last part, value) of the lists, dicts and such that a module has, also in its classes and their instances."""
+    """Yield (name, its last part, value) of the lists, dicts and the like that a module holds, also in its classes and their
+    instances.
+    """
     for name, bindings in file.bindings.items():
         now = vars(module).get(name)
         if isinstance(now, HOLDERS) and any(isinstance(one, ast.expr) for one in bindings):

@@ -1,4 +1,6 @@
-"""What is around a function or a class that goes to other processes: the text of its module or a notebook's cells, names, imports."""
+"""The surroundings of a function or a class that goes to other processes: the text of its module or a notebook's cells, the
+names it may use, imports.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from akrunner.launch.as_written import NOTHING, bound, parsed
 
 
 def known_to(thing: Any) -> dict[str, Any]:
-    """What stands behind the names a function, or the methods of a class, may use."""
+    """Return the names that a function, or the methods of a class, may use, with their values."""
     if isinstance(thing, types.FunctionType):
         return {**thing.__globals__, **inspect.getclosurevars(thing).nonlocals}
     module = sys.modules.get(thing.__module__)
@@ -20,9 +22,11 @@ def known_to(thing: Any) -> dict[str, Any]:
 
 
 def as_imported(name: str, value: Any, of: Any) -> str:
-    """The import by which the user has it, "" if there is none. Those of packages are often of a name that is theirs alone."""
+    """Return the import statement by which the user's program has a name; "" if there is none. Packages often offer names that
+    only their import statement says.
+    """
     found = ""
-    # who is not there is None, and so may be what stands in its place
+    # a value of None may stand in place of a module that is not installed
     for text in texts_around(of) if value is not None else ():
         for node in ast.walk(parsed(text)):
             for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
@@ -32,7 +36,7 @@ def as_imported(name: str, value: Any, of: Any) -> str:
 
 
 def texts_around(of: Any) -> list[str]:
-    """The file a function is in; in a notebook all its cells."""
+    """Return the text of the file that a function is in; in a notebook, the texts of all cells."""
     cells = known_to(of).get("In")
     if isinstance(cells, list):
         return [_within_magic(cell) for cell in cells if isinstance(cell, str)]
@@ -43,7 +47,9 @@ def texts_around(of: Any) -> list[str]:
 
 
 def _within_magic(cell: str) -> str:
-    """A cell without the magic of its first line (%%time): a notebook keeps it as a call that has the rest as a text."""
+    """Return a cell without the magic of its first line (%%time): a notebook keeps such a cell as a call that gets the rest as
+    a string.
+    """
     if ".run_cell_magic(" not in cell.split("\n", 1)[0]:
         return cell
     body = parsed(cell).body
@@ -59,7 +65,7 @@ def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
         return False
     else:
         there = getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
-    # one that is loaded when it is used is another object afterwards, as tensorflow.keras is
+    # a module that is loaded at its first use, as tensorflow.keras is, is another object afterwards
     return there is value or (_is_lazy(value) and isinstance(there, types.ModuleType))
 
 
@@ -68,7 +74,7 @@ def _is_lazy(value: Any) -> bool:
 
 
 def import_of(name: str, value: Any) -> str:
-    """An import by its own name, "" if it has none."""
+    """Return an import statement that gets a value by the value's own name; "" if there is none."""
     if isinstance(value, types.ModuleType):
         lazy = vars(value)
         around = lazy.get("_tfll_parent_module_globals", {}).get("__name__", "")
@@ -83,7 +89,7 @@ def import_of(name: str, value: Any) -> str:
     try:
         module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     except Exception:
-        # who answers to every name says so in its own way
+        # an object that answers to every attribute may raise anything
         return ""
     if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
         return ""
@@ -91,7 +97,9 @@ def import_of(name: str, value: Any) -> str:
 
 
 def in_a_cell(thing: Any) -> str:
-    """The source of a class of a notebook, or of a function of a cell with a magic, which `inspect` does not find; "" if there is none."""
+    """Return the source of a notebook's class, or of a function in a cell with a magic, which `inspect` does not find; "" if
+    there is none.
+    """
     kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
     for cell in reversed(texts_around(thing)):
         for node in parsed(cell).body:

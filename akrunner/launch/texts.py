@@ -1,10 +1,10 @@
-"""Small files that may be there."""
+"""Reads small files that may not exist."""
 
 from __future__ import annotations
 
 
 def text(path: str) -> str:
-    """What stands in a file, its first MiB; "" when it is not on this machine."""
+    """Return the first MiB of a file; "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
             return f.read(1 << 20)

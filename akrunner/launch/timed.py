@@ -1,4 +1,4 @@
-"""What a library reads from somewhere, by a thread: who waits for it does not wait for ever."""
+"""Reads from a library in a thread of its own, so that the caller does not wait for ever."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from akrunner.launch import limits
 from akrunner.reader import Late, Reader
 
 _TICK = 0.2
-#: seconds it may take to close what is read; what has sent nothing is not waited for
+#: seconds that closing the source may take; a source that has sent nothing is not waited for
 _CLOSING = 1.0
 
 
 def timed(
     pieces: Generator[bytes, None, None], silence: float, least: int, over: threading.Event | None = None
 ) -> Generator[bytes, None, None]:
-    """The same pieces.
+    """Yield the same pieces, with a time limit for each.
 
-    Args: silence: seconds without one, and in which `least` bytes come; over: set when nobody wants them any longer. A thread that is stuck in a library ends when that returns.
-    Raises: what `pieces` raises; OSError: they do not come, or hardly, or are not wanted.
+    Args:
+        silence: the seconds that may pass without a piece, and in which at least `least` bytes must come.
+        over: set when the caller no longer wants the pieces. A thread that is stuck in a library ends when the library returns.
+    Raises:
+        OSError: the pieces do not come, hardly come, or are not wanted any longer.
+        Exception: whatever `pieces` raises.
     """
     reader = Reader(pieces, "akrunner-download")
     since, came, closing = time.monotonic(), 0, _CLOSING

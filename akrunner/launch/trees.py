@@ -1,8 +1,8 @@
-"""Directories that files from outside are laid into, and directories that files are taken from.
+"""Directories into which files from outside are written, and directories from which files are taken.
 
 ::
 
-    archive, download, bucket, user directory  --names checked-->  Tree: never writes through a link  -->  check_links: none leads out
+    archive, download, bucket, user directory --names checked--> Tree: writes through no link --> check_links: none leads out
 
 Standard library only: Flink's agents use it.
 """
@@ -27,19 +27,19 @@ _LONGEST_NAME = 255
 _LONGEST_PATH = 2000
 _DEEPEST = 100
 _MOST = 1_000_000
-#: regular by their mode, but without an end, or another one at every reading
+#: files below these are regular by their mode, but have no end, or other contents at each reading
 _NO_DISK = ("/proc/", "/sys/")
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose fault it is, if something is wrong.
+    """What an error names as its cause, if something is wrong with a file from outside.
 
     Attributes:
-        parameter: that brought it, `user_files`.
-        kind: of the exception.
-        place: what nothing may lie outside of, in words.
-        given: what the user wrote, for an error that tells what to write instead; "" for nothing that takes a `#max=`.
+        parameter: the parameter that brought the file, such as `user_files`.
+        kind: the type of the exception.
+        place: the directory, in words, outside of which nothing may lie.
+        given: what the user wrote, for errors that say what to write instead; "": it takes no `#max=`.
     """
 
     parameter: str
@@ -51,15 +51,18 @@ class Blame:
         return self.kind(redacted(f"{self.parameter}: {text}", secrets(self.given)))
 
     def ours(self, doing: str, at: str | None = None) -> contextlib.AbstractContextManager[None]:
-        """As `akrunner.foreign.ours`."""
+        """Return a context manager as `akrunner.foreign.ours` does, for this parameter and kind of exception."""
         return ours(self.kind, f"{self.parameter}: {doing}", at)
 
 
 def checked(name: str, outside: str = "its directory") -> str:
-    """A relative path from outside, with "/", without "." and empty components; "" for the directory itself.
+    """Check a relative path from outside, and return it without "." and empty components, joined by "/"; "" for the directory
+    itself.
 
-    Args: outside: of what it may not lie, in words.
-    Raises: ValueError: why it is not taken, as "is ..." or "would ...".
+    Args:
+        outside: the directory, in words, outside of which it must not lie.
+    Raises:
+        ValueError: why the path is refused, as "is ..." or "would ...".
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     windows = name.replace("\\", "/")
@@ -75,7 +78,11 @@ def checked(name: str, outside: str = "its directory") -> str:
 
 
 def component(name: str) -> str:
-    """A file's name from outside. Raises: ValueError: it is not one path component that can be shown, as `checked`."""
+    """Check the name of a file from outside, and return it.
+
+    Raises:
+        ValueError: it is not one printable path component, or `checked` refuses it.
+    """
     if "/" in name or not name or checked(name) != name:
         raise ValueError("is not the name of a file")
     if not name.isprintable():
@@ -84,9 +91,13 @@ def component(name: str) -> str:
 
 
 def opened(path: str, blame: Blame) -> BinaryIO:
-    """A file that lies on a disk, to read. Raises: `blame.kind`: it is a pipe, a device, a directory, of /proc, or cannot be read."""
+    """Open a file that lies on a disk, to read it.
+
+    Raises:
+        `blame.kind`: it is a pipe, a device or a directory, is below /proc or /sys, or cannot be read.
+    """
     with blame.ours(f"cannot read {path}"):
-        # a pipe that nobody writes to does not wait
+        # with O_NONBLOCK, opening a pipe that has no writer does not block
         file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         try:
             check_kind(path, os.fstat(file.fileno()).st_mode, blame)
@@ -105,7 +116,7 @@ def check_kind(path: str, mode: int, blame: Blame) -> None:
 
 
 def pieces_of(path: str, blame: Blame) -> Iterator[bytes]:
-    """The bytes of a file that lies on a disk. Raises: as `opened`."""
+    """Yield the bytes of a file that lies on a disk. Raises: as `opened`."""
     with opened(path, blame) as file:
         while True:
             with blame.ours(f"cannot read {path}"):
@@ -116,10 +127,14 @@ def pieces_of(path: str, blame: Blame) -> Iterator[bytes]:
 
 
 def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[tuple[str, str]]:
-    """(path, path within the directory) of every file in it, in order. Links are followed as long as they stay in the directory.
+    """Yield (path, path within the directory) of every file in a directory, in order. Links are followed as long as they stay
+    in the directory.
 
-    Args: skip: name of directories to leave out.
-    Raises: `blame.kind`: a link leads out, to nothing or round in a circle; there is a pipe or a device; it cannot be read.
+    Args:
+        skip: the name of directories to leave out.
+    Raises:
+        `blame.kind`: a link leads outside, to nothing or round in a circle; there is a pipe or a device; there are more than a
+            million files; or something cannot be read.
     """
     root = os.path.realpath(directory)
     pending: list[tuple[str, str, tuple[str, ...]]] = [(directory, "", (root,))]
@@ -150,14 +165,14 @@ def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[tuple[str, st
 
 
 class Tree:
-    """A directory that archives and files are laid into, one after another. It is made if it is not there.
+    """A directory into which archives and files are written, one after another. It is made if it does not exist.
 
-    A parent that is a link is refused, and what is already at a place is unlinked, never opened: nothing is written through a link,
-    wherever it leads. What comes out has the modes 0700 and 0600.
+    A parent directory that is a link is refused, and what already lies at a path is unlinked, never opened: nothing is written
+    through a link, wherever it leads. Files get the mode 0600, or 0700 if they are executable; directories get 0700.
     """
 
     def __init__(self, root: str, blame: Blame, checking: bool = False) -> None:
-        """Args: checking: files get their sizes, but not their bytes."""
+        """Args: checking: give files their sizes, but do not write their bytes."""
         self.blame = blame
         self._root = root
         self._checking = checking
@@ -167,7 +182,7 @@ class Tree:
             os.makedirs(root, mode=0o700, exist_ok=True)
 
     def directory(self, place: str) -> str:
-        """Make a directory, and those it lies in. Args: place: as from `checked`. Returns: its path."""
+        """Make a directory, and those it lies in. Args: place: its path in the tree, as from `checked`. Returns: its path."""
         path, at = self._root, ""
         for part in place.split("/"):
             path, at = os.path.join(path, part), posixpath.join(at, part)
@@ -185,7 +200,13 @@ class Tree:
         return path
 
     def file(self, place: str, pieces: Iterable[bytes], executable: bool = False, mtime: float | None = None) -> None:
-        """Write a file. Args: pieces: raise none but akrunner's exceptions; mtime: seconds since the epoch, None: now."""
+        """Write a file.
+
+        Args:
+            place: its path in the tree, as from `checked`.
+            pieces: its bytes; iterating must raise only exceptions of akrunner.
+            mtime: seconds since the epoch; None: now.
+        """
         path = self._clear(place)
         with self._writing(place):
             mode = 0o700 if executable else 0o600
@@ -200,14 +221,18 @@ class Tree:
                 os.utime(path, (int(mtime), int(mtime)))
 
     def link(self, place: str, target: str, said: str) -> None:
-        """Make a link; `check_links` looks where it leads. Args: said: what it is called in errors."""
+        """Make a link; `check_links` checks later where it leads. Args: said: what errors call it."""
         path = self._clear(place)
         with self._writing(place):
             os.symlink(target, path)
         self._links.append((place, said))
 
     def laid(self, place: str) -> str:
-        """Path of a file that was laid out before. Raises: `blame.kind`: there is none, or a link stands for it or in its path."""
+        """Return the path of a file that was written before.
+
+        Raises:
+            `blame.kind`: there is no such file, or it, or a directory above it, is a link.
+        """
         path = self._root
         for part in place.split("/"):
             path = os.path.join(path, part)
@@ -218,9 +243,12 @@ class Tree:
         return path
 
     def check_links(self, may_lead_out: Callable[[str], bool] = lambda place: False) -> None:
-        """Look where all links lead, now that everything is there. Args: may_lead_out: whether the link at a place may.
+        """Check where all links lead, now that everything is there.
 
-        Raises: `blame.kind`: one leads outside the directory.
+        Args:
+            may_lead_out: whether the link at a path may lead outside the directory.
+        Raises:
+            `blame.kind`: another link leads outside the directory.
         """
         root = os.path.realpath(self._root)
         for place, said in self._links:
@@ -232,7 +260,7 @@ class Tree:
                 raise self.blame.error(f"{said} leads to {target!r}, which would lie outside {self.blame.place}")
 
     def _clear(self, place: str) -> str:
-        """Path of a file or link to make: its directory is there, and nothing lies at it."""
+        """Return the path of a file or link that is to be made; its directory is made, and what lies at the path is removed."""
         folder, _, name = place.rpartition("/")
         path = os.path.join(self.directory(folder) if folder else self._root, name)
         with self._writing(place):

@@ -1,4 +1,4 @@
-"""What is the user's own, and what a package brings that was installed."""
+"""Tells the user's own modules from those of installed packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import types
 
 
 def is_users(module: types.ModuleType) -> bool:
-    """Whether a module is the user's own: its file is in no package that was installed."""
+    """Whether a module is the user's own: its file is in no installed package."""
     file, root = getattr(module, "__file__", None), module.__name__.partition(".")[0]
     if not isinstance(file, str) or not file.endswith(".py") or root in sys.stdlib_module_names or root == "akrunner":
         return False

@@ -1,4 +1,6 @@
-"""Writing of each kind, as expressions that make them again in another process; `literals` has what is one object by many names."""
+"""Writes values of each kind as expressions that make them again in another process. `literals` takes care of objects that
+several names share.
+"""
 
 from __future__ import annotations
 
@@ -30,40 +32,42 @@ import numpy as np
 
 from akrunner.launch.users import is_users
 
-#: bits of an integer that is not written in decimals
+#: an integer of so many bits or more is not written in decimals
 _LONG_INT = 10_000
 _OF_PANDAS = ("Timestamp", "Timedelta", "NaTType", "NAType")
-#: said of a dict or a set that does not find what it holds
+#: what errors say of a dict or a set that does not find its own keys
 MOVED = " that holds what has another hash by now than when it was put in"
-#: where a logger's records go that a task has, too
+#: the streams for a logger's records that a task has, too
 _STREAMS = ("stdout", "stderr")
 
 
 class Writing(Protocol):
-    """Who writes values, and knows which of them have names: `literals.Values`."""
+    """The part of `literals.Values` that this module uses: it writes the parts of a value, and knows which values have
+    names.
+    """
 
     @property
     def by_call(self) -> Callable[[Any], bool]:
-        """Whether a value is a class of the script's own module that a call has made."""
+        """Whether a value is a class of the script's own module that a call has made, and no `class` statement."""
 
     def reference(self, name: str, value: Any) -> str:
-        """What means a function or a class in the script."""
+        """Return an expression for a function, class or module that the script has."""
 
     def inside(self, name: str, value: Any) -> str:
-        """What a sequence holds, behind commas."""
+        """Return the items of a sequence, with commas between them."""
 
     def pairs(self, name: str, value: Any) -> str:
-        """A dict as a literal."""
+        """Return a dict as a literal."""
 
     def part(self, name: str, value: Any) -> str:
-        """What belongs to a value."""
+        """Return an expression for a part of a value."""
 
     def array(self, name: str, value: np.ndarray[Any, Any]) -> str:
-        """An array."""
+        """Return an expression for an array."""
 
 
 class Unwritten(Exception):
-    """(what it is called, the value, what is said of it beyond its type)"""
+    """A value cannot be written. Its arguments: (what the value is called, the value, what is said of it beyond its type)."""
 
 
 def key_of(key: Any) -> str:
@@ -75,7 +79,7 @@ def key_of(key: Any) -> str:
 
 
 def expression(values: Writing, name: str, value: Any) -> str:
-    """An expression that makes a value again. Raises: Unwritten, RecursionError."""
+    """Return an expression that makes a value again. Raises: Unwritten, RecursionError: there is none."""
     kind = type(value)
     for kinds, write in _WRITERS:
         if kind in kinds:
@@ -112,8 +116,8 @@ def expression(values: Writing, name: str, value: Any) -> str:
 
 
 def is_one(value: Any) -> bool:
-    """Whether it matters that it is the same object everywhere."""
-    # of an object() nothing else is known
+    """Whether it matters that a value is one and the same object wherever it is used."""
+    # an object() has nothing but its identity
     return (
         type(value) is object
         or _is_record(value)
@@ -140,12 +144,13 @@ def is_one(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether it is no more than its attributes, and the items of a dict or a list: of a dataclass (or attrs' like of it), of a class of the user's own, or what
-    argparse gives."""
+    """Whether an object is no more than its attributes, and the items of a dict or a list: an instance of a dataclass (or of
+    attrs'), of a class of the user's own, or of argparse's Namespace.
+    """
     kind = type(value)
     own = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
     if dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__"):
-        # one with slots has two of them made for it
+        # for a dataclass with slots, Python itself makes two of these methods
         special = any(name in vars(one) for name in own for one in kind.__mro__[:-1] if "__slots__" not in vars(one))
         return kind.__new__ is object.__new__ and not special
     if not (kind is argparse.Namespace or _is_users(kind)) or isinstance(value, type) or kind in copyreg.dispatch_table:
@@ -161,7 +166,7 @@ def _is_users(kind: type) -> bool:
 
 
 def _record(values: Writing, name: str, value: Any) -> str:
-    """An instance, with what it holds, as pickle makes it again: its __init__ does not run."""
+    """Write an instance, with what it holds, as pickle makes it again: its __init__ does not run."""
     kind, held = type(value), {**getattr(value, "__dict__", {})}
     for own in (
         one
@@ -183,7 +188,7 @@ def _record(values: Writing, name: str, value: Any) -> str:
 
 
 def _named_tuple(values: Writing, name: str, value: Any) -> str:
-    """As pickle makes it again: a __new__ of its class does not run."""
+    """Write a named tuple as pickle makes it again: a __new__ of its class does not run."""
     kind, inside = values.reference(name, type(value)), values.inside(name, value)
     made = f"tuple.__new__({kind}, ({inside}{',' if len(value) == 1 else ''}))"
     held = getattr(value, "__dict__", {})
@@ -191,12 +196,12 @@ def _named_tuple(values: Writing, name: str, value: Any) -> str:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is a function of a kind of its own, as numpy's are, that a module has by its name."""
+    """Whether it is a function of a type of its own, as numpy's are, that a module has by its name."""
     try:
         named = callable(value) and isinstance(value.__module__, str) and isinstance(value.__qualname__, str)
         return named and typing.get_origin(value) is None and not isinstance(value, typing.TypeVar)
     except Exception:
-        # who answers to every name says so in its own way
+        # an object that answers to every attribute may raise anything
         return False
 
 
@@ -213,7 +218,7 @@ def _of_pandas(values: Writing, name: str, value: Any) -> str:
 
 
 def _class_by_call(values: Writing, name: str, kind: Any) -> str:
-    """A class that a call has made: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
+    """Write a class that a call has made: `Point = namedtuple("Point", "x y")`, `Color = Enum("Color", "RED")`."""
     own = kind.__name__
     if issubclass(kind, enum.Enum):
         members = {key: one.value for key, one in kind.__members__.items()}
@@ -238,7 +243,7 @@ def _plain(values: Writing, name: str, value: Any) -> str:
 
 
 def _int(values: Writing, name: str, value: int) -> str:
-    # of thousands of digits Python writes and reads no decimals
+    # Python refuses to write or read decimals of thousands of digits
     return repr(value) if value.bit_length() < _LONG_INT else hex(value)
 
 
@@ -355,7 +360,7 @@ def _generator(values: Writing, name: str, value: np.random.Generator) -> str:
 
 
 def _bit_generator(values: Writing, name: str, value: Any) -> str:
-    """With its state, and with the seeds that generators it makes (`spawn`) would have."""
+    """Write a bit generator with its state, and with the seeds of the generators that it makes (`spawn`)."""
     kind, seeds = type(value).__name__, getattr(value, "seed_seq", None)
     if getattr(np.random, kind, None) is not type(value):
         raise Unwritten(name, value)
@@ -370,7 +375,7 @@ def _seeds(values: Writing, name: str, value: np.random.SeedSequence) -> str:
 
 
 def _state(value: Any) -> str:
-    """Of a generator: numbers, texts and arrays of its own."""
+    """Write the state of a generator: numbers, strings, and arrays, dicts and tuples of them."""
     if isinstance(value, np.ndarray):
         return f"__import__('numpy').array({value.tolist()!r}, {value.dtype.str!r})"
     if isinstance(value, dict):
@@ -385,7 +390,7 @@ def _scalar(name: str, value: np.generic) -> str:
         return f"__import__('numpy').{type(value).__name__}({value.item()!r})"
     if not isinstance(value, (np.bool_, np.number, np.datetime64)) or isinstance(value, (np.longdouble, np.clongdouble)):
         raise Unwritten(name, value)
-    # as bytes, whatever numpy is there: its text may be one of another value
+    # as bytes, because the string of a value may mean another value to another version of numpy
     return f"__import__('numpy').frombuffer({value.tobytes()!r}, {value.dtype.str!r})[0]"
 
 
@@ -397,7 +402,7 @@ def _ufunc(name: str, value: np.ufunc) -> str:
 
 
 def _logger(name: str, value: logging.Logger) -> str:
-    """A logger, with its level and where its records go."""
+    """Write a logger, with its level and the handlers of its records."""
     root = value is logging.getLogger()
     made = f"__import__('logging').getLogger({'' if root else repr(value.name)})"
     does = []
@@ -417,7 +422,9 @@ def _logger(name: str, value: logging.Logger) -> str:
 
 
 def _basic_config() -> list[str]:
-    """What `logging.basicConfig` has made of the root logger, from which the others have their level, and where their records go; nothing if it was not called."""
+    """Write the call of `logging.basicConfig` that has set up the root logger, from which the others have their level and their
+    streams; [] if it was not called.
+    """
     root = logging.getLogger()
     plain = [one for one in root.handlers if type(one) is logging.StreamHandler and one.stream in (sys.stdout, sys.stderr)]
     form = plain[0].formatter if plain else None
@@ -452,7 +459,7 @@ def _handler(name: str, value: logging.Logger, handler: Any) -> str:
 
 
 def _of_typing(values: Writing, name: str, value: Any) -> str:
-    """Types as annotations and classes name them: `List[float]`, a `TypeVar`."""
+    """Write a type as annotations and classes name it: `List[float]`, a `TypeVar`."""
     if isinstance(value, typing.TypeVar):
         limits = [values.part(f"{name}'s constraint", one) for one in value.__constraints__]
         bound = [f"bound={values.part(name, value.__bound__)}"] if value.__bound__ is not None else []

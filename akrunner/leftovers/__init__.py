@@ -1,13 +1,14 @@
-"""Files, directories and processes that must go if this process dies before it can end and remove them itself.
+"""Files, directories and processes that must go even if this process dies before it can end and remove them itself.
 
 ::
 
-    register(path)  ...  forget(path)      the process lives: whoever made it removes it, and forgets it
-    register(path)  ...  x                 the process dies: its guard removes it (`akrunner.wire.ending`)
-                         x  guard x        ... a worker process of the job does, if it was told of it
-                         x  guard x  ...   ... the next start of akrunner does, by the journal in the state directory
+    register(path)  ...  forget(path)      the process lives: the code that made the path removes it, and forgets it
+    register(path)  ...  x                 the process dies: its guard removes the path (`akrunner.wire.ending`)
+                         x  guard x        ... a worker process of the job removes it, if it was told of it
+                         x  guard x  ...   ... the next start of akrunner removes it, by the journal in the state directory
 
-There is one guard for a process, while anything is registered, or a block of `together` runs. Threads may call all of this; a child made by fork starts anew.
+A process has one guard while anything is registered, or while a block of `together` runs. Threads may call all of these
+functions; a child made by fork starts with nothing registered.
 """
 
 from akrunner.leftovers.keeper import (

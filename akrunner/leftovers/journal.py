@@ -1,9 +1,11 @@
-"""What a process holds, written down: for its guard when it has died, and for the next start of akrunner when the guard has, too.
+"""The journal: a file in which a process writes down what it holds. Its guard reads it when the process has died, and the next
+start of akrunner reads it when the guard has died, too.
 
 ::
 
     $XDG_STATE_HOME/akrunner/leftovers/PID-RANDOM      first line: which process, since when, on which machine since which boot;
-                                                       then what is held, and no longer, as the guard is told it (`akrunner.wire.ending`)
+                                                       then what is held, or no longer held, in the lines that the guard is sent
+                                                       (`akrunner.wire.ending`)
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from akrunner.leftovers.private import private_file, state_dir
 from akrunner.wire.ending import Held, checked, started
 
 _FOLDER = "leftovers"
-#: seconds a start may take for what others left; what is not done then is the next one's
+#: seconds that a start of akrunner may spend on what dead processes left; the next start does the rest
 _BUDGET = 3.0
-#: of these, seconds for reading what dead ones have written down
+#: of these, seconds for reading the journals of dead processes
 _READING = 0.5
-#: seconds after which an empty journal has lost the process that was about to write its first line
+#: seconds after which an empty journal counts as one whose process died before it wrote the first line
 _UNBEGUN = 600.0
-#: journals of before the machine was started anew are of no use for ever
+#: seconds after which a journal from before the last boot is removed, because it is of no use any more
 _OLD = 30 * 86400.0
-#: what is longer was written by somebody else
+#: a longer file, or a longer line, was not written by akrunner
 _MOST_BYTES = 64 * 2**20
 _MOST_LINE = 65536
 
 
 class Journal:
-    """This process's own. Attributes: path: "" where none could be written; it works without."""
+    """This process's own journal. Attributes: path: its file; "": it could not be written, and the process works without it."""
 
     def __init__(self) -> None:
         self.path = ""
@@ -49,7 +51,8 @@ class Journal:
         try:
             with private_file(path, "xb", buffering=0) as f:
                 self._fd = os.dup(f.fileno())
-            # nobody takes it for a dead one's while it is held, even where processes cannot be told apart by their start
+            # while the lock is held, no process takes the journal for a dead one's, even where processes cannot be told apart
+            # by their start
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.drop()
@@ -58,7 +61,9 @@ class Journal:
         self.write(json.dumps({"pid": os.getpid(), "start": started(os.getpid()), **_here()}).encode() + b"\n")
 
     def write(self, line: bytes) -> None:
-        """Add one line. On a disk that is full the journal goes, which would miss what is forgotten; guard and workers are left."""
+        """Add one line. If the disk is full, the journal is removed, because it would miss what is forgotten later; the guard
+        and the workers still clean up.
+        """
         try:
             if self._fd < 0 or os.write(self._fd, line) == len(line):
                 return
@@ -67,7 +72,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Remove the journal: its process holds nothing any more."""
+        """Remove the journal, because its process holds nothing any more."""
         path, self.path = self.path, ""
         if path:
             try:
@@ -77,14 +82,16 @@ class Journal:
         self.drop()
 
     def drop(self) -> None:
-        """Let go of the file, which stays."""
+        """Close the file, but do not remove it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 def clear_dead() -> None:
-    """End and remove what processes of this machine held that are gone. Never what a living one holds, nor what is not written down."""
+    """End and remove what dead processes of this machine held, as far as they wrote it down; never what a living process
+    holds.
+    """
     folder = state_dir(_FOLDER)
     if folder is None:
         return
@@ -94,7 +101,7 @@ def clear_dead() -> None:
     names = _names(folder)
     living = [name for name in names if _may_live(name)]
     gone = sorted(set(names) - set(living))
-    # not always the same ones, where most cannot be removed
+    # start at another one each time, in case most of them cannot be removed
     first = time.time_ns() % (len(gone) or 1)
     for count, name in enumerate(living + gone[first:] + gone[:first]):
         if count >= len(living) and time.monotonic() - began > _READING:
@@ -105,7 +112,8 @@ def clear_dead() -> None:
             _drop_unbegun(path)
         else:
             (dead if _is_dead(found[0], path) else others).append(path)
-    # what others hold is known before anything is removed; that takes long where a process holds much, and mostly nobody has died
+    # find out what other processes hold before anything is removed; that takes long if a process holds much, and is skipped if
+    # none has died
     owned = {one for path in others if dead for one in _held_by(path)}
     for path in dead:
         if time.monotonic() - began > _BUDGET:
@@ -114,7 +122,7 @@ def clear_dead() -> None:
 
 
 def _may_live(journal: str) -> bool:
-    """Whether there is a process of the number its name begins with."""
+    """Whether there is a process with the id that the journal's name begins with."""
     pid = journal.partition("-")[0]
     try:
         os.kill(int(pid), 0)
@@ -136,7 +144,7 @@ def _drop_unbegun(path: str) -> None:
 
 
 def _clear(path: str, owned: set[str]) -> None:
-    """One dead process's. Two that start at once do not do it both."""
+    """End and remove what one dead process held. If two starts run at once, only one of them does it."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -151,22 +159,24 @@ def _clear(path: str, owned: set[str]) -> None:
         if held.clear():
             os.unlink(path)
     except OSError:
-        pass  # another one is at it, or nothing can be removed there
+        pass  # another process does it right now, or nothing can be removed there
     finally:
         os.close(fd)
 
 
 def _may_go(path: str, owned: set[str]) -> bool:
-    """Whether it is where it was when it was written down, this user's, and no part of what a living process holds."""
+    """Whether a path still leads where it led when it was written down, is this user's, and does not overlap with what a living
+    process holds.
+    """
     folder = os.path.dirname(path)
-    # `register` writes no path that leads back up, as `/home/me/.` would
+    # `register` writes no path with `.` or `..` in it, as `/home/me/.` has
     if not os.path.isabs(path) or os.path.normpath(path) != path or folder == path:
         return False
     if any(path == other or path.startswith(other + os.sep) or other.startswith(path + os.sep) for other in owned):
         return False
     try:
         return os.path.realpath(folder) == folder and not os.path.ismount(path) and os.lstat(path).st_uid == os.geteuid()
-    except (OSError, ValueError):  # ValueError: no name a file can have
+    except (OSError, ValueError):  # ValueError: no file can have such a name
         return False
 
 
@@ -176,13 +186,15 @@ def _held_by(path: str) -> Iterable[str]:
 
 
 def _read(path: str, wholly: bool = True) -> tuple[dict[str, Any], Held] | None:
-    """(whose it is, what it holds), None of what is no journal of this user's. A last line that is cut short is left out.
+    """Return (the process that a journal is of, what it holds); None if the file is no journal of this user's. A last line that
+    is cut short is left out.
 
-    Args: wholly: what it holds, too.
+    Args:
+        wholly: whether to read what it holds, too.
     """
     held = Held()
     try:
-        # a pipe of that name is not waited for
+        # with O_NONBLOCK, a pipe of that name does not block
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
             about = os.fstat(f.fileno())
             if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
@@ -201,7 +213,11 @@ def _read(path: str, wholly: bool = True) -> tuple[dict[str, Any], Held] | None:
 
 
 def _line(f: IO[bytes]) -> bytes:
-    """The next one, b"" of one that is cut short. Raises: ValueError: no line of a journal is that long."""
+    """Return the next line; b"" at the end, or if the line is cut short.
+
+    Raises:
+        ValueError: the line is too long for a journal.
+    """
     line = f.readline(_MOST_LINE)
     if len(line) == _MOST_LINE:
         raise ValueError("too long")
@@ -238,7 +254,7 @@ def _is_dead(host: dict[str, Any], path: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _here() -> dict[str, str]:
-    """What processes have in common whose ids mean the same."""
+    """Return what two processes must have in common for their process ids to mean the same."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:

@@ -1,4 +1,4 @@
-"""The host's end: what this process holds, its guard, its journal."""
+"""The host's side of `akrunner.leftovers`: what this process holds, its guard, its journal."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.leftovers.private import temp_directory
 from akrunner.wire import ending, ready
 
-#: seconds a guard may take to read what it is told; one that takes longer is stuck
+#: seconds that a guard may take to read a line; a guard that takes longer is stuck
 _PATIENCE = 2.0
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Guard:
-    """The guard process. Attributes: pid."""
+    """The guard process. Attributes: pid: its id."""
 
     def __init__(self, journal: str) -> None:
-        """Start it. Raises: OSError: there are no processes or descriptors left."""
+        """Start the guard. Raises: OSError: there are no processes or descriptors left."""
         source = inspect.getsource(ending)
-        # it inherits that nobody can ask it politely to end, from its first instruction on
+        # the guard inherits the blocked signals, so that from its first instruction on none of them can end it
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
             process = subprocess.Popen(
@@ -49,11 +49,11 @@ class _Guard:
         os.set_blocking(self._fd, False)
         process.stdin.close()
         self.pid = process.pid
-        # it is waited for here; `Popen` would warn of one that outlives it
+        # this class waits for it; `Popen` would warn of a process that outlives it
         process.returncode = 0
 
     def say(self, line: bytes) -> bool:
-        """Whether it is there and has room for it."""
+        """Send the guard a line. Returns: whether the guard is there and had room for it."""
         deadline = time.monotonic() + _PATIENCE
         while line:
             try:
@@ -67,14 +67,14 @@ class _Guard:
         return True
 
     def is_there(self) -> bool:
-        """Whether it runs."""
+        """Whether the guard runs."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] == 0
         except ChildProcessError:
             return False
 
     def leave(self) -> None:
-        """It goes; it may still be starting up, or stuck: then it is killed."""
+        """Tell the guard to end; if it does not, because it is still starting up or stuck, kill it."""
         self.say(b'["!"]\n')
         deadline = time.monotonic() + 0.02
         while self.is_there():
@@ -93,29 +93,29 @@ class _Guard:
         self.drop()
 
     def drop(self) -> None:
-        """Close this end of its pipe."""
+        """Close this end of the guard's pipe."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 class _Keeper:
-    """One process's. Attributes: guards: how often one had to be replaced."""
+    """What one process holds, with its guard and its journal. Attributes: replaced: how often a guard had to be replaced."""
 
     def __init__(self) -> None:
-        # a finalizer may run, and forget something, inside any of these methods
+        # reentrant, because a finalizer may run, and forget something, inside any of these methods
         self._lock = threading.RLock()
         self._held = ending.Held()
         self._guard: _Guard | None = None
         self._journal: Journal | None = None
         self._again_at = 0.0
         self._awake = 0.0
-        #: blocks of `together` that run
+        #: how many blocks of `together` run
         self._blocks = 0
         self.replaced = 0
 
     def say(self, *line: Any) -> None:
-        """Hold something, or hold it no longer; journal and guard know it when this returns."""
+        """Hold something, or hold it no longer; when this returns, the journal and the guard know it."""
         with self._lock:
             if line[0] == "+" and self._journal is None:
                 clear_dead()
@@ -130,7 +130,7 @@ class _Keeper:
             self._let_go_if_idle()
 
     def begin(self) -> None:
-        """Until `end`, the guard and the journal stay, whether anything is held or not."""
+        """Keep the guard and the journal until `end`, whether anything is held or not."""
         with self._lock:
             self._blocks += 1
 
@@ -140,7 +140,7 @@ class _Keeper:
             self._let_go_if_idle()
 
     def look(self) -> int:
-        """See to it that there is a guard. Returns: how often one had to be replaced."""
+        """Make sure that there is a guard, if anything is held. Returns: how often a guard had to be replaced."""
         with self._lock:
             if not self._held:
                 return self.replaced
@@ -157,7 +157,7 @@ class _Keeper:
             return self.replaced
 
     def keep_awake(self, seconds: float) -> None:
-        """From now on every guard kills this process when something has held it stopped for so long."""
+        """Have every guard, from now on, kill this process when it has been stopped (SIGSTOP) for so many seconds."""
         with self._lock:
             self._awake = seconds
             if self._guard is not None:
@@ -167,7 +167,9 @@ class _Keeper:
         return json.dumps(["awake", self._awake]).encode() + b"\n"
 
     def _start(self) -> None:
-        """A guard that knows everything; without one (no process can be started) the workers and the journal are left."""
+        """Start a guard and tell it all that is held. If no process can be started, cleaning up is left to the workers and the
+        journal.
+        """
         if time.monotonic() < self._again_at:
             return
         try:
@@ -177,7 +179,8 @@ class _Keeper:
             return
         self._guard = guard
         if self._journal is not None:
-            # one that is stopped before it can ask to be woken ends with the next start
+            # a guard that is stopped (SIGSTOP) before it can ask the kernel to wake it when this process dies is ended by the
+            # next start of akrunner
             self._journal.write(json.dumps(["+", "group", guard.pid, ending.started(guard.pid)]).encode() + b"\n")
         for line in self._held.lines():
             guard.say(json.dumps(line).encode() + b"\n")
@@ -187,7 +190,7 @@ class _Keeper:
     def _let_go_if_idle(self) -> None:
         if self._held or self._blocks:
             return
-        # the guard is the last to go: it removes the journal, should this process die on the next line
+        # the guard goes last: it removes the journal if this process dies on the next line
         journal, self._journal = self._journal, None
         if journal is not None:
             journal.close()
@@ -196,7 +199,7 @@ class _Keeper:
             guard.leave()
 
     def drop(self) -> None:
-        """In a child made by fork: none of it is this process's."""
+        """Close the pipe and the journal in a child made by fork, because both belong to its parent."""
         if self._guard is not None:
             self._guard.drop()
         if self._journal is not None:
@@ -215,20 +218,26 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def register(path: str) -> None:
-    """Have a local file or directory removed if this process dies before `forget`. Call it before the path is made; the name is to
-    be one that nobody else will use, as with `uuid` in it."""
+    """Have a local file or directory removed if this process dies before `forget`. Call it before the path is made; the name
+    must be one that no other program will use, for example one with a `uuid` in it.
+    """
     _keepers[0].say("+", "path", _place(path))
 
 
 def forget(path: str) -> None:
-    """Hold a path no longer: it was removed, or has become something to keep."""
+    """Stop holding a path, because it was removed, or has become something to keep."""
     _keepers[0].say("-", "path", _place(path))
 
 
 def temp_folder(prefix: str) -> str:
-    """Make a directory of mode 0700 in the temp directory, which goes if this process dies before `drop`.
+    """Make a directory of mode 0700 in the temp directory, which is removed if this process dies before `drop`.
 
-    Args: prefix: its name begins so. Returns: its path. Raises: OSError: it cannot be made.
+    Args:
+        prefix: the start of its name.
+    Returns:
+        Its path.
+    Raises:
+        OSError: it cannot be made.
     """
     path = os.path.join(temp_directory(), prefix + uuid.uuid4().hex[:16])
     register(path)
@@ -241,20 +250,22 @@ def temp_folder(prefix: str) -> str:
 
 
 def drop(path: str) -> None:
-    """Remove a registered file or directory, and forget it. What cannot be removed now is left to the guard."""
+    """Remove a registered file or directory, and forget it. If it cannot be removed now, it is left to the guard."""
     if ending.remove(path):
         forget(path)
 
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """For work that holds one thing after the other: in a `with` block one guard serves for all of them, instead of one that comes and goes with each."""
+    """Keep one guard for a whole `with` block, for work that holds one thing after the other; without it, a guard would be
+    started and ended for each.
+    """
     keeper = _keepers[0]
     keeper.begin()
     try:
         yield
     finally:
-        # in a child made by fork, none of it is this process's
+        # in a child made by fork, the block belongs to the parent
         if _keepers[0] is keeper:
             keeper.end()
 
@@ -265,32 +276,35 @@ def watch(group: int) -> None:
 
 
 def unwatch(group: int) -> None:
-    """Hold a process group no longer: it has ended."""
+    """Stop holding a process group, because it has ended."""
     _keepers[0].say("-", "group", group)
 
 
 def mark(value: str) -> None:
-    """Have every process killed that has this value of `AKRUNNER_JOB` in its environment, if this process dies before `unmark`."""
+    """Have every process that has this value of `AKRUNNER_JOB` in its environment killed if this process dies before
+    `unmark`.
+    """
     _keepers[0].say("+", "mark", value)
 
 
 def unmark(value: str) -> None:
-    """Hold a mark no longer: every process that carried it has ended."""
+    """Stop holding a mark, because every process that carried it has ended."""
     _keepers[0].say("-", "mark", value)
 
 
 def keep_awake(seconds: float) -> None:
-    """Have this process killed when it was stopped (SIGSTOP) for so long while it holds anything: for one that others wait for, and that nobody
-    stops who means well."""
+    """Have this process killed if it is stopped (SIGSTOP) for so many seconds while it holds anything. This is for a process
+    that others wait for, and that no user has a good reason to stop.
+    """
     _keepers[0].keep_awake(seconds)
 
 
 def guards() -> int:
-    """See to it that there is a guard while one is needed. Returns: how many were lost and replaced so far."""
+    """Make sure that there is a guard if one is needed. Returns: how many guards were lost and replaced so far."""
     return _keepers[0].look()
 
 
 def _place(path: str) -> str:
-    """Where it is, whatever becomes of the working directory and of links above it."""
+    """Return the path in a form that stays valid if the working directory, or a link above it, changes."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)

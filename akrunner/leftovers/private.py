@@ -1,4 +1,4 @@
-"""Directories and files nobody but the user may look into, whatever the umask and whatever they were before."""
+"""Makes directories and files that only the user may read, whatever the umask is and whatever modes they had before."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import IO, Any
 
 
 def private_dir(path: str) -> None:
-    """Make a directory and those above it, itself of mode 0700; one that is there becomes so.
+    """Make a directory and those above it; the directory itself gets mode 0700, also if it exists already.
 
-    Raises: OSError: it cannot be made; PermissionError: it is there and another user's.
+    Raises:
+        OSError: it cannot be made.
+        PermissionError: it exists and belongs to another user.
     """
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.stat(path)
@@ -22,7 +24,7 @@ def private_dir(path: str) -> None:
 
 
 def private_file(path: str, mode: str = "w", **options: Any) -> IO[Any]:
-    """As `open`; the file has mode 0600."""
+    """Open a file as `open` does, and give it mode 0600."""
     return open(path, mode, opener=_opener, **options)
 
 
@@ -33,9 +35,10 @@ def _opener(path: str, flags: int) -> int:
 
 
 def state_dir(name: str, make: bool = True) -> str | None:
-    """`$XDG_STATE_HOME/akrunner/NAME`; None where there is no home, or none that can be written.
+    """Return `$XDG_STATE_HOME/akrunner/NAME`; None if there is no home directory, or the directory cannot be written.
 
-    Args: make: make it if it is not there; else it is None then.
+    Args:
+        make: whether to make the directory if it does not exist; if false, None is returned then.
     """
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(base):
@@ -53,11 +56,13 @@ def state_dir(name: str, make: bool = True) -> str | None:
 
 
 def temp_directory() -> str:
-    """What `tempfile.gettempdir` gives, but that one finds out by a file with a name of chance, which stays if the process is killed in that moment.
+    """Return what `tempfile.gettempdir` returns, without its test: that writes a file with a random name, which stays if the
+    process is killed at that moment.
 
-    Raises: FileNotFoundError: there is none that can be written.
+    Raises:
+        FileNotFoundError: there is no temp directory that can be written.
     """
-    # a program, or `tempfile` itself, has chosen already
+    # the program, or `tempfile` itself, has chosen a directory already
     if tempfile.tempdir is not None:
         return os.path.abspath(os.fsdecode(tempfile.tempdir))
     named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
