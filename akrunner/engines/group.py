@@ -83,7 +83,7 @@ class TaskGroup:
         self.feeder.start()
 
     def _conversing(self, task: TaskSpec) -> Callable[[frames.FrameWriter], Conversation] | None:
-        """Return a function that makes the object that answers a task's requests about tables; None if the job has no tables."""
+        """Return a function that makes the answerer of a task's requests about tables; None if the job has no tables."""
         tables = self._run.tables
         if tables is None:
             return None

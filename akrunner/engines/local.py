@@ -1,8 +1,9 @@
-"""The local engine: the tasks are child processes of this one.
+"""The local engine: the tasks are child processes of this process.
 
 ::
 
-    run_attempts (akrunner.engines.attempts) -> Supervisor (akrunner.engines.supervisor) -> LocalLauncher: a child process for each task
+    run_attempts (akrunner.engines.attempts) -> Supervisor (akrunner.engines.supervisor)
+        -> LocalLauncher: a child process for each task
 """
 
 from __future__ import annotations

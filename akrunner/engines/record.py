@@ -4,7 +4,8 @@
 
     begun       interpreter, tasks, the process that runs the job    written when the directory is made
     succeeded   the job's stats, and the result of each task         put over `begun` when the job has ended
-    failed      the exception: which task failed first and why, what the others did; how the tasks that could still report it read their input
+    failed      the exception: which task failed first and why, what the others did;    put over `begun` likewise
+                how the tasks that could still report it read their input
 
 It holds numbers, names and error messages. It does not hold the parameters and the environment of the job, as there may
 be secrets in them.

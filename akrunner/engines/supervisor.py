@@ -2,8 +2,8 @@
 
 ::
 
-    TaskGroup (`group`)        processes, feeder, readers  --events-->  Receiver (`receiving`): rows -> sink; meaning of the event
-    this thread                that meaning, the clock     -->          supervision.machine     decides
+    TaskGroup (`group`)        processes, feeder, readers  --events-->  Receiver (`receiving`): rows -> sink; what it means
+    this thread                what it means, the clock    -->          supervision.machine: decides
                                <-- actions: start, stop, stacks, a verdict
 """
 
