@@ -10,8 +10,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; times in
                   with feed_dict, wait is the time in which the script makes what it feeds
     outside       with functions or a session: the time between their calls
     calls         of functions that are handed their input, if nothing else is known: their number, the time inside and outside
-    python        Python that the pipeline calls (generators, py_function): calls: their number; wall: their time; steps: the part
-                  of it since the first step; computed: the part of it in which they did not wait
+    python        Python that the pipeline calls (generators, py_function): calls: their number; wall: their time; steps: the
+                  part of it since the first step; computed: the part of it in which they did not wait
     first         the wait for the first batch; main: time in `main`
     unlooked      with functions or a session: the time of steps of which none was looked at (it is part of between): all of it,
                   if no look was asked for
@@ -37,9 +37,9 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; times in
     tensorflow    whether it was imported; version: its version, "" if it was not
     lines         where Python was, by looks: at: line of the script; in: the package it had called; share: its share of the
                   looks; main: whether this is the main thread; does, by the line's text: prints, writes, records (parses or
-                  makes records), texts (parses text), tensors (makes tensors), loops (begins a loop), sleeps, ""; computes: the share
-                  of its looks after which the thread computed, or would have computed if it had had a core; 0 for threads that
-                  are not the script's own
+                  makes records), texts (parses text), tensors (makes tensors), loops (begins a loop), sleeps, ""; computes: the
+                  share of its looks after which the thread computed, or would have computed if it had had a core; 0 for
+                  threads that are not the script's own
     looks         the number of these looks; watched: the time in which they were made
     cores, idle   the task's cores; and how many cores nothing used, on average, None: not known
     used          cores that the task's own process used, on average
