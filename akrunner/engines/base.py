@@ -138,8 +138,7 @@ class TaskResult:
         rows_dropped: rows left out by `dataset(..., uneven=)`, in one pass.
         rows_padded: rows added by `dataset(..., uneven=)`, in one pass.
         only_printed: whether the script was run as a program and ended by `sys.exit(0)` before it asked for its rows.
-            `log_tail` has what
-            it printed, as a rule its help.
+            `log_tail` has what it printed, as a rule its help.
         only_asked: whether `only_printed`, and the program's command line asked for just that, so that no other result
             was to be expected.
     """
@@ -178,16 +177,12 @@ class Stats:
         input_wait_seconds: the longest time that a task stood idle for rows.
         output_blocked_seconds: the longest time that a task stood idle until the host took its output.
         bound: "input", "compute" or "unknown": which of the two a faster machine should speed up. "input" if a task
-            waited longer for its rows than
-            its `main` took, or its script waited longer for its input than for all else (`inputs`); "compute" if it is
-            known that it did not;
-            "unknown" for jobs of less than half a second, for scripts that read in ways of their own, and for those
-            that save, report or write most
-            of the time.
+            waited longer for its rows than its `main` took, or its script waited longer for its input than for all else
+            (`inputs`); "compute" if it is known that it did not; "unknown" for jobs of less than half a second, for
+            scripts that read in ways of their own, and for those that save, report or write most of the time.
         shares: the number of rows that each worker got.
         rows_unread: of a stream, the rows that no script read, because they were sent, or came, after the scripts had
-            returned before the end of the
-            stream.
+            returned before the end of the stream.
         attempt: how often all tasks were started again; 0 if they were not. `warnings` say why.
         rows_dropped: rows left out by `dataset(..., uneven=)`, in one pass, by all workers.
         rows_padded: rows added by `dataset(..., uneven=)`, in one pass, by all workers.
@@ -195,13 +190,11 @@ class Stats:
         warnings: messages about what did not fail the job, but the user should know.
         starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker fitted it.
         tables: name of each table that the scripts asked for -> {"rows_read": rows sent to all tasks together,
-            "rows_written": rows of the committed
-            output}.
-        inputs: task -> how its script waited for its input, over time too. `akrunner.engines.inputs` says what is in
-            it, and puts it into words.
-        input_verdict: those words: what each task waits for and what to change, "[task] ...", most important first.
-            Empty if the input does not hold
-            the job up, or if that is not known.
+            "rows_written": rows of the committed output}.
+        inputs: task -> how its script waited for its input, over time too. `akrunner.engines.inputs` says what is in it,
+            and puts it into words.
+        input_verdict: those words: what each task waits for and what to change, "[task] ...", most important first. Empty
+            if the input does not hold the job up, or if that is not known.
     """
 
     seconds: float
@@ -269,8 +262,7 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def check(self, job: JobSpec) -> None:
-        """Check that everything a job needs is there, as far as that can be told without starting anything
-        (`akrunner.plan`).
+        """Check that everything a job needs is there, as far as that can be told without starting anything (`akrunner.plan`).
 
         Raises:
             ConfigError: something that the job needs is missing.

@@ -49,8 +49,7 @@ def gist(message: str) -> str:
     """Return the line of an exception's message that says most.
 
     TensorFlow's messages begin with "Graph execution error:" and the like, Keras's with where the error was; AutoGraph's
-    messages are tracebacks
-    of their own.
+    messages are tracebacks of their own.
     """
     lines = [line.strip() for line in plain(message).splitlines() if line.strip()]
     if lines and _AUTOGRAPH.match(lines[0]):

@@ -19,8 +19,7 @@ class OutputColumns:
     """The columns of a job's output, which are known from the start, or from the first batch on.
 
     The first batch of every other task must have the same columns, of the same types: it is chance which task's batch
-    comes first, and the result must
-    not depend on chance.
+    comes first, and the result must not depend on chance.
 
     Attributes:
         schema: the columns; None if the job writes no rows, or no batch has come yet.

@@ -65,8 +65,10 @@ class Conversation:
     everything else."""
 
     def __init__(self, tables: JobTables, task: TaskSpec, writer: frames.FrameWriter, failing: Failing) -> None:
-        """Args:
-        failing: called when the job must end, with the exception's type and words.
+        """Make a conversation without requests.
+
+        Args:
+            failing: called when the job must end, with the exception's type and words.
         """
         self._tables = tables
         self._task = task

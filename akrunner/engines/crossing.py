@@ -1,8 +1,7 @@
 """The types that the columns of a table have on their way to a script that asks for the table, and on their way back.
 
 Numbers, booleans, strings and bytes cross as they are. MaxCompute's other types (datetime, decimal, array, map, ...)
-cross as text, lists and
-structs as JSON, and are read from text on the way back.
+cross as text, lists and structs as JSON, and are read from text on the way back.
 """
 
 from __future__ import annotations

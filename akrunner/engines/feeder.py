@@ -101,8 +101,7 @@ class Feeder:
         """Wait for the thread to end.
 
         While a source gives no rows, the thread can be woken only if the source has a `stop`. Everything else ends soon,
-        and must have ended: a thread that is inside Arrow when
-        the interpreter is torn down crashes the process.
+        and must have ended: a thread that is inside Arrow when the interpreter is torn down crashes the process.
         """
         deadline = time.monotonic() + _END_WAIT
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < deadline:
@@ -231,8 +230,7 @@ class StreamFeeder(Feeder):
 
 class CountingFeeder(StreamFeeder):
     """Feeds no rows itself, because they reach the workers on their own machines. It waits until every worker has all its
-    rows, and tells the workers that the
-    rows have ended.
+    rows, and tells the workers that the rows have ended.
 
     Args:
         given: returns the rows that a session's task has got so far.

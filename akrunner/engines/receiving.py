@@ -47,8 +47,10 @@ class Receiver:
     """
 
     def __init__(self, run: JobRun, group: TaskGroup) -> None:
-        """Raises:
-        ConfigError: the directory for TensorBoard cannot be made.
+        """Prepare to handle messages.
+
+        Raises:
+            ConfigError: the directory for TensorBoard cannot be made.
         """
         self.reports: list[dict[str, Any]] = []
         self.metrics: dict[str, Mapping[str, float]] = {}

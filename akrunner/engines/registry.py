@@ -39,8 +39,8 @@ BUILT_IN: dict[str, Callable[[], Engine]] = {"local": _local, "flink": _flink}
 
 
 def _wrong(name: str, found: Any) -> str | None:
-    """Return why an object that a package has registered under a name makes no engine, as half a sentence; None if it
-    may make one."""
+    """Return why an object that a package has registered under a name makes no engine, as half a sentence; None if it may
+    make one."""
     return None if callable(found) else f"it is {type(found).__name__}, and no class or function that makes an engine"
 
 

@@ -1,8 +1,7 @@
 """Writes the reports of tasks to event files that TensorBoard opens, one directory for each task.
 
 An event file is a TFRecord of `tensorflow.Event`: { wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
-summary = 5 },
-and a summary { value = 1 } of { tag = 1 (string), simple_value = 2 (float) }.
+summary = 5 }, and a summary { value = 1 } of { tag = 1 (string), simple_value = 2 (float) }.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ class EventFiles:
     """Writes reports as they come, so that a reader sees each at once. A full disk ends the files, not the job."""
 
     def __init__(self, directory: str, warnings: list[str]) -> None:
-        """Args:
+        """Make the directory of the event files.
+
+        Args:
             warnings: a warning is added to this list when the files cannot be written any more.
         Raises:
             ConfigError: the directory cannot be made.

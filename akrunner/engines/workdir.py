@@ -19,8 +19,7 @@
     attempt-0/tasks/          the tasks of a first attempt, after a restart
 
 Only the user may read it. Without `keep` it is removed when the job has succeeded; when the job has failed, the logs are
-first moved to the state
-directory, where the newest ones stay.
+first moved to the state directory, where the newest ones stay.
 """
 
 from __future__ import annotations

@@ -234,8 +234,7 @@ def of_busy_python(record: Mapping[str, Any]) -> list[Advice]:
 
 def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
     """Advise on Python of the pipeline that is ready in time, but computes while the steps do, so that each step that
-    needs Python has to wait for its turn. Python that the steps wait for
-    has a rule of its own."""
+    needs Python has to wait for its turn. Python that the steps wait for has a rule of its own."""
     share = unseen.python_beside(record)
     called = next((one for one in blame.chain_of(record) if blame.calls_python(one)), None)
     if called is None or not share or for_it(record) >= WORTH_SAYING:

@@ -2,8 +2,8 @@
 look belong to it.
 
 A node is named by its path (`Root::Prefetch::MapAndBatch::Range`), and each of two pipelines may have a node with the
-same path. What is not known is not guessed: advice
-about a line of the other pipeline would be wrong, and so would the gain that it promises.
+same path. What is not known is not guessed: advice about a line of the other pipeline would be wrong, and so would the
+gain that it promises.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as if its script had only the pipeline that it waits for.
 
     `part` is set to the share of the waiting that is for that pipeline. If it is not known which pipeline that is, the
-    result has none. `mixed` is set if other pipelines call Python
-    too, so that Python's clock counts them together. A record that is narrowed already is not changed.
+    result has none. `mixed` is set if other pipelines call Python too, so that Python's clock counts them together. A
+    record that is narrowed already is not changed.
     """
     pipelines = record["pipelines"]
     if len(pipelines) < 2 or "part" in record:

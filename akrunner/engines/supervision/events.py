@@ -170,8 +170,7 @@ class Purpose(Enum):
     """Why stacks are asked for.
 
     TIMEOUT: the job's time is up. JOIN: workers may be in `server.join()`. ROWS: parameter servers may be about to write
-    rows. VAIN: tasks may wait
-    for tasks that are gone.
+    rows. VAIN: tasks may wait for tasks that are gone.
     """
 
     TIMEOUT = "timeout"

@@ -56,8 +56,7 @@ class Phase(Enum):
     """What an attempt waits for.
 
     WORKING: the chief and the workers. EVALUATING: the evaluator. WRITING: rows that parameter servers may be about to
-    write. STOPPING: the end of
-    the tasks that were told to stop.
+    write. STOPPING: the end of the tasks that were told to stop.
     """
 
     WORKING = "working"
@@ -113,8 +112,7 @@ class LastWord:
     Attributes:
         input: what the task measured of its input (`akrunner.engines.inputs`); None if it measured nothing.
         unasked: None, unless the script was run as a program and ended by `sys.exit(0)` before it asked for its rows;
-            then the warnings to give if it has
-            printed nothing either.
+            then the warnings to give if it has printed nothing either.
         asked: whether, besides that, the program's command line asked for its help.
     """
 

@@ -58,11 +58,13 @@ class FlinkLauncher:
         files: SharedFiles | None = None,
         parts: PartsSink | None = None,
     ) -> None:
-        """Args:
-        table: the table whose rows Flink brings to the tasks; None if the host feeds them.
-        given: the subtasks, if this launcher is not to make and end them itself.
-        files: the files that the tasks' machines read, if all of them can.
-        parts: the sink whose files the tasks' machines write, if all of them can.
+        """Make a launcher; the subtasks are taken when its block begins.
+
+        Args:
+            table: the table whose rows Flink brings to the tasks; None if the host feeds them.
+            given: the subtasks, if this launcher is not to make and end them itself.
+            files: the files that the tasks' machines read, if all of them can.
+            parts: the sink whose files the tasks' machines write, if all of them can.
         """
         self._engine = engine
         self._job = job
@@ -157,7 +159,7 @@ class FlinkLauncher:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Raise an error that says why a subtask is gone, if one is known: it says more than that it is gone."""
+        """Raise an error that says why a subtask is gone, if that is known: it says more than that it is gone."""
         try:
             yield
         except JobError:
@@ -188,7 +190,8 @@ class FlinkLauncher:
 
     @functools.cached_property
     def _package(self) -> str:
-        """The path of a tar of the bundle, the script and its files, and whatever else a task reads: the same for every task."""
+        """The path of a tar of the bundle, the script and its files, and what else a task reads. It is the same for every
+        task."""
         files = self._work.files_dir(self._job.cluster.tasks[0])
         lay_out(self._job.script, files)
         path = self._package_path

@@ -137,7 +137,7 @@ class Subtasks:
         return self._job
 
     def can_be_used(self) -> bool:
-        """Whether another attempt, or another job, can have the subtasks: the job runs, and no subtask is gone or has a task."""
+        """Whether another attempt or job can have the subtasks: the job runs, and no subtask is gone or has a task."""
         try:
             self.check()
         except AkrunnerError:

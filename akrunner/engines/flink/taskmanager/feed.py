@@ -211,7 +211,7 @@ class Feed:
             return False
 
     def answered(self, number: int) -> bool:
-        """Whether the task has answered all rows before a barrier, or has returned. What it wrote for them can be taken then."""
+        """Whether the task has answered all rows before a barrier, or has returned. Its output for them can be taken then."""
         return self._returned or self._answered >= number
 
     def taken(self, seconds: float = 0.0) -> Iterator[bytes]:
