@@ -40,7 +40,7 @@ def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = Ma
     known = _of_null(message, columns) or mistake(kind, plain(message), fields)
     if known is not None:
         return f"{known} ({raised})"
-    # a message that is a traceback names the exception again in its last line
+    # if the message is a traceback, the line taken from it names the exception once more
     said, to_do = gist(message).removeprefix(kind.rpartition(".")[2] + ": "), advice(kind, message, columns)
     return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
 

@@ -4,8 +4,8 @@ stacks.
 ::
 
     the feeder waits for the source               the tasks are not at fault: the job is reported, but never ended for it
-    some are done, all others wait for a session  the job can be ended: they wait for tasks that are gone
-    the chief is done, all others serve           the job can be ended: the chief is gone, and server.join() never returns
+    some are done, all others wait for a session  waiting is in vain: they wait for tasks that are gone
+    the chief is done, all others serve           waiting is in vain: the chief is gone, and server.join() never returns
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class _WorkerGone(Exception):
 
 @dataclass(frozen=True)
 class Given:
-    """The rows that a task has got from another feeder than the host.
+    """The rows that have reached a task by another way than through the host.
 
     Attributes:
         rows: the number of rows.

@@ -13,7 +13,7 @@ import pyarrow as pa
 from akrunner.tables import types
 
 _T = pa.types
-#: type of floats -> so many bits of a whole number it always holds exactly
+#: type of floats -> how many bits of a whole number it always holds exactly
 _EXACT = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
 _LARGEST = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
 

@@ -28,7 +28,7 @@ _SEVERAL = 1.5
 _ALL = 0.9
 #: share of a core that is used if something computes on it
 _AT_WORK = 0.7
-#: seconds up to which a call is cheap; so many calls for one batch matter
+#: a call that takes fewer seconds than this is cheap; cheap calls matter from so many for one batch on
 CHEAP, MANY = 300e-6, 8
 #: datasets that read files
 FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")

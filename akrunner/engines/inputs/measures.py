@@ -1,5 +1,5 @@
-"""Parts that the rules of `advice` share: the type of an advice, the shares of time that the rules use, and facts about a
-pipeline."""
+"""The parts that the rules of `advice` share: the type of a piece of advice, the shares of time that the rules use, and
+facts about a pipeline."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def outermost(record: Mapping[str, Any]) -> list[str]:
 def is_ahead(record: Mapping[str, Any]) -> bool:
     """Whether a prefetch at the end makes batches ahead.
 
-    A look may not see anything drawn from it, but has its name all the same. Nodes that only take some of its batches may
+    A look may see nothing drawn from it, but shows its name all the same. Nodes that only take some of its batches may
     stand above it.
     """
     chain = [blame.plain(node["node"]) for node in blame.chain_of(record)]

@@ -45,9 +45,9 @@ _BYTES = "dtype 'uint8' in image=, a quarter of the bytes"
 _LESS = "images of fewer pixels, or more cores for the task"
 #: if the first of several passes has this share of the waiting, the script waits for the work behind the cache
 _FIRST_PASS = 0.5
-#: so many bytes a second, at least, are read if the script waits for a disk
+#: if fewer bytes a second than this are read from disks, the script does not wait for a disk
 _DISK = 1e6
-#: so many rows make a large batch; so many sources at a time are many
+#: the rows of a batch that need not be larger; the number of sources at a time that need not be larger
 _LARGE, _MANY_SOURCES = 1024, 8
 
 

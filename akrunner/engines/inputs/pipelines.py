@@ -13,11 +13,11 @@ from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYI
 
 #: seconds, and share of `main`, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
-#: so many iterators are many; there is one for each batch if their number is at least this share of the number of batches
+#: the script makes an iterator for nearly every batch if there are at least this many, and at least this share of the batches
 _ITERATORS, _EACH = 8, 0.5
-#: so few rows of a batch are few, so many batches are many, and the most seconds to draw one of these batches
+#: a batch is small up to so many rows; the rule is for at least so many batches, each drawn in at most so many seconds
 _FEW_ROWS, _MANY_BATCHES, _DRAWN = 4, 1000, 0.0006
-#: factor for that time if no core of the machine is idle
+#: factor for these seconds if no core of the machine is idle
 _SHARED = 4
 #: the advice under TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"

@@ -25,8 +25,8 @@ def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as if its script had only the pipeline that it waits for.
 
     `part` is set to the share of the waiting that is for that pipeline. If it is not known which pipeline that is, the
-    result has none. `mixed` is set if other pipelines call Python too, so that Python's clock counts them together. A
-    record that is narrowed already is not changed.
+    result has no pipelines. `mixed` is set if other pipelines call Python too, so that Python's clock counts them
+    together. A record that is narrowed already is not changed.
     """
     pipelines = record["pipelines"]
     if len(pipelines) < 2 or "part" in record:

@@ -8,7 +8,7 @@ from typing import Any
 from akrunner.engines.inputs import blame
 
 INPUT, COMPUTE, UNKNOWN = "input", "compute", "unknown"
-#: seconds of reading below which shares mean nothing; so many looks at Python's lines are enough
+#: seconds of reading below which shares mean nothing; the number of looks at Python's lines from which on they mean something
 TOO_SHORT, ENOUGH = 0.5, 10
 #: share of the time that a line must have to be named
 _WORTH_NAMING = 0.25
@@ -44,8 +44,8 @@ _OF_ROWS = ("prints", "writes", "records", "texts", "tensors")
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 #: the most steps that `profile_input` takes
 _MOST_STEPS = 10_000
-#: seconds of steps from which on a sentence says that there were too few looks at Python's lines to name one; with so many
-#: looks, it mentions the most frequent line
+#: seconds of steps from which on a sentence says that there were too few looks at Python's lines to name one; the number of
+#: looks from which on it mentions the most frequent line
 _SOME, _FEW = 1.0, 5
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 

@@ -209,8 +209,10 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
 
 
 def _one_of(changes: list[Advice]) -> list[Advice]:
-    """Return the one change to name, if no look was asked for: the one that wins most, of those that are no saving. If it
-    is only likely, a cause outside of the pipeline that was seen, and takes longer, comes before it."""
+    """Return the change to name, if no look was asked for: the one that wins most, of those that are no saving.
+
+    If that one is only likely, a cause outside of the pipeline that was seen, and takes longer, is put before it.
+    """
     first = changes[:1]
     seen = [
         one

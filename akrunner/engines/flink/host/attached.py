@@ -53,7 +53,7 @@ class Attached:
         cluster: Address | None = None,
         restarts: int | None = None,
     ) -> None:
-        """Make the job as `akrunner.flink.run` and its siblings do.
+        """Make the job, as `akrunner.flink.run`, `stream` and `predict` do.
 
         Args:
             table: the PyFlink Table of the rows that the scripts write.

@@ -54,7 +54,8 @@ _TASK_MEMORY = {
 _FILE_SYSTEMS = ("HADOOP_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HBASE_CONF_DIR")
 _STATE = "cluster.json"
 _TEMP = "tmp"
-#: seconds to wait for ended processes; a TaskManager that has run Python functions waits longer than that
+#: seconds between SIGTERM and SIGKILL; a TaskManager that has run Python functions would wait longer, for processes that are
+#: gone
 _GRACE_SECONDS = 2.0
 _START_SECONDS = 90.0
 

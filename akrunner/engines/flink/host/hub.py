@@ -95,7 +95,7 @@ class Hub:
     def _listening(self, host: str, port: int) -> int:
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            # gRPC does not say why it cannot listen on an address; this does
+            # gRPC does not say why it cannot listen on an address; a plain socket does
             with socket.create_server((host, port)):
                 pass
             if self._keys.tls:

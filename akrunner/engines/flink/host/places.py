@@ -60,8 +60,9 @@ class Place:
         job: Flink's id of its job; "" if that is not known.
         sees: whether it has the files that it was asked for.
         writes: whether it may write the directory that it was asked for.
-        broken: a fault of akrunner's own, at either end, with its traceback; None if there is none.
-        hub_broken: returns the same for the hub.
+        broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
+            protocol or did not answer; None if nothing is wrong.
+        hub_broken: returns such a fault of the hub; None if there is none.
         hang_up: ends the stream, whatever is still on its way.
     """
 

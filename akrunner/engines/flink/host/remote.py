@@ -38,7 +38,7 @@ class RemoteProcess:
     """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`.
 
     Attributes:
-        given: the rows that Flink has brought to the task.
+        given: the rows that have reached the task by another way than through the host.
     """
 
     def __init__(self, place: Place, package: str, order: pb.Order, seconds: float) -> None:

@@ -90,7 +90,7 @@ class Subtasks:
         """Check that the job and akrunner's own threads are well.
 
         Raises:
-            JobError: a thread of akrunner's own has failed, here or beside a task.
+            JobError: a thread of akrunner's own has failed, here or beside a task, or an agent cannot be used any more.
             JobCancelledError: the Flink job was cancelled by someone else.
             JobManagerLostError: the job's JobManager is gone.
         """
@@ -239,7 +239,7 @@ class Subtasks:
         """Wait until Flink has started the job again. The old subtasks must have been told to leave.
 
         Args:
-            state: maps Flink's id of the job to its state in Flink's word; None if it cannot be known.
+            state: maps Flink's id of the job to Flink's word for its state; None if that cannot be known.
         Returns:
             None when the first new subtask has come; otherwise how the job has ended.
         """

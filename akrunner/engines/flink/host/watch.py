@@ -13,7 +13,7 @@ from akrunner.errors import ClusterError, JobManagerLostError
 _EVERY_SECONDS = 1.0
 #: seconds that one question may take
 _ASK_SECONDS = 4.0
-#: the JobManager counts as gone after so many seconds without an answer, if it was asked at least so often
+#: seconds without an answer after which the JobManager counts as gone, and how often it must have been asked in vain
 _GONE_SECONDS = 8.0
 _GONE_ASKS = 2
 

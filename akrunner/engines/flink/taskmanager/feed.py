@@ -121,7 +121,7 @@ def pass_on(
     answered: Callable[[int], None] = lambda number: None,
     paired: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> None:
-    """Handle what the task writes to its pipe, until it ends: rows go to their destination, all else to the submitter.
+    """Handle what the task writes to its pipe, until it ends: rows go to their destination, all else to the host.
 
     Args:
         source_fd: the task's pipe.

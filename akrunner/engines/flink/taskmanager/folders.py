@@ -24,7 +24,7 @@ from akrunner.launch.process import sweep
 
 _PREFIX = "akrunner-task-"
 _LOCK = ".lock"
-#: a directory without a lock is being made, or its maker was killed; after so many seconds it was killed
+#: seconds for which a directory without a lock may still be being made; if it is older, its maker was killed
 _MAKING_SECONDS = 600.0
 
 

@@ -11,7 +11,7 @@ from pyflink.datastream import ProcessFunction, RuntimeContext
 
 #: the kinds of elements that `ArrowPack.java` sends
 HELLO, ROWS, END, TICK, BARRIER = range(5)
-#: with this byte begin the elements that `ArrowUnpack.java` takes for the words with which to fail for good
+#: an element that begins with this byte holds the words with which `ArrowUnpack.java` makes the job fail for good
 FINAL = b"\0"
 _TICK = 0.05
 _HOST_SECONDS = 5.0
