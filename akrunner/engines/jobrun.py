@@ -43,7 +43,7 @@ class JobRun:
 
     @property
     def disks(self) -> dict[str, str]:
-        """Map each directory that tasks write to -> the parameter that names another place for it."""
+        """The directories that tasks write to -> the parameter that names another place for each."""
         places = {self.work.path: "TMPDIR, or work_dir="}
         if self.job.checkpoint_dir is not None:
             places[self.job.checkpoint_dir] = "checkpoint_dir="

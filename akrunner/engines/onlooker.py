@@ -17,8 +17,8 @@ class Onlooker:
     Args:
         observer: the observer; None if there is none.
     Attributes:
-        no_stacks: whether stacks that tasks print are hidden from the observer. They are while akrunner itself has asked
-            for them, as nothing may be wrong with the job.
+        no_stacks: whether stacks that tasks print are hidden from the observer. They are while akrunner asks for them on
+            its own account, as nothing may be wrong with the job.
     """
 
     def __init__(self, observer: Observer | None) -> None:

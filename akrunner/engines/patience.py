@@ -47,7 +47,8 @@ class Patience:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """Raise a signal at once while in this block; the first only."""
+        """Pass a signal on to the program's handler at once while in this block. Once the handler has raised, later
+        signals are kept again."""
         self._open = True
         try:
             if self._kept:

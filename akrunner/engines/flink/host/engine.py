@@ -170,8 +170,8 @@ class FlinkEngine:
             return run_attempts(job, source, sink, observer, cancel, launcher)
 
     def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | None:
-        """Return the files that the tasks' machines may read, or None. The local cluster's machine is this one, where the
-        host alone reads."""
+        """Return the files that the tasks' machines may read, or None. With the local cluster their machine is this one,
+        where one reader is enough: the host."""
         if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
         from akrunner.engines.flink.host.files import SharedFiles

@@ -58,13 +58,13 @@ __all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
 
 
 def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
-    """Run tasks for the host until it says that the job is over.
+    """Run tasks for the host until it says that the subtask is no longer needed.
 
     Args:
         feed: the task's rows; None if they come from the host.
         who: the fields of `Register`.
     Raises:
-        JobFailed: the host said so, or does not answer, or something else answers in its place.
+        JobFailed: the host said that the job has failed, or does not answer, or something else answers in its place.
         SubmitterGone, OSError: the host is gone.
     """
     _Agent(door, feed).run(who)
