@@ -1,1 +1,1 @@
-"""L3: where the tasks of a job live."""
+"""The engines, which run a job's tasks: on this machine (`local`) or on Flink."""

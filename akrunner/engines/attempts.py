@@ -1,9 +1,9 @@
-"""A job, attempt after attempt: what every engine does around them.
+"""Runs a job, attempt after attempt. Every engine uses this.
 
 ::
 
-    Supervisor (akrunner.engines.supervisor)     one attempt: every task from spawning to the last process gone
-      failed -> FailurePolicy -> every task once more, the input from the start; or the error
+    Supervisor (akrunner.engines.supervisor)     one attempt, from the start of the first task to the end of the last process
+      failed -> FailurePolicy -> start every task again, with the input from its start; or raise the error
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def run_attempts(
     cancel: threading.Event | None,
     launcher: Callable[[WorkDir, Guard], Launcher],
 ) -> Outcome:
-    """Run a job to its end, as `Engine.run`. Args: launcher: called for each attempt."""
+    """Run a job to its end, as `Engine.run` does.
+
+    Args:
+        launcher: called for each attempt; makes its launcher.
+    """
     job.check_restarts(source.replayable, "the source")
     began = time.monotonic()
     work = WorkDir.of(job)
@@ -50,13 +54,17 @@ def run_attempts(
 
 
 class _Attempts:
-    """Attempt after attempt, until one succeeds or nothing is to be hoped for. Args: launcher: called for each."""
+    """Makes one attempt after another, until one succeeds or the policy allows no further one.
+
+    Args:
+        launcher: called for each attempt; makes its launcher.
+    """
 
     def __init__(self, run: JobRun, launcher: Callable[[WorkDir, Guard], Launcher]) -> None:
         self._run = run
         self._launcher = launcher
         self._policy = FailurePolicy(run.job.supervision.max_restarts, run.job.can_restart(run.source.replayable))
-        #: of the newest attempt
+        #: the supervisor of the newest attempt
         self._supervisor: Supervisor | None = None
 
     def run(self) -> Outcome:
@@ -74,7 +82,11 @@ class _Attempts:
         return outcome
 
     def _until_one_succeeds(self) -> Outcome:
-        """Raises: AttemptFailed: one has not, and there is no other."""
+        """Return the outcome of the first attempt that succeeds.
+
+        Raises:
+            AttemptFailed: an attempt has failed, and the policy allows no further one.
+        """
         run = self._run
         restarts = port_restarts = 0
         while True:
@@ -99,7 +111,8 @@ class _Attempts:
 
     @contextlib.contextmanager
     def _saving(self) -> Iterator[None]:
-        """Whatever a job ends with: its logs are kept, the record says why, and the caller gets the error."""
+        """Keep the logs, save the reason in the job's record, and give the caller the error, if the job ends with any
+        exception."""
         work, warnings = self._run.work, self._run.warnings
         try:
             yield
@@ -109,7 +122,7 @@ class _Attempts:
             self._save(kept, error)
             raise error from None
         except JobError as e:
-            # what no task is to blame for: the input could not be read, the output not stored
+            # no task is to blame: the input could not be read, or the output not stored
             kept = work.close_failed()
             self._save(kept, e)
             e.work_dir, e.warnings = e.work_dir or kept or None, e.warnings or tuple(warnings)
@@ -123,7 +136,7 @@ class _Attempts:
             self._save(kept, fault)
             raise fault from e
         except BaseException as e:
-            # Ctrl-C: whoever says so can say where the logs are
+            # Ctrl-C: the exception carries the directory of the logs, so that the command can print it
             kept = work.close_failed()
             self._save(kept, e)
             vars(e)["work_dir"] = kept or None
@@ -135,7 +148,8 @@ class _Attempts:
 
 
 def _commit(tables: JobTables, sink: RowSink | None, outcome: Outcome) -> None:
-    """Output tables, and what a sink has: whoever gave it need not commit it any more."""
+    """Commit the output tables, and the rows of a sink that is committed with them. The owner of such a sink need not
+    commit it."""
     if isinstance(sink, JoiningSink) and tables.has_outputs and not outcome.only_asked:
         with underway(WriteError, "output"):
             sink.commit_with(tables.spec.store, tables.commit)

@@ -1,4 +1,4 @@
-"""What an engine is, and what it gives back."""
+"""The Engine protocol, and the types that an engine takes (sources, sinks, observers) and returns (`Outcome`)."""
 
 from __future__ import annotations
 
@@ -14,39 +14,43 @@ from akrunner.tables.store import TableOutput, TableStore
 
 
 class RowSource(Protocol):
-    """The input table, as batches. Attributes: replayable: whether they can be had again."""
+    """The input table, as a series of batches.
+
+    Attributes:
+        replayable: whether the rows can be read more than once.
+    """
 
     @property
     def replayable(self) -> bool: ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows once, in order; each batch has the job's schema."""
+        """Yield all rows once, in order. Each batch has the job's schema."""
         ...
 
 
 @runtime_checkable
 class StoppableSource(RowSource, Protocol):
-    """A source that can be told to give no more while another thread waits for it."""
+    """A source that one thread can stop while another thread waits for its next batch."""
 
     def stop(self) -> None:
-        """Have that thread's read end early, with an error; called again until it has."""
+        """Make the other thread's read end early, with an error. The caller calls this again until that read has ended."""
         ...
 
 
 class RowSink(Protocol):
-    """Where the rows go that the scripts write."""
+    """The destination of the rows that the scripts write."""
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """Take a batch of the output schema; a task's batches come in the order it wrote them."""
+        """Take one batch of the output schema. The batches of one task come in the order in which the task wrote them."""
         ...
 
 
 @runtime_checkable
 class RestartSink(RowSink, Protocol):
-    """A sink that can forget: what a job that may be started again writes to."""
+    """A sink that can discard what it was given. A job that may be started again writes to such a sink."""
 
     def restart(self) -> None:
-        """The job starts again: nothing was written."""
+        """Discard every row so far, because the job starts again."""
         ...
 
 
@@ -55,30 +59,42 @@ class JoiningSink(RowSink, Protocol):
     """A sink that is committed together with the job's output tables."""
 
     def commit_with(self, store: TableStore, commit: Callable[[Sequence[TableOutput]], None]) -> None:
-        """The job has succeeded: both are there, or neither. What is left to fail behind `commit` is a rename, or a store's own commit.
+        """Commit the sink's rows together with the job's output tables, after the job has succeeded: both are there, or
+        neither.
 
-        Args: store: of the tables; commit: commits them, and in the same step more outputs of that store.
-        Raises: WriteError: nothing was committed, or it says what was.
+        After `commit` has returned, only a rename, or a store's own commit, can still fail.
+
+        Args:
+            store: the store of the output tables.
+            commit: commits the output tables, and in the same step the further outputs of that store that it is given.
+        Raises:
+            WriteError: nothing was committed, or the error says what was.
         """
         ...
 
 
 @runtime_checkable
 class AnswerSink(RowSink, Protocol):
-    """A sink that is told, too, which chunk of rows could not be answered."""
+    """A sink that also takes the failure records of chunks of rows for which the task had no answer."""
 
     def refused(self, task: TaskSpec, record: Mapping[str, Any]) -> None:
-        """In place of the chunk's batch: its failure record (`akrunner.wire.failure`)."""
+        """Take the failure record of a chunk (`akrunner.wire.failure`) in place of its batch."""
         ...
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A job as it stands.
+    """The state of a running job at one moment.
 
     Attributes:
-        seconds: since it started; rows and bytes: sent to the workers and received from them; states: task -> what it does.
-        reports: the newest metrics by task; warnings: so far.
+        seconds: time since the job started.
+        rows_in: rows sent to the workers.
+        bytes_in: bytes sent to the workers.
+        rows_out: rows received from the workers.
+        bytes_out: bytes received from the workers.
+        states: task -> what it is doing.
+        reports: task -> the metrics it reported last.
+        warnings: the warnings so far.
     """
 
     seconds: float
@@ -92,32 +108,39 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Looks on while a job runs."""
+    """Is told how a job gets on, while it runs."""
 
     def progress(self, progress: Progress) -> None:
         """Called a few times a second, from the thread that runs the job."""
         ...
 
     def log(self, task: str, line: str) -> None:
-        """A line a task printed; called from a thread of its own."""
+        """Called with each line that a task prints, from a thread other than the one that runs the job."""
         ...
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What became of one task.
+    """The result of one task.
 
     Attributes:
-        name: `worker:0`.
-        rows_in, rows_out: rows it was given and rows it wrote.
-        rows_dropped, rows_padded: by `dataset(..., uneven=)`, in one pass.
-        main_seconds: in `main`; input_wait_seconds: with nothing to do but wait for its rows.
-        exit: in words.
-        peak_rss: bytes; cpu_seconds: user and system.
-        python: version of its interpreter.
-        only_printed: a program, it ended by `sys.exit(0)` before it asked for its rows; `log_tail` is what it had to say: its help.
-        only_asked: and its command line asked for that: nothing else was to come of it.
-        log_tail: the last lines it printed; log_path: its whole log, None when the work dir was not kept.
+        name: the task's name, such as `worker:0`.
+        rows_in: rows it was given.
+        rows_out: rows it wrote.
+        main_seconds: time in `main`.
+        input_wait_seconds: time in which it had nothing to do but wait for its rows.
+        exit: how its process ended, in words.
+        peak_rss: its peak memory, in bytes.
+        cpu_seconds: processor time, user and system.
+        python: the version of its interpreter.
+        log_tail: the last lines it printed.
+        log_path: the path of its whole log; None if the work dir was not kept.
+        rows_dropped: rows left out by `dataset(..., uneven=)`, in one pass.
+        rows_padded: rows added by `dataset(..., uneven=)`, in one pass.
+        only_printed: whether the script was run as a program and ended by `sys.exit(0)` before it asked for its rows.
+            `log_tail` has what it printed, as a rule its help.
+        only_asked: whether `only_printed`, and the program's command line asked for just that, so that no other result
+            was to be expected.
     """
 
     name: str
@@ -145,24 +168,33 @@ class Stats:
         seconds: from the call to its return.
         start_seconds: until the first task entered `main`.
         feed_seconds: from the first row sent to the last.
-        main_seconds: the longest of the tasks.
-        rows_in, bytes_in, rows_out, bytes_out: over the pipes.
-        host_blocked_seconds: the host waited for workers to take rows.
-        input_wait_seconds: the longest a task stood idle for rows; output_blocked_seconds: or for the host to take its output.
-        bound: "input", "compute" or "unknown": which side a faster machine should speed up: "input" if a task waited longer for its rows than its
-            `main` took, or its script for its input longer than for all else (`inputs`); "compute" if it is known that it did not; "unknown" of
-            jobs of less than half a second, of scripts that read in ways of their own, and of those that save, report or write most of the time.
-        shares: rows of each worker.
-        rows_unread: stream: sent, or come too late, for scripts that returned before the stream had ended.
-        attempt: 0, or how often everything was started again (`warnings` say why).
-        rows_dropped, rows_padded: by `dataset(..., uneven=)`, in one pass, by all workers.
-        reports: everything the tasks reported: dicts with task, step, time_ns and the metrics.
-        warnings: what did not fail the job but should be known.
-        starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker was right for it.
-        tables: that the scripts asked for, by name -> {"rows_read": sent to all tasks together, "rows_written": of what was committed}.
-        inputs: task -> how its script waited for its input, over time too; `akrunner.engines.inputs` says what is in it, and words it.
-        input_verdict: these words: what each task waits for and what to change, "[task] ...", most important first. Empty: nothing holds the job up in its
-            input, or nobody knows.
+        main_seconds: time in `main`, of the task that took longest.
+        rows_in: rows sent over the pipes.
+        bytes_in: bytes sent over the pipes.
+        rows_out: rows received over the pipes.
+        bytes_out: bytes received over the pipes.
+        host_blocked_seconds: time in which the host waited for workers to take rows.
+        input_wait_seconds: the longest time that a task stood idle for rows.
+        output_blocked_seconds: the longest time that a task stood idle until the host took its output.
+        bound: "input", "compute" or "unknown": which of the two a faster machine should speed up. "input" if a task
+            waited longer for its rows than its `main` took, or its script waited longer for its input than for all else
+            (`inputs`); "compute" if it is known that it did not; "unknown" for jobs of less than half a second, for
+            scripts that read in ways of their own, and for those that save, report or write most of the time.
+        shares: the number of rows that each worker got.
+        rows_unread: of a stream, the rows that no script read, because they were sent, or came, after the scripts had
+            returned before the end of the stream.
+        attempt: how often all tasks were started again; 0 if they were not. `warnings` say why.
+        rows_dropped: rows left out by `dataset(..., uneven=)`, in one pass, by all workers.
+        rows_padded: rows added by `dataset(..., uneven=)`, in one pass, by all workers.
+        reports: everything that the tasks reported: dicts with task, step, time_ns and the metrics.
+        warnings: messages about what did not fail the job, but the user should know.
+        starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker fitted it.
+        tables: name of each table that the scripts asked for -> {"rows_read": rows sent to all tasks together,
+            "rows_written": rows of the committed output}.
+        inputs: task -> how its script waited for its input, over time too. `akrunner.engines.inputs` says what is in it,
+            and puts it into words.
+        input_verdict: those words: what each task waits for and what to change, "[task] ...", most important first. Empty
+            if the input does not hold the job up, or if that is not known.
     """
 
     seconds: float
@@ -204,7 +236,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A job that succeeded. `work_dir`: None when it was not kept."""
+    """The result of a job that succeeded. `work_dir` is None if the work dir was not kept."""
 
     tasks: tuple[TaskResult, ...]
     stats: Stats
@@ -212,7 +244,7 @@ class Outcome:
 
     @property
     def only_asked(self) -> bool:
-        """Whether no task has done more than to print the help it was asked for: there is no output then."""
+        """Whether every task only printed the help that its command line asked for. The job has no output then."""
         return bool(self.tasks) and all(task.only_asked for task in self.tasks)
 
 
@@ -220,8 +252,8 @@ class Engine(Protocol):
     """Runs jobs.
 
     Attributes:
-        name: as in `engine=`.
-        capabilities: what it can do besides.
+        name: its name, as in `engine=`.
+        capabilities: what it can do beyond what every engine does.
     """
 
     name: str
@@ -230,7 +262,11 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def check(self, job: JobSpec) -> None:
-        """Whether what it needs is there, as far as that can be told with nothing started (`akrunner.plan`). Raises: ConfigError: something is not."""
+        """Check that everything a job needs is there, as far as that can be told without starting anything (`akrunner.plan`).
+
+        Raises:
+            ConfigError: something that the job needs is missing.
+        """
         ...
 
     def run(
@@ -241,8 +277,18 @@ class Engine(Protocol):
         observer: Observer | None,
         cancel: threading.Event | None = None,
     ) -> Outcome:
-        """Run a job to its end; blocks. Setting `cancel` ends it with a JobCancelledError.
+        """Run a job to its end; blocks until then.
 
-        Raises: JobError: it failed; DataError: a row cannot cross. Either way nothing of it is left running.
+        Args:
+            job: the job.
+            source: the input table.
+            sink: takes the rows that the scripts write; None if the job writes no rows.
+            observer: is told the progress and what the tasks print; None for no observer.
+            cancel: an event that ends the job with a JobCancelledError when it is set; None if the job cannot be cancelled.
+        Returns:
+            The outcome of the job.
+        Raises:
+            JobError: the job failed. None of its processes is left running.
+            DataError: a row cannot cross to or from a worker. None of the job's processes is left running.
         """
         ...

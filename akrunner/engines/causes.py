@@ -1,4 +1,4 @@
-"""What a script's exception says, and what to do about it where that is known."""
+"""Says in words which exception a script raised, and what to do about it where that is known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from akrunner.engines.mistakes import Columns, mistake
 from akrunner.wire.near import nearest
 
-#: of TensorFlow, about a feature that a row does not have, and of `dataset()` where rows are columns
+#: messages of TensorFlow about a feature that a row does not have, and of `dataset()` when rows are columns
 _MISSING = re.compile(r"Feature: (.+?) \(data type: (\w+)\) is required but could not be found")
 _NULL = re.compile(r"column (?:'[^'\n]*'|\"[^\"\n]*\") has a null in row [^\n]*")
 _KEY = re.compile(r"\A['\"](.*)['\"]\Z|KeyError: \\?['\"](.*?)\\?['\"]", re.DOTALL)
 _MODULE = re.compile(r"\ANo module named '([^'.]+)")
-#: of Python and of TensorFlow, about a relative path
+#: messages of Python and of TensorFlow about a relative path
 _NO_FILE = re.compile(r"No such file or directory: b?'([^/'\n][^'\n]*)'|(?:\A|: )([^/\s;:][^\s;:]*); No such file or directory")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r"\{\{function_node [^}\n]*\}\} ?|Error in user-defined function passed to [^\n]*?Iterator::\S*: ")
@@ -27,8 +27,12 @@ _SHOWN_COLUMNS = 20
 
 
 def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = MappingProxyType({})) -> str:
-    """One sentence, without its subject, about what the worker said (`akrunner.wire.failure`). Args: columns: the table's; fields: what
-    they are."""
+    """Return one sentence, without its subject, about the failure that a worker sent (`akrunner.wire.failure`).
+
+    Args:
+        columns: the names of the table's columns.
+        fields: the table's columns by name.
+    """
     kind, phase, message = record["type"], record["phase"], record["message"]
     if kind == "SystemExit":
         return f"called sys.exit({message}) {phase}"
@@ -36,14 +40,17 @@ def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = Ma
     known = _of_null(message, columns) or mistake(kind, plain(message), fields)
     if known is not None:
         return f"{known} ({raised})"
-    # the line of a traceback within the message names the exception once more
+    # if the message is a traceback, the line taken from it names the exception once more
     said, to_do = gist(message).removeprefix(kind.rpartition(".")[2] + ": "), advice(kind, message, columns)
     return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
 
 
 def gist(message: str) -> str:
-    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like, Keras's with where it
-    was, AutoGraph's are a traceback of their own."""
+    """Return the line of an exception's message that says most.
+
+    TensorFlow's messages begin with "Graph execution error:" and the like, Keras's with where the error was; AutoGraph's
+    messages are tracebacks of their own.
+    """
     lines = [line.strip() for line in plain(message).splitlines() if line.strip()]
     if lines and _AUTOGRAPH.match(lines[0]):
         raised = [at for at, line in enumerate(lines) if _RAISED.match(line)]
@@ -53,12 +60,12 @@ def gist(message: str) -> str:
 
 
 def plain(message: str) -> str:
-    """A message without the colours Keras gives it, and without the names TensorFlow gives what it was doing."""
+    """Return a message without Keras's colours, and without the names that TensorFlow gives to the operation it was in."""
     return _PLACE.sub("", _COLOUR.sub("", message))
 
 
 def advice(kind: str, message: str, columns: Sequence[str]) -> str:
-    """What to do about an exception of the script; "" when only its author knows."""
+    """Return what to do about an exception of the script; "" if only the script's author can know that."""
     module = _MODULE.search(message)
     if module is not None:
         return (
@@ -76,7 +83,7 @@ def advice(kind: str, message: str, columns: Sequence[str]) -> str:
 
 
 def _of_null(message: str, columns: Sequence[str]) -> str | None:
-    """Of a row without a value that `tf.data` must have; None: the exception is about something else."""
+    """Return words about a row without a value that `tf.data` must have; None if the exception is about something else."""
     own = _NULL.search(message)
     if own is not None:
         return own[0]

@@ -1,4 +1,4 @@
-"""Which columns the rows of a job have: those of its output schema, or of the first batch that a task wrote."""
+"""The columns that the rows of a job have: those of its output schema, or those of the first batch that a task wrote."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ _GIVE = "give output_schema= (--output-schema), "
 
 
 class OutputColumns:
-    """Known from the start, or from the first batch on. The first batch of every other task must have the same columns, of the same
-    types: whose batch comes first is chance, and the result is to be none.
+    """The columns of a job's output, which are known from the start, or from the first batch on.
+
+    The first batch of every other task must have the same columns, of the same types: it is chance which task's batch
+    comes first, and the result must not depend on chance.
 
     Attributes:
-        schema: the columns; None: the job writes none, or no batch has come yet; inferred: nobody has asked for their types, so that no value may
-            change for them.
+        schema: the columns; None if the job writes no rows, or no batch has come yet.
+        inferred: whether the types come from the first batch. The user has not asked for them then, so no value may be
+            changed to fit them.
     """
 
     def __init__(self, job: JobSpec) -> None:
@@ -33,10 +36,11 @@ class OutputColumns:
         self._looked_at: set[tuple[TaskSpec, int]] = set()
 
     def of(self, task: TaskSpec, frame: frames.Frame) -> Schema | None:
-        """The columns of a frame that a task wrote; None: the job writes no rows.
+        """Return the columns of a frame that a task wrote; None if the job writes no rows.
 
-        Raises: ProtocolError: the frame is not what the protocol says; DataError: it does not say what a column is, or says something else
-            than another task.
+        Raises:
+            ProtocolError: the frame is not what the protocol says.
+            DataError: the frame does not say what a column is, or says something else than another task's.
         """
         if self.inferred and (task, frame.kind) not in self._looked_at:
             schema = _inferred(codec.frame_types(frame, self._read))
@@ -48,7 +52,11 @@ class OutputColumns:
         return self.schema
 
     def refused(self, why: str) -> str:
-        """What a task did that wrote a row that does not fit. Args: why: of the error."""
+        """Return words for what a task did wrong when it wrote a row that does not fit.
+
+        Args:
+            why: the message of the error.
+        """
         if not self.inferred:
             return f"wrote a row that output_schema= (--output-schema) refuses: {why}"
         if self.schema is None:
@@ -60,7 +68,7 @@ class OutputColumns:
 
     @property
     def warnings(self) -> list[str]:
-        """Times of the table that are whole numbers in what was written: nothing but their name says that they were times."""
+        """Warnings about times of the table that were written as whole numbers: only their names say that they were times."""
         if not self.inferred or self.schema is None:
             return []
         given = {field.name: field for field in self._given if family_of(field.value_type) in TIMES}
@@ -97,24 +105,25 @@ class OutputColumns:
 
 
 def _read_as(field: Field, data_format: str) -> pa.DataType:
-    """The type of the input's column as a script gets it: what it hands on is of that type, where the values leave it open."""
+    """Return the Arrow type in which a script gets a column of the input. A column that the script hands on has this type
+    where its values leave the type open."""
     if field.kind == BYTES:
         own = pa.string() if is_text(field.value_type) else pa.binary()
     else:
         own = DTYPES[field.dtype if data_format == "columns" else KINDS[field.kind].dtype].arrow
-        # no file has halves
+        # no file has half-precision floats
         own = pa.float32() if pa.types.is_float16(own) else own
     return pa.list_(own) if field.is_list else own
 
 
 def _has_words(data_type: pa.DataType) -> bool:
-    """Whether it is a time, or a list of them, that `Schema.words` can say."""
+    """Whether the type is a time, or a list of times, that `Schema.words` can write."""
     own = data_type.value_type if is_list(data_type) else data_type
     return bool(pa.types.is_date32(own) or (pa.types.is_timestamp(own) and own.tz is None))
 
 
 def _in_python(data_type: pa.DataType) -> str:
-    """What makes a type of times of pyarrow's."""
+    """Return the Python expression that makes a pyarrow type of times."""
     if is_list(data_type):
         return f"pyarrow.list_({_in_python(data_type.value_type)})"
     if pa.types.is_timestamp(data_type):
@@ -133,7 +142,11 @@ def _types(schema: Schema) -> dict[str, pa.DataType]:
 
 
 def _inferred(types: dict[str, pa.DataType | None]) -> Schema:
-    """Raises: DataError: a column says no type, or cannot be one."""
+    """Return the schema of columns with these types.
+
+    Raises:
+        DataError: the type of a column is not known, or cannot be a column's.
+    """
     for name, data_type in types.items():
         if data_type is None:
             raise DataError(

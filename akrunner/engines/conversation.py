@@ -1,12 +1,12 @@
-"""Tables that a job's scripts ask for: the host's end of each task's requests.
+"""The host's side of the requests by which each task asks for tables.
 
 ::
 
-    reader thread of a task   asks -> Conversation.take            never waits: it only hands on
+    reader thread of a task   requests -> Conversation.take        never waits: it only hands them on
     thread "look"             LOOK_TABLE, TAKE_WORK -> answers
     thread of each reader     store -> chunks -> TABLE_ROWS, as many as there are credits -> TABLE_DONE
     thread of each writer     ADD_ROWS -> part of the output -> credit ... TABLE_DONE
-    JobTables                 what the tasks share: readings, outputs, who writes which slice, queues of works, counts
+    JobTables                 what the tasks share: readings, outputs, which task writes which slice, queues of works, counts
 """
 
 from __future__ import annotations
@@ -34,14 +34,21 @@ from akrunner.wire import tables as wire
 _TICK = 0.1
 _END_WAIT = 30.0
 
-#: (exception's type, words) of what ends the job: a task's rows cannot be kept, or were lost
+#: called with (exception's type, words) when the job must end: a task's rows cannot be kept, or were lost
 Failing = Callable[[str, str], None]
 
 
 @dataclass
 class _Request:
-    """Of one reader or writer. Attributes: credits: frames it may send still; rows: sent, or taken; said: that the worker says arrived,
-    or were sent; over: no more is to be done."""
+    """The state of one reader or writer.
+
+    Attributes:
+        credits: how many more frames may be sent.
+        rows: the number of rows sent to the worker, or taken from it.
+        said: the number of rows that the worker says have arrived, or that it has sent; None until it closes the table.
+        over: whether the request is over, with success or without.
+        done: whether all its rows were sent or written, or a writer was refused from the start.
+    """
 
     name: str
     writes: bool
@@ -54,17 +61,22 @@ class _Request:
 
 
 class Conversation:
-    """The requests of one task. `take` is called by the thread that reads its frames, all else by the one that runs the job."""
+    """The requests of one task. The thread that reads the task's frames calls `take`; the thread that runs the job calls
+    everything else."""
 
     def __init__(self, tables: JobTables, task: TaskSpec, writer: frames.FrameWriter, failing: Failing) -> None:
-        """Args: failing: told what ends the job."""
+        """Make a conversation without requests.
+
+        Args:
+            failing: called when the job must end, with the exception's type and words.
+        """
         self._tables = tables
         self._task = task
         self._writer = writer
         self._failing = failing
         self._requests: dict[int, _Request] = {}
         self._used: set[int] = set()
-        #: what a task says of these was under way before it was told
+        #: requests that were refused: frames about them were under way before the task was told, and are ignored
         self._refused: set[int] = set()
         self._changed = threading.Condition()
         self._stopped = False
@@ -73,7 +85,11 @@ class Conversation:
         self._answers = False
 
     def take(self, frame: frames.Frame) -> None:
-        """One frame of the task's. Raises: WireError, ProtocolError: it makes no sense."""
+        """Handle one frame of the task.
+
+        Raises:
+            WireError, ProtocolError: the frame makes no sense.
+        """
         if frame.kind == frames.ADD_ROWS:
             number, payload = wire.request_of(frame.payload)
             request = self._request(number, frame.kind, writes=True)
@@ -134,7 +150,7 @@ class Conversation:
         with self._changed:
             request.said = rows
             self._changed.notify_all()
-            # who closes early has not been told how many there were, and some may be on their way
+            # a task that closes early does not know how many rows there were, and some may still be on their way
             lost = not request.writes and (rows > request.rows or (whole and rows != request.rows))
         if request.writes:
             request.waiting.put(rows)
@@ -144,7 +160,7 @@ class Conversation:
     # -- threads
 
     def _start(self, name: str, target: Callable[..., None], *given: Any) -> None:
-        # those that have ended are forgotten
+        # forget the threads that have ended
         self._threads = [one for one in self._threads if one.is_alive()]
         thread = threading.Thread(
             target=self._guarded, args=(target, *given), name=f"akrunner-{name}-{self._task.key}", daemon=True
@@ -156,7 +172,7 @@ class Conversation:
         try:
             target(*given)
         except OSError:
-            pass  # the worker has gone, and its own end says how
+            pass  # the worker has gone; the end of its process says how
         except BaseException as e:
             if not self._stopped:
                 self._failing(type(e).__name__, f"{type(e).__name__}: {e}")
@@ -202,7 +218,7 @@ class Conversation:
                 columns = crossing.crossed(batch, body["table"])
                 payload = wire.with_request(number, codec.encode_columns(columns, request.rows))
                 with self._changed:
-                    # before they are sent: who counts them may be quick
+                    # count the rows before they are sent: the worker's answer with its own count may come at once
                     request.rows += batch.num_rows
                 self._writer.write(frames.TABLE_ROWS, payload, batch.num_rows)
                 self._tables.has_read(name, batch.num_rows)
@@ -211,7 +227,7 @@ class Conversation:
                 raise ReadError(
                     f"table {body['table']} gave {request.rows} rows of the {wanted} it has (rows {body['start']} to {body['stop']})"
                 )
-            # before it is said: the task may open the next at once
+            # free the request before the task is told: it may open its next table at once
             request.over = request.done = True
             self._say(frames.TABLE_DONE, request=number, rows=request.rows)
         except AkrunnerError as e:
@@ -221,7 +237,11 @@ class Conversation:
             request.over = True
 
     def _batches(self, reading: Reading, body: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Raises: SourceError, ReadError."""
+        """Yield a table's rows in chunks.
+
+        Raises:
+            SourceError, ReadError: the rows cannot be read.
+        """
         start, rows = body["start"], body["stop"] - body["start"]
         if rows <= 0:
             return
@@ -282,18 +302,19 @@ class Conversation:
     # -- the end
 
     def unfinished(self) -> list[str]:
-        """Tables whose rows are not all there, of a task that has said that it is done: it says so when it was told that they are."""
+        """Return the tables whose rows are not all written. Asked of a task that says it is done: it may only say so when
+        it was told that they are."""
         return [request.name for request in list(self._requests.values()) if request.writes and not request.done]
 
     def stop(self) -> None:
-        """Nobody will ask any more."""
+        """End the threads: the task asks for nothing more."""
         self._stopped = True
         self._looks.put(None)
         with self._changed:
             self._changed.notify_all()
 
     def join(self) -> None:
-        """Wait for the threads, once the task's process has gone."""
+        """Wait for the threads, after the task's process has ended."""
         deadline = time.monotonic() + _END_WAIT
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))

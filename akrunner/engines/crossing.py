@@ -1,7 +1,7 @@
-"""Columns of a table on their way to a script that asks for them, and back: which type each has there.
+"""The types that the columns of a table have on their way to a script that asks for the table, and on their way back.
 
-Numbers, booleans, strings and bytes cross as they are. What MaxCompute has beside them (datetime, decimal, array, map, ...) crosses as text,
-lists and structs as JSON, and comes back from text.
+Numbers, booleans, strings and bytes cross as they are. MaxCompute's other types (datetime, decimal, array, map, ...)
+cross as text, lists and structs as JSON, and are read from text on the way back.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from akrunner.schema import Field, Schema
 from akrunner.tables import types
 from akrunner.tables.store import TableInfo
 
-#: Arrow's names of types, where the sentence has MaxCompute's
+#: the part of Arrow's message with Arrow's name of a type; akrunner's message has MaxCompute's name already
 _UNSAID = re.compile(r" as a scalar of type .*")
-#: what is raised of a text that says no value of a type
+#: exceptions that are raised for a text that is no value of a type
 _ODD = (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
 
 
 def described(info: TableInfo) -> list[dict[str, Any]]:
-    """What a worker is told of a table's columns, those it is partitioned by last (`akrunner.wire.messages`)."""
+    """Return the description of a table's columns that a worker is sent; the partition columns come last
+    (`akrunner.wire.messages`)."""
     told = [
         {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": False, "nullable": one.nullable}
         for one in info.columns
@@ -43,13 +44,17 @@ def _dtype(column: pa.Field) -> str:
 
 
 def _crosses(data_type: pa.DataType) -> bool:
-    """Whether a value is one a script can be given as it is."""
+    """Whether a script can be given values of this type as they are."""
     family = family_of(data_type)
     return family in NUMBERS or family in (Family.TEXT, Family.OCTETS)
 
 
 def crossed(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """A table's rows as a script gets them. Raises: ReadError: a column holds what text cannot say; it names the column."""
+    """Return a table's rows as a script gets them.
+
+    Raises:
+        ReadError: a column has a value that text cannot represent; the error names the column.
+    """
     columns = []
     for name, column in zip(batch.schema.names, batch.columns):
         try:
@@ -71,7 +76,7 @@ def _as_crossing(column: pa.Array) -> pa.Array:
 def _as_text(column: pa.Array) -> pa.Array:
     data_type = column.type
     if pa.types.is_timestamp(data_type):
-        # datetime has milliseconds, and shows them where there are any, as MaxCompute does
+        # a datetime is shown with its milliseconds where there are any, as MaxCompute does
         return pc.replace_substring_regex(_moments(column), pattern=r"\.0+$", replacement="")
     if pa.types.is_date(data_type):
         return _moments(column)
@@ -83,7 +88,7 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 def _moments(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
-    # Arrow says so in place of what no calendar has
+    # for a time that no calendar has, Arrow gives a text in angle brackets that says so
     odd = pc.fill_null(pc.starts_with(text, "<"), False)
     if pc.any(odd).as_py():
         raise ValueError(text.filter(odd)[0].as_py().strip("<>"))
@@ -91,12 +96,18 @@ def _moments(column: pa.Array) -> pa.Array:
 
 
 def written(info: TableInfo) -> Schema:
-    """The columns a script may write, of the types in which they come."""
+    """Return the columns that a script may write, with the types in which they come."""
     return Schema(tuple(Field(one.name, one.type if _crosses(one.type) else pa.string()) for one in info.columns))
 
 
 def back(batch: pa.RecordBatch, info: TableInfo, first: int = 0) -> pa.RecordBatch:
-    """What a script wrote, of the table's types. Args: first: number of its first row. Raises: DataError: a text is no such value; null where the table has none."""
+    """Return the rows that a script wrote, in the table's types.
+
+    Args:
+        first: the number of the batch's first row.
+    Raises:
+        DataError: a text is no value of its column's type, or a value is null in a column that has no nulls.
+    """
     columns = []
     for name, column in zip(batch.schema.names, batch.columns):
         known = info.columns.field(name)
@@ -107,7 +118,7 @@ def back(batch: pa.RecordBatch, info: TableInfo, first: int = 0) -> pa.RecordBat
 
 
 def said(error: DataError) -> str:
-    """What the codec says of a value, in words that MaxCompute's tables have."""
+    """Return the codec's message about a value, with MaxCompute's names of types."""
     return str(error).replace("declare it as varbinary", "declare it as BINARY")
 
 
@@ -115,7 +126,7 @@ def _from_text(column: pa.Array, known: pa.Field, first: int) -> pa.Array:
     try:
         return _made(column, known)
     except _ODD:
-        # one by one, to know which it is
+        # convert one by one, to find the row that fails
         for row in range(len(column)):
             try:
                 _made(column.slice(row, 1), known)
@@ -129,12 +140,12 @@ def _from_text(column: pa.Array, known: pa.Field, first: int) -> pa.Array:
 
 
 def _made(column: pa.Array, known: pa.Field) -> pa.Array:
-    """Values from text. Raises: what `_ODD` has."""
+    """Return the values that texts represent. Raises what `_ODD` lists."""
     if pa.types.is_nested(known.type):
         values = [None if one is None else nested.from_json(one, known.type) for one in column.to_pylist()]
         return pa.array(values, known.type)
     if pa.types.is_timestamp(known.type):
-        # what is finer than the column is cut off, as PyODPS does it
+        # digits that are finer than the column's unit are cut off, as PyODPS does it
         digits = UNITS[known.type.unit]
         column = pc.replace_substring_regex(column, pattern=rf"(\.\d{{{digits}}})\d+$", replacement=r"\1")
     elif pa.types.is_date(known.type):

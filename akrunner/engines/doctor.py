@@ -1,10 +1,11 @@
-"""Says who waits for what, when nothing moves any more (`akrunner.engines.supervision.stall`), by the stacks of the tasks.
+"""Says which task waits for what when nothing moves any more (`akrunner.engines.supervision.stall`). It reads the tasks'
+stacks.
 
 ::
 
-    the feeder waits for the source              not the tasks' fault: said, but never ended for it
-    some are done, all others wait for a session not to be waited for any longer: they wait for those that are gone
-    the chief is done, all others serve          neither: what they serve is gone, and server.join() never returns
+    the feeder waits for the source               the tasks are not at fault: the job is reported, but never ended for it
+    some are done, all others wait for a session  waiting is in vain: they wait for tasks that are gone
+    the chief is done, all others serve           waiting is in vain: the chief is gone, and server.join() never returns
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<func
 
 _STACK = re.compile(r'(Thread|Current thread) 0x|  File "|$')
 
-#: part of a file's name or a function's in a stack -> what that task waits for
+#: part of a file's name, or a function's name, in a stack -> what a task with such a stack waits for
 _WAITS = [
     (
         "_extend_graph",
@@ -42,11 +43,15 @@ def in_vain(
     stacks: Mapping[TaskSpec, str],
     there: Collection[TaskSpec] = (),
 ) -> str:
-    """That tasks wait for a TensorFlow session with those that are done and gone, or serve a chief that is, in words; "": it is not so, or not
-    for certain.
+    """Say that tasks wait in vain: for a TensorFlow session with tasks that are done and gone, or as servers of a chief
+    that is done.
 
-    Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run; there: those whose process, and TensorFlow's
-    server in it, is there even if they are done.
+    Args:
+        sessions: tasks that may have a session: chief and workers.
+        stacks: the stacks of the tasks that run.
+        there: tasks whose process, with TensorFlow's server in it, still exists even if they are done.
+    Returns:
+        The finding in words; "" if no task waits in vain, or if that is not certain.
     """
     done = [task.name for task in sessions if states[task] is TaskState.FINISHED]
     left = [task for task in sessions if states[task] not in (TaskState.FINISHED, TaskState.SERVING)]
@@ -82,26 +87,27 @@ def is_stack(line: str) -> bool:
 
 
 def _in_session(stack: str) -> bool:
-    """Whether the main thread makes a session, which TensorFlow does when the first graph is sent, or closes one: all have to answer."""
+    """Whether the main thread makes or closes a session. TensorFlow makes it when the first graph is sent; in both cases
+    all tasks have to answer."""
     calls = _main_thread(stack)
     return bool(calls) and calls[0]["function"] in ("_extend_graph", "close") and calls[0]["file"].endswith("client/session.py")
 
 
 def in_join(stack: str) -> bool:
-    """Whether the main thread is in `server.join()`, which TensorFlow has no end for."""
+    """Whether the main thread is in `server.join()`, which TensorFlow gives no way to end."""
     calls = _main_thread(stack)
     return bool(calls) and calls[0]["function"] == "join" and calls[0]["file"].endswith("training/server_lib.py")
 
 
 def waits(stack: str) -> bool:
-    """Whether the main thread waits without end: in `server.join()`, or for an event."""
+    """Whether the main thread waits in `server.join()`, or for an event, both of which have no time limit."""
     calls = _main_thread(stack)
     return in_join(stack) or (bool(calls) and calls[0]["function"] == "wait" and calls[0]["file"].endswith("threading.py"))
 
 
 def _main_thread(stack: str) -> list[dict[str, str]]:
-    """Its calls, the innermost first: file, line, function."""
-    # the thread that was there first is printed last
+    """Return the main thread's calls, the innermost first, each with file, line and function."""
+    # faulthandler prints the oldest thread last
     main = stack.split("(most recent call first):")[-1]
     return [match.groupdict() for match in _FRAME.finditer(main)]
 
@@ -116,10 +122,13 @@ def describe(
     in_source: bool,
     vain: str = "",
 ) -> str:
-    """The report: each task, what it does and waits for, what lies in the queues, and the stacks.
+    """Return the report: for each task what it does and waits for, how much the queues hold, and the stacks.
 
-    Args: stacks: what `faulthandler` printed, of tasks that run; waiting_frames: from the tasks, that the host has not taken;
-    vain: what `in_vain` said.
+    Args:
+        stacks: what `faulthandler` printed, of the tasks that run.
+        waiting_frames: the number of frames from the tasks that the host has not taken yet.
+        in_source: whether the host waits for the source to give rows.
+        vain: what `in_vain` returned.
     """
     done = [task.name for task, result in results.items() if result.state is TaskState.FINISHED]
     lines = [vain] if vain else []
@@ -151,7 +160,7 @@ def _line(session: TaskSession, result: TaskRecord, stack: str, done: list[str],
 
 
 def _waits(stack: str, done: Iterable[str]) -> str:
-    """What the main thread's stack says."""
+    """Return what the main thread waits for, by its stack."""
     calls = _main_thread(stack)
     if not calls:
         return ""

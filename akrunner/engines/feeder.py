@@ -26,12 +26,16 @@ from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
 _TICK = 0.1
-#: seconds for the thread to end: in a source, and in all
+#: how many seconds to wait for the thread's end: while it is in a source, and in all
 _SOURCE_WAIT, _END_WAIT = 2.0, 30.0
 
 
 class _WorkerGone(Exception):
-    """A worker process no longer takes what it is sent. Attributes: session: its."""
+    """A worker process takes no more rows.
+
+    Attributes:
+        session: the worker's session; None if all workers of a stream are gone.
+    """
 
     def __init__(self, session: TaskSession | None) -> None:
         super().__init__()
@@ -40,7 +44,15 @@ class _WorkerGone(Exception):
 
 @dataclass(frozen=True)
 class Given:
-    """Rows a task has got without the host. Attributes: dropped: come when it had ended; bytes; finished: all; error: why no more."""
+    """The rows that have reached a task by another way than through the host.
+
+    Attributes:
+        rows: the number of rows.
+        dropped: the number of rows that came after the task had ended.
+        bytes: their size.
+        finished: whether these are all.
+        error: why no more rows come; None if there is no error.
+    """
 
     rows: int = 0
     dropped: int = 0
@@ -52,8 +64,14 @@ class Given:
 class Feeder:
     """The thread that reads the table and sends every worker its rows.
 
-    Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row; in_source: it waits
-    for the source to give rows; splits: [workers, splits] rows of each split that each got, empty: rows are not split; refused: the session that took no more rows, refused_at: since when.
+    Attributes:
+        error: why it stopped early; None if it did not.
+        finished: whether every worker was sent the END of its rows.
+        seconds: from the first row sent to the last.
+        in_source: whether it is waiting for the source to give rows.
+        splits: [workers, splits], the number of rows of each split that each worker got; empty if rows are not split.
+        refused: the session that took no more rows; None if there is none.
+        refused_at: when that was, by `time.monotonic`.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -80,8 +98,11 @@ class Feeder:
         self._stopped.set()
 
     def join(self) -> None:
-        """Wait for its end. A source that gives nothing can be woken only if it says how; all else ends soon, and must have: a thread
-        inside Arrow when the interpreter is torn down takes the process with it."""
+        """Wait for the thread to end.
+
+        While a source gives no rows, the thread can be woken only if the source has a `stop`. Everything else ends soon,
+        and must have ended: a thread that is inside Arrow when the interpreter is torn down crashes the process.
+        """
         deadline = time.monotonic() + _END_WAIT
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < deadline:
             self._thread.join(_TICK)
@@ -96,7 +117,7 @@ class Feeder:
             self._say_end()
             self.finished = True
         except _WorkerGone as e:
-            # its own events say how it ended
+            # the worker's own events say how it ended
             self.refused_at = time.monotonic()
             self.refused = e.session
         except BaseException as e:
@@ -109,7 +130,7 @@ class Feeder:
         began = None
         for chunk in rechunk(self._drawn(), job.chunk_rows * parts, job.chunk_bytes * parts):
             for part, first, share in self.dealer.deal(chunk):
-                # the first rows are ready by the time the workers are
+                # encode before waiting: the first rows are ready by the time the workers are
                 payload = codec.encode_frame(share, job.data_format, False, first, parts)
                 marks = self.splitter.marks(share, first, parts) if self.splitter is not None else None
                 with self._when_greeted(fed[part]) as session:
@@ -136,7 +157,8 @@ class Feeder:
 
     @contextlib.contextmanager
     def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
-        """Wait for a session to take rows; only in here a broken pipe is a worker's end, not the source's own trouble."""
+        """Wait until a session takes rows. A broken pipe within the block means that the worker has ended; elsewhere an
+        OSError is the source's own trouble."""
         while not session.wait_until_greeted(_TICK) and not self._stopped.is_set():
             pass
         if self._stopped.is_set():
@@ -154,10 +176,13 @@ class Feeder:
 
 
 class StreamFeeder(Feeder):
-    """Sends rows as they come, chunk by chunk to one worker after the other. A worker that has ended gets no more: what it
-    would have got is dropped, and counted as not read.
+    """Sends rows as they come, chunk by chunk, to one worker after the other.
 
-    Attributes: started: set once every task may be sent rows; rows_dropped: for workers that had ended.
+    A worker that has ended gets no more rows: those it would have got are dropped, and counted as not read.
+
+    Attributes:
+        started: an event that is set once every task may be sent rows.
+        rows_dropped: the number of rows for workers that had ended.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -204,9 +229,11 @@ class StreamFeeder(Feeder):
 
 
 class CountingFeeder(StreamFeeder):
-    """Feeds nobody: the rows reach the workers on their own machines. It waits until all have, and says the end.
+    """Feeds no rows itself, because they reach the workers on their own machines. It waits until every worker has all its
+    rows, and tells the workers that the rows have ended.
 
-    Args: given: what a session's task has got so far.
+    Args:
+        given: returns the rows that a session's task has got so far.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""The processes of one attempt, with the host's ends of them: started together, asked together, ended together.
+"""The processes of one attempt, and the host's ends of their pipes: they are started, asked and ended together.
 
 ::
 
     feeder thread    source -> chunks -> deal -> encode -> pipe of each worker
     reader threads   pipe of each task -> one queue (`TaskGroup.events`)
-    log threads      what each task prints -> its log, and whoever looks on
+    log threads      the lines that each task prints -> its log, and the observer
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from akrunner.launch.session import EVENTS, Event, EventKind, TaskSession, wait_
 from akrunner.spec import TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
 
-#: how long tasks have to print their stacks
+#: seconds that tasks have to print their stacks
 _STACKS_SECONDS = 0.3
 _LOOK_SECONDS = 1.0
 
@@ -39,9 +39,11 @@ class TaskGroup:
     """The processes of one attempt.
 
     Attributes:
-        sessions: of those that were started; conversations: about tables, of those that have asked.
-        events: what the tasks say.
-        feeder: who brings the rows; streaming: the same, of a stream, whose rows come while the scripts run.
+        sessions: the sessions of the tasks that were started.
+        conversations: the conversations about tables, of the tasks that have asked for a table.
+        events: everything that the tasks send.
+        feeder: the thread that feeds the rows to the tasks.
+        streaming: the same thread if the job is a stream, whose rows come while the scripts run; None if it is not.
     """
 
     def __init__(self, run: JobRun, launcher: Launcher, onlooker: Onlooker) -> None:
@@ -55,7 +57,7 @@ class TaskGroup:
         self._onlooker = onlooker
 
     def find_places(self) -> Mapping[TaskSpec, str]:
-        """Wait until it is known where the tasks are to run. Returns: `Launcher.addresses`."""
+        """Wait until it is known where the tasks are to run, and return their addresses (`Launcher.addresses`)."""
         addresses = self._launcher.addresses()
         elsewhere = self._launcher.feeder(self.sessions)
         if elsewhere is not None:
@@ -64,7 +66,11 @@ class TaskGroup:
         return addresses
 
     def spawn(self, addresses: Mapping[TaskSpec, str], attempt: int) -> None:
-        """Start every process, and the feeder. Raises: StartError: the system lets no more be started."""
+        """Start every process, and the feeder.
+
+        Raises:
+            StartError: the system allows no more processes, threads or files.
+        """
         run = self._run
         for task in run.job.cluster.tasks:
             config = tf_config(run.job.cluster, addresses, task)
@@ -77,7 +83,7 @@ class TaskGroup:
         self.feeder.start()
 
     def _conversing(self, task: TaskSpec) -> Callable[[frames.FrameWriter], Conversation] | None:
-        """What makes the one who answers what a task asks of tables; None: the job has none."""
+        """Return a function that makes the answerer of a task's requests about tables; None if the job has no tables."""
         tables = self._run.tables
         if tables is None:
             return None
@@ -104,7 +110,7 @@ class TaskGroup:
 
     @property
     def error(self) -> BaseException | None:
-        """What a thread of the host has ended with; None while all is well."""
+        """The exception that has ended one of the host's threads; None if there is none."""
         if self.feeder.error is not None:
             return self.feeder.error
         for session in self.sessions.values():
@@ -122,17 +128,21 @@ class TaskGroup:
 
     @property
     def rows_given(self) -> int:
-        """Sent, or, of a stream, dropped because they came too late for a script that had returned."""
+        """The rows sent, and, of a stream, those dropped because they came after the script had returned."""
         return self.rows_sent + (self.streaming.rows_dropped if self.streaming is not None else 0)
 
     def sample(self) -> float:
-        """Look at memory and processor time. Returns: processor seconds of all processes."""
+        """Measure memory and processor time. Returns the processor seconds of all processes."""
         for session in self.sessions.values():
             session.process.sample()
         return sum(session.process.sampled_cpu for session in self.sessions.values())
 
     def look_closely(self) -> tuple[float, float]:
-        """Watch them for a second. Returns: processor seconds that they and all they have started used, in so many seconds."""
+        """Watch the processes for a second.
+
+        Returns:
+            The processor seconds that they and all their descendants used, and the seconds in which they used them.
+        """
         before = self._trees()
         time.sleep(_LOOK_SECONDS)
         return self._trees() - before, _LOOK_SECONDS
@@ -141,7 +151,11 @@ class TaskGroup:
         return sum(session.process.tree_cpu() for session in self.sessions.values())
 
     def stacks(self, tasks: Sequence[TaskSpec], quietly: bool = False) -> dict[TaskSpec, str]:
-        """Ask tasks for the stacks of their threads; they are in the log a moment later. Args: quietly: nobody who looks on is shown them."""
+        """Ask tasks for the stacks of their threads, wait a moment, and return what their logs have of them.
+
+        Args:
+            quietly: whether to hide the stacks from the observer.
+        """
         running = [self.sessions[task] for task in tasks]
         before = {session: session.log.position for session in running}
         self._onlooker.no_stacks = quietly
@@ -156,7 +170,7 @@ class TaskGroup:
     # -- the end
 
     def end(self, closing: Closing) -> None:
-        """End every process and every thread of ours; whatever happened before, and whatever one of the steps raises."""
+        """End every process and every thread of the attempt, whatever happened before, and whatever one of the steps raises."""
         sessions = list(self.sessions.values())
         with contextlib.ExitStack() as last_first:
             last_first.callback(self.feeder.join)
@@ -184,7 +198,7 @@ class TaskGroup:
         stop_all([session.process for session in self._of(closing.end)], closing.grace)
 
     def _of(self, tasks: Sequence[TaskSpec]) -> list[TaskSession]:
-        """Sessions of those of the tasks that were started."""
+        """Return the sessions of those of the tasks that were started."""
         return [self.sessions[task] for task in tasks if task in self.sessions]
 
     def _look_at_logs(self) -> None:
@@ -196,7 +210,8 @@ class TaskGroup:
 
 @contextlib.contextmanager
 def _starting(task: TaskSpec) -> Iterator[None]:
-    """What the system says when there can be no more processes, threads or files -> a StartError that names the limit."""
+    """Turn the error that the system raises when it allows no more processes, threads or files into a StartError that
+    names the limit."""
     try:
         yield
     except (OSError, MemoryError, RuntimeError) as e:

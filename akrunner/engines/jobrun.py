@@ -1,4 +1,4 @@
-"""What the attempts of a job share."""
+"""The values that all attempts at a job share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from akrunner.spec import JobSpec
 
 @dataclass(frozen=True)
 class JobRun:
-    """A job while it runs, attempt after attempt.
+    """A running job, over all its attempts.
 
     Attributes:
-        job: what is to run.
-        source, sink, observer, cancel: as of `Engine.run`.
-        work: the job's directory; guard: who removes it, and ends the tasks, if this process dies.
-        patience: when Ctrl-C is heard.
-        tables: those that the tasks ask for, None: the job has none.
-        warnings: so far; more are added.
-        began: when the job did, by `time.monotonic`.
+        job: the job to run.
+        source, sink, observer, cancel: the arguments of `Engine.run`.
+        work: the job's directory.
+        guard: removes that directory and ends the tasks if this process dies.
+        patience: decides when Ctrl-C takes effect.
+        tables: the tables that the tasks ask for; None if the job has none.
+        warnings: the warnings so far; more are added.
+        began: when the job began, by `time.monotonic`.
     """
 
     job: JobSpec
@@ -42,7 +43,7 @@ class JobRun:
 
     @property
     def disks(self) -> dict[str, str]:
-        """What tasks write to -> the parameter that says where."""
+        """The directories that tasks write to -> the parameter that names another place for each."""
         places = {self.work.path: "TMPDIR, or work_dir="}
         if self.job.checkpoint_dir is not None:
             places[self.job.checkpoint_dir] = "checkpoint_dir="

@@ -1,4 +1,4 @@
-"""What an engine is to a job's attempts: where the tasks' processes are started."""
+"""The Launcher protocol: how a job's attempts have an engine start the processes of the tasks."""
 
 from __future__ import annotations
 
@@ -13,43 +13,59 @@ from akrunner.wire.context import Context, TFConfig
 
 
 class Launcher(Protocol):
-    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the attempt lasts."""
+    """Starts the tasks' processes, on this machine or on others.
+
+    A context manager: what it acquires, it holds until the attempt is over.
+    """
 
     def addresses(self) -> Mapping[TaskSpec, str]:
-        """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""
+        """Return for every task the "host:port" that TensorFlow may use. May wait until it is known where every task runs."""
         ...
 
     def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
-        """What the task is told (`JobSpec.context`)."""
+        """Return the context that the task is given (`JobSpec.context`)."""
         ...
 
     def start(self, task: TaskSpec) -> LoggedProcess:
-        """Start its process, its files beside it. Raises: OSError: it cannot be started."""
+        """Start the task's process, with the job's files beside it.
+
+        Raises:
+            OSError: the process cannot be started.
+        """
         ...
 
     def starts(self) -> Mapping[str, str]:
-        """How each task was started, in words, by its name; empty: nobody knows."""
+        """Return, by the tasks' names, how each task was started, in words. Empty if that is not known."""
         return {}
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> StreamFeeder | None:
-        """Who brings the rows, None: the host does. Asked once `addresses` has returned."""
+        """Return the thread that feeds the rows to the tasks, or None if the host feeds them. Called after `addresses`
+        has returned."""
         return None
 
     def ready(self) -> None:
-        """Every task is about to enter `main`."""
+        """Called when every task is about to enter `main`."""
 
     def check(self) -> None:
-        """Called now and then. Raises: JobError: what the places are part of has failed."""
+        """Called now and then while the attempt runs.
+
+        Raises:
+            JobError: what the tasks run in (on Flink: the Flink job) has failed.
+        """
 
     def explain(self) -> None:
-        """Called once a task has failed. Raises: AkrunnerError: why the places went, where it is known and says more than the tasks' ends;
-        the job is not started again then."""
+        """Called once a task has failed. The job is not started again if this raises.
+
+        Raises:
+            AkrunnerError: the reason why the machines or subtasks of the tasks went away, if it is known and says more
+                than how the tasks ended.
+        """
 
     def ended(self) -> None:
-        """Every process has been told to go: nothing of the job may stay."""
+        """Clean up, once every process has been told to end: nothing of the job may stay."""
 
     def take_model(self) -> None:
-        """Of a train job that succeeded: the chief's model goes where the job wants it."""
+        """Put the chief's model where the job wants it. Called for a train job that has succeeded."""
 
     def __enter__(self) -> Any: ...
 

@@ -1,8 +1,9 @@
-"""The local engine: the tasks are child processes of this one.
+"""The local engine: the tasks are child processes of this process.
 
 ::
 
-    run_attempts (akrunner.engines.attempts) -> Supervisor (akrunner.engines.supervisor) -> LocalLauncher: a child process for each task
+    run_attempts (akrunner.engines.attempts) -> Supervisor (akrunner.engines.supervisor)
+        -> LocalLauncher: a child process for each task
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from akrunner.wire.context import Context, TFConfig
 
 
 class LocalEngine:
-    """Child processes of this one, on this machine; see `akrunner.engines.base.Engine`."""
+    """Runs the tasks as child processes of this process, on this machine. See `akrunner.engines.base.Engine`."""
 
     name = "local"
     capabilities = Capabilities(watches=True)
 
     def check(self, job: JobSpec) -> None:
-        """As `Engine.check`."""
+        """See `Engine.check`."""
         PortHold(1, job.bind_host, job.advertised_host).close()
         assign(job.cluster, job.resources, devices.gpus(), devices.cpus(), os.environ)
 
@@ -49,7 +50,7 @@ class LocalEngine:
         observer: Observer | None,
         cancel: threading.Event | None = None,
     ) -> Outcome:
-        """As `Engine.run`."""
+        """See `Engine.run`."""
         resources = assign(job.cluster, job.resources, devices.gpus(), devices.cpus(), os.environ)
 
         def launcher(work: WorkDir, guard: Guard) -> LocalLauncher:
@@ -88,7 +89,7 @@ class LocalLauncher:
     def start(self, task: TaskSpec) -> LocalProcess:
         work = self._work
         lay_out(self._job.script, work.files_dir(task))
-        # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
+        # files that libraries leave in the temp directory (TensorFlow does so when it is killed) are removed with the job
         env = {"TMPDIR": work.temp_dir(task), **self._resources[task].env, **self._job.task_env}
         remove = "" if work.keep else work.path
         every = worker_environment(env, self._mark, remove)
@@ -107,7 +108,7 @@ class LocalLauncher:
 
     def ready(self) -> None:
         if sys.platform != "linux":
-            # there a port that is held cannot be bound beside
+            # on these systems the tasks cannot bind a port while this process holds it
             self._ports.close()
 
     def check(self) -> None:

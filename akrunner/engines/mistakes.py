@@ -1,5 +1,5 @@
-"""The mistakes that all newcomers make: what TensorFlow, Keras and Python say of them -> what it means for the table and the job, and what
-to write instead."""
+"""Frequent mistakes in scripts: the messages of TensorFlow, Keras and Python about them -> what they mean for the table
+and the job, and what to write instead."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from akrunner.wire.near import nearest
 Columns = Mapping[str, Field]
 
 _PER_WORKER = "steps_per_epoch=task_config.steps_per_epoch(batch_size), which is equal on all workers"
-#: what a task config has, for a name that is none of it
+#: the attributes of a task config, for a script that asks for another one
 _TASK_CONFIG = (
     "tf_context num_workers cluster task_type task_index work_dir user_params schema checkpoint_dir attempt feature_spec report serve "
     "dataset_file dataset_length output_writer dataset per_worker_dataset batches steps_per_epoch saved_model_dir latest_ckpt_dir dataset_fn"
 ).split()
 
 _OF_BATCHES = "jobs of akrunner run and train have it; the rows of a stream come as they arrive, by task_config.dataset(), batches() or dataset_fn()"
-#: what the task config of another command has -> whose
+#: attributes that only the task config of another command has -> which command
 _OF_ANOTHER = {
     "saved_model_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
     "latest_ckpt_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
@@ -32,7 +32,13 @@ _OF_ANOTHER = {
 
 
 def mistake(kind: str, message: str, columns: Columns) -> str | None:
-    """One sentence, without its subject. Args: kind: of the exception; columns: of the table. None: it is none of those known here."""
+    """Return one sentence, without its subject, about a known mistake; None if the mistake is not known here.
+
+    Args:
+        kind: the type of the exception.
+        message: its message.
+        columns: the table's columns.
+    """
     for pattern, explained in _KNOWN:
         found = pattern.search(message)
         said = explained(found, columns) if found is not None else None
@@ -42,7 +48,7 @@ def mistake(kind: str, message: str, columns: Columns) -> str | None:
 
 
 def of_death(tail: str, source: str) -> str:
-    """Why a task may have died, by the last lines of its log and its script; "" when nothing that is known here says so."""
+    """Return why a task may have died, by the last lines of its log and by its script; "" if nothing known here explains it."""
     filling = _FILLING.search(tail)
     if filling is not None:
         return f"it was filling a shuffle buffer of {filling[1]} rows, {_SMALLER}"
@@ -55,7 +61,8 @@ def of_death(tail: str, source: str) -> str:
 
 
 def of_exit(tail: str) -> str:
-    """What a script has printed before it called `sys.exit` with a failure; "" when nothing that looks like a reason."""
+    """Return the last line with the word "error" that a script printed before it called `sys.exit` with a failure; "" if
+    there is none."""
     told = [line.strip() for line in tail.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
     return told[-1] if told else ""
 
@@ -66,7 +73,7 @@ _SMALLER = "and all of them lie in memory: take a smaller one, for instance data
 
 
 def reader(field: Field) -> str:
-    """The feature a column is read by."""
+    """Return the TensorFlow feature by which a script reads a column."""
     dtype = f"tf.{KINDS[field.kind].tensor}"
     if field.shape is None:
         return f"tf.io.VarLenFeature({dtype})"
@@ -121,7 +128,7 @@ def _of_attribute(found: Match[str], columns: Columns) -> str | None:
 
 
 def _of_key(message: str) -> str | None:
-    """A key that is no column's."""
+    """Return words about a KeyError whose key is not meant as a column's name; None if the key is unknown here."""
     key = message.strip().strip("'\"")
     return {
         "TF_CONFIG": "looked for TF_CONFIG, and one worker alone has none: chief=True (--chief) or chief=False (--no-chief) says what it is",
@@ -132,7 +139,7 @@ def _of_key(message: str) -> str | None:
 
 
 def _of_old_name(found: Match[str], columns: Columns) -> str | None:
-    """A name that TensorFlow has no longer."""
+    """Return words about a name that TensorFlow no longer has."""
     name = found["name"]
     if name.startswith("estimator"):
         return (
@@ -151,7 +158,7 @@ def _of_old_name(found: Match[str], columns: Columns) -> str | None:
 
 
 def _of_input(found: Match[str], columns: Columns) -> str | None:
-    """Rows of another shape than the model takes."""
+    """Return words about rows whose shape is not the one that the model takes."""
     want, have = ([one.strip() for one in found[name].split(",") if one.strip()][1:] for name in ("want", "have"))
     if not all(one.isdigit() for one in want + have):
         return f"the model takes the shape ({found['want']}), and gets ({found['have']}): tf.reshape them, or change the model's Input"
@@ -166,7 +173,7 @@ def _shape(sizes: Sequence[str]) -> str:
 
 
 def _of_2(found: Match[str], columns: Columns) -> str | None:
-    """A name that Python 2 had."""
+    """Return words about a name that only Python 2 had."""
     name = next(one for one in found.groups() if one is not None)
     return (
         f"the script is Python 2, which has {name}, and runs on Python 3, which has {_IN_3[name]} in its place; "
@@ -183,7 +190,7 @@ def _always(words: str) -> Callable[[Match[str], Columns], str | None]:
     return said
 
 
-#: names of Python 2 -> what Python 3 has
+#: names of Python 2 -> their replacement in Python 3
 _IN_3 = {
     "xrange": "range",
     "unicode": "str",
@@ -218,7 +225,7 @@ _IN_3 = {
     "__builtin__": "builtins",
 }
 _KEY = r"Key: (?P<key>.+?)(?:, Index: \d+)?\.\s+"
-#: what TensorFlow 2 has in tf.compat.v1 only
+#: names that TensorFlow 2 has in tf.compat.v1 only
 _NAMES_OF_1 = set(
     "placeholder placeholder_with_default Session InteractiveSession ConfigProto GPUOptions app flags logging gfile python_io layers "
     "global_variables_initializer local_variables_initializer tables_initializer global_variables trainable_variables get_variable "
@@ -239,7 +246,7 @@ _OF_2 = (
     r"module 'sys' has no attribute '(maxint|setdefaultencoding)'",
     r"No module named '(cPickle|StringIO|cStringIO|urllib2|urlparse|ConfigParser|Queue|httplib|__builtin__)'",
 )
-#: what Python says of text that is bytes
+#: messages of Python about bytes in place of text
 _BYTES = (
     r"a bytes-like object is required, not 'str'|cannot use a string pattern on a bytes-like object|can't concat str to bytes"
     r"|can only concatenate str \(not \"bytes\"\) to str|must be str, not bytes|first arg must be bytes or a tuple of bytes, not str"

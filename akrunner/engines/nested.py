@@ -1,4 +1,5 @@
-"""Values of arrays, maps and structs, from JSON: each is what its type holds, or an error, and never another value."""
+"""Values of arrays, maps and structs, read from JSON. Each value is one that its type can hold; otherwise there is an
+error, never a changed value."""
 
 from __future__ import annotations
 
@@ -12,23 +13,31 @@ import pyarrow as pa
 from akrunner.tables import types
 
 _T = pa.types
-#: bits of a whole number that every float of a type holds exactly
+#: type of floats -> how many bits of a whole number it always holds exactly
 _EXACT = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
 _LARGEST = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
 
 
 class _Object(list[tuple[str, Any]]):
-    """A JSON object's pairs, those of one key twice among them."""
+    """The pairs of a JSON object. A key that occurs twice is in two pairs."""
 
 
 def from_json(text: str, data_type: pa.DataType) -> Any:
-    """What Arrow takes for a value of this type. Raises: ValueError: the text says none; it names the first value that does not fit."""
-    # a float would have lost digits that a decimal keeps
+    """Return the value, in a form that Arrow takes for this type.
+
+    Raises:
+        ValueError: the text is no value of the type; the error names the first part that does not fit.
+    """
+    # digits that a decimal keeps would be lost in a float
     return _fitted(json.loads(text, object_pairs_hook=_Object, parse_float=decimal.Decimal), data_type)
 
 
 def to_json(value: Any, data_type: pa.DataType) -> str:
-    """A value as JSON, a map as an object. Raises: ValueError: it holds bytes that are no text."""
+    """Return a value as JSON, a map as an object.
+
+    Raises:
+        ValueError: the value holds bytes that are no text.
+    """
     return json.dumps(_plain(value, data_type), default=str)
 
 
@@ -88,7 +97,7 @@ def _map(value: Any, data_type: pa.DataType) -> Any:
 
 
 def _key(text: str, data_type: pa.DataType) -> Any:
-    """A key of a JSON object, which is always text."""
+    """Return a key of a JSON object, which is always text there, as a value of the type."""
     if _T.is_integer(data_type) or _T.is_floating(data_type) or _T.is_boolean(data_type):
         try:
             return _single(json.loads(text, parse_float=decimal.Decimal), data_type)

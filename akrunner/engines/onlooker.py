@@ -1,4 +1,4 @@
-"""Tells whoever looks on while a job runs, if anybody does."""
+"""Passes on to a job's observer, if there is one, what happens while the job runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from akrunner.spec import TaskSpec
 
 
 class Onlooker:
-    """Hands an observer the progress and what tasks print. Args: observer: None: nobody looks on.
+    """Passes the progress of a job, and the lines that its tasks print, on to an observer.
 
+    Args:
+        observer: the observer; None if there is none.
     Attributes:
-        no_stacks: stacks that tasks print are not shown: they were asked for by us, of a job that may well be in order.
+        no_stacks: whether stacks that tasks print are hidden from the observer. They are while akrunner asks for them on
+            its own account, as nothing may be wrong with the job.
     """
 
     def __init__(self, observer: Observer | None) -> None:
@@ -23,7 +26,7 @@ class Onlooker:
         self.no_stacks = False
 
     def echo(self, task: TaskSpec) -> Callable[[str], None] | None:
-        """What is called with each line a task prints; None: nobody looks on."""
+        """Return a function to call with each line that a task prints; None if there is no observer."""
         observer = self._observer
         if observer is None:
             return None
@@ -37,7 +40,13 @@ class Onlooker:
         return tell
 
     def tell(self, progress: Callable[[], Progress]) -> None:
-        """Args: progress: makes it, if somebody looks on. Raises: JobError: the observer raised something."""
+        """Tell the observer the progress.
+
+        Args:
+            progress: makes the progress; called only if there is an observer.
+        Raises:
+            JobError: the observer raised something.
+        """
         if self._observer is not None:
             with _observing("progress"):
                 self._observer.progress(progress())
@@ -45,7 +54,7 @@ class Onlooker:
 
 @contextlib.contextmanager
 def _observing(method: str) -> Iterator[None]:
-    """What an observer raises -> a JobError that says so."""
+    """Turn what an observer raises into a JobError that says so."""
     try:
         yield
     except AkrunnerError:

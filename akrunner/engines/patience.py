@@ -1,13 +1,14 @@
-"""Ctrl-C, and a SIGTERM, SIGHUP or SIGQUIT somebody listens for, at moments that can bear it.
+"""Delays Ctrl-C, and the signals SIGTERM, SIGHUP and SIGQUIT if the program handles them, until the job can be
+interrupted safely.
 
 ::
 
-    with Patience() as patience:           heard by us; kept for later
+    with Patience() as patience:           signals are caught, and kept for later
         ...make, start...
-        with patience.heard():             raised at once, and only once
+        with patience.heard():             a signal is raised at once, and only once
             ...wait...
-        ...end, remove...                  kept for later; a third one cuts it short
-                                           what was kept is given to whoever listened before
+        ...end, remove...                  kept for later; the third signal in all interrupts even this
+                                           at the end, the kept signal is given to the program's own handler
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-#: the one that comes while things are made or ended, and is the third in all, is enough
+#: a signal that comes while things are made or ended interrupts this if it is the third in all
 _ENOUGH = 3
 
 
 class Patience:
-    """Context manager for the thread that runs a job. In any other thread than Python's first it does nothing: signals are not raised
-    there."""
+    """Context manager for the thread that runs a job. It does nothing in any thread but Python's main thread, as signals
+    are raised only there."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
@@ -38,7 +39,7 @@ class Patience:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 listener = signal.getsignal(number)
-                # what ends the process without a word of Python's is none of ours
+                # a signal without a Python handler is left alone
                 if callable(listener):
                     self._before[number] = listener
                     signal.signal(number, self._came)
@@ -46,7 +47,8 @@ class Patience:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """In this block the first one is raised at once."""
+        """Pass a signal on to the program's handler at once while in this block. Once the handler has raised, later
+        signals are kept again."""
         self._open = True
         try:
             if self._kept:
@@ -66,10 +68,10 @@ class Patience:
                 self._before[number](number, frame)
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
-        # before anything else: whatever comes from now on comes while things are being ended
+        # set before anything else: any signal from now on comes while things are being ended
         self._open = False
         self._before[number](number, frame)
-        self._open = True  # the listener has raised nothing
+        self._open = True  # the handler did not raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for number, listener in self._before.items():

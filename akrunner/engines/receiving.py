@@ -1,10 +1,10 @@
-"""Takes what tasks say.
+"""Handles the messages of the tasks.
 
 ::
 
-    rows        -> decoded -> sink, and counted
-    reports     -> kept; event files for TensorBoard
-    the others  -> what it means for the attempt (`akrunner.engines.supervision.events`)
+    rows          -> decoded -> sink, and counted
+    reports       -> kept; written to event files for TensorBoard
+    all others    -> events for the attempt's state machine (`akrunner.engines.supervision.events`)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from akrunner.foreign import underway
 from akrunner.launch.session import Event, EventKind
 from akrunner.spec import TaskSpec
 
-#: what went wrong with a table's rows, by the exception's type; what is none of these is a fault of ours
+#: how a table's rows failed, by the exception's type; any other exception is a fault of akrunner
 _TABLE_KINDS = {
     "InputLostError": FailureKind.LOST,
     "DataError": FailureKind.OUTPUT,
@@ -39,14 +39,19 @@ _TABLE_WORDS = {FailureKind.OUTPUT: "wrote a ", FailureKind.BROKEN: "broke the p
 
 
 class Receiver:
-    """Takes what the tasks of a group say.
+    """Handles the messages of a group's tasks.
 
     Attributes:
-        reports: everything the tasks reported; metrics: the newest of each task, by its name.
+        reports: everything the tasks reported.
+        metrics: the metrics that each task reported last, by its name.
     """
 
     def __init__(self, run: JobRun, group: TaskGroup) -> None:
-        """Raises: ConfigError: the directory for TensorBoard cannot be made."""
+        """Prepare to handle messages.
+
+        Raises:
+            ConfigError: the directory for TensorBoard cannot be made.
+        """
         self.reports: list[dict[str, Any]] = []
         self.metrics: dict[str, Mapping[str, float]] = {}
         self._run = run
@@ -55,24 +60,25 @@ class Receiver:
         self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
 
     def take(self, event: Event, state: State) -> on.Event | None:
-        """Take something a task said.
+        """Handle one message of a task.
 
         Args:
-            state: the attempt before it.
+            state: the attempt's state before the message.
         Returns:
-            what it means for the attempt, None: nothing.
+            What it means for the attempt; None if it changes nothing there.
         Raises:
-            WriteError, and what else a sink raises: the rows cannot be stored. JobError: a fault of ours.
+            WriteError: the rows cannot be stored. Whatever else a sink raises is raised too.
+            JobError: a fault of akrunner.
         """
         return _TAKE[event.kind](self, event, state)
 
     @property
     def warnings(self) -> list[str]:
-        """What is told at the end of the columns of the rows they wrote."""
+        """Warnings about the columns of the rows that the tasks wrote. Complete when the job has ended."""
         return self._columns.warnings
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Close the event files. Nothing may be handled after that."""
         if self._board is not None:
             self._board.close()
 
@@ -98,7 +104,7 @@ class Receiver:
         return on.Wrote(event.task, batch.num_rows, len(event.frame.payload))
 
     def _passed(self, event: Event, state: State) -> on.Event:
-        """Rows it has written went on without us."""
+        """Count rows that a task wrote and that went to their destination without passing through the host."""
         if "lost" in event.data:
             raise WriteError(event.data["lost"])
         if "error" in event.data:
@@ -108,7 +114,7 @@ class Receiver:
         return on.Wrote(event.task, event.data["rows"], event.data["bytes"])
 
     def _table(self, event: Event, state: State) -> on.Event:
-        """What it wrote to a table cannot be kept, or rows were lost on their way."""
+        """Return the failure of a task whose rows for a table cannot be kept, or were lost on their way."""
         what = event.data["what"]
         if event.data["type"] == "WriteError":
             raise WriteError(f"[{event.task.name}] {what}")
@@ -152,7 +158,7 @@ def _broken(task: TaskSpec, why: object) -> on.TaskFailed:
     return _failed(task, FailureKind.BROKEN, f"broke the protocol: {why}")
 
 
-#: a kind of event -> who takes it
+#: a kind of event -> the function that handles it
 _TAKE: dict[EventKind, Callable[[Receiver, Event, State], on.Event | None]] = {
     EventKind.OPENED: lambda receiver, event, state: on.Opened(event.task),
     EventKind.READY: Receiver._ready,

@@ -1,12 +1,14 @@
-"""What stays of a job beside its logs, in `job.json`: for `akrunner replay` and `akrunner doctor WORK_DIR`.
+"""The record of a job, which is kept beside its logs in `job.json`: for `akrunner replay` and `akrunner doctor WORK_DIR`.
 
 ::
 
-    begun       which interpreter, which tasks, the process that runs it    written when the directory is made
-    succeeded   its stats, and what became of each task                     over that, when it has ended
-    failed      the exception: who failed first and why, what the others did; how the tasks that could still say it read their input
+    begun       interpreter, tasks, the process that runs the job    written when the directory is made
+    succeeded   the job's stats, and the result of each task         put over `begun` when the job has ended
+    failed      the exception: which task failed first and why, what the others did;    put over `begun` likewise
+                how the tasks that could still report it read their input
 
-It has numbers, names and words of errors; the parameters and the environment of a job, where secrets may be, are not in it.
+It holds numbers, names and error messages. It does not hold the parameters and the environment of the job, as there may
+be secrets in them.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from akrunner.spec import JobSpec
 from akrunner.wire.ending import started
 
 RUNNING, SUCCEEDED, FAILED, STOPPED = "running", "succeeded", "failed", "stopped"
-#: of the reports of a job, the newest; of a text, the end
+#: how many of a job's newest reports are kept, and how many characters of a text, from its end
 _REPORTS = 100
 _CHARACTERS = 20_000
 
 
 def begun(job: JobSpec) -> dict[str, Any]:
-    """Of a job that begins now, in this process."""
+    """Return the record of a job that begins now, in this process."""
     return {
         "python": job.python,
         "tasks": [task.name for task in job.cluster.tasks],
@@ -45,7 +47,7 @@ def begun(job: JobSpec) -> dict[str, Any]:
 
 
 def succeeded(outcome: Outcome) -> dict[str, Any]:
-    """What is put over that when it has succeeded."""
+    """Return what is put over the record of a job when it has succeeded."""
     stats = dataclasses.asdict(outcome.stats)
     stats["reports"] = stats["reports"][-_REPORTS:]
     tasks = [{**dataclasses.asdict(task), "log_tail": ""} for task in outcome.tasks]
@@ -53,7 +55,11 @@ def succeeded(outcome: Outcome) -> dict[str, Any]:
 
 
 def failed(error: BaseException, warnings: Sequence[str], inputs: Mapping[str, Mapping[str, Any]] = {}) -> dict[str, Any]:
-    """The same of a job that has not. Args: inputs: as `Stats.inputs`, of the tasks that could still say what they measured."""
+    """Return what is put over the record of a job when it has failed.
+
+    Args:
+        inputs: as `Stats.inputs`, of the tasks that could still report what they measured.
+    """
     known = isinstance(error, Exception)
     first = getattr(error, "failure", None)
     return {

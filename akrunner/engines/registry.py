@@ -34,12 +34,13 @@ def _flink() -> Engine:
     return FlinkEngine()
 
 
-#: a new engine of akrunner's own: its module, and its row here
+#: to add an engine to akrunner itself, add its module and a row here
 BUILT_IN: dict[str, Callable[[], Engine]] = {"local": _local, "flink": _flink}
 
 
 def _wrong(name: str, found: Any) -> str | None:
-    """Why what a package has under a name makes no engine, half a sentence; None: it may."""
+    """Return why an object that a package has registered under a name makes no engine, as half a sentence; None if it may
+    make one."""
     return None if callable(found) else f"it is {type(found).__name__}, and no class or function that makes an engine"
 
 
@@ -47,14 +48,15 @@ INSTALLED: Installed[Callable[[], Engine]] = Installed("akrunner.engines", "engi
 
 
 def names() -> list[str]:
-    """All that can be asked for; nothing is imported."""
+    """Return the names of all engines. Imports nothing."""
     return [*BUILT_IN, *(name for name in INSTALLED.names() if name not in BUILT_IN)]
 
 
 def engine_of(engine: str | Engine) -> Engine:
-    """An engine, or the one of that name.
+    """Return the engine of that name, or `engine` itself if it is one already.
 
-    Raises: ConfigError: there is none; the package that adds it cannot be imported, or makes something else.
+    Raises:
+        ConfigError: there is no such engine; or the package that adds it cannot be imported, or makes something else.
     """
     if not isinstance(engine, str):
         lacks = _lacks(engine)
@@ -78,7 +80,7 @@ def engine_of(engine: str | Engine) -> Engine:
 
 
 def _lacks(engine: Any) -> str:
-    """What keeps it from being an engine, half a sentence; "": nothing."""
+    """Return what an object lacks to be an engine, as half a sentence; "" if it lacks nothing."""
     with ours(ConfigError, "engine: it cannot be asked what it is"):
         if isinstance(engine, type):
             return "it is a class, and not yet made"

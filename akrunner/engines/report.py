@@ -1,4 +1,4 @@
-"""What happened to the tasks of a job -> its outcome, or the one exception that says what went wrong."""
+"""Makes, from what happened to the tasks of a job, its outcome, or the one exception that says what went wrong."""
 
 from __future__ import annotations
 
@@ -48,30 +48,36 @@ _ERRORS: dict[FailureKind, type[JobError]] = {
     FailureKind.STALLED: JobStalledError,
 }
 
-#: the root cause, then the others
+#: the failure that is the root cause, then the others
 Failures = Sequence[tuple[TaskSpec, Failed]]
 
-#: bytes free on a disk that is as good as full
+#: a disk with fewer free bytes than this counts as full
 _LITTLE = 1 << 20
-#: how the words begin with which a worker says that its disk does not take a table's rows
+#: the first words of a worker's message that its disk does not take a table's rows
 _SPOOLED = "cannot spool a table's rows: "
 
 
 def of_record(record: Mapping[str, Any], schema: Schema) -> Failed:
-    """A script's failure, from what the worker said (`akrunner.wire.failure`). Args: schema: the table's."""
+    """Return a script's failure from the record that the worker sent (`akrunner.wire.failure`).
+
+    Args:
+        schema: the table's schema.
+    """
     fields = {field.name: field for field in schema}
     return Failed(FailureKind.SCRIPT, causes.told(record, schema.names, fields), record["time_ns"], record["traceback"])
 
 
 def only_printed(result: TaskRecord, log: LogPump) -> bool:
-    """Whether all a task did was to say something, its help as a rule."""
+    """Whether all that a task did was to print something, as a rule its help."""
     return result.word.unasked is not None and not result.rows_out and bool(log.tail(1).strip())
 
 
 def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
-    """A failure for want of space says which disk that is; of rows on their way to a script it is not the script's.
+    """Return a failure that names the disk, if the failure is a lack of disk space. If the rows on their way to a script
+    did not fit, the failure is no longer the script's.
 
-    Args: places: directories a task writes to -> the parameter that says where.
+    Args:
+        places: directories that a task writes to -> the parameter that names another place for them.
     """
     failed = _of_a_spool(failed)
     if os.strerror(errno.ENOSPC) not in failed.what:
@@ -81,7 +87,8 @@ def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
 
 
 def _of_a_spool(failed: Failed) -> Failed:
-    """A failure of the disk on which rows wait for the script (`akrunner.worker.tables.broker`, `akrunner.worker.link`) is the disk's."""
+    """Return a failure to read, if the disk that holds the rows for the script failed, rather than the script
+    (`akrunner.worker.tables.broker`, `akrunner.worker.link`)."""
     if failed.kind is not FailureKind.SCRIPT:
         return failed
     at = failed.what.find(_SPOOLED)
@@ -102,7 +109,11 @@ def _free(path: str) -> int:
 def job_error(
     failures: Failures, sessions: Mapping[TaskSpec, TaskSession], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobError:
-    """The exception of a failed job: the root cause, then what the other tasks did."""
+    """Return the exception of a failed job: the root cause, then what the other tasks did.
+
+    Args:
+        kept: the directory the logs are in; "" if they were not kept.
+    """
     first, *later = (task_failure(task, failed, sessions[task], kept) for task, failed in failures)
     failed_too = {task for task, _ in failures}
     others = later + [
@@ -115,8 +126,8 @@ def job_error(
 
 
 def _left_at(state: TaskState) -> str:
-    """What a task that had not failed was doing when the job ended."""
-    # of one that had come to its end nothing was stopped but its process
+    """Return what a task that had not failed was doing when the job ended."""
+    # of a task that was over, only the process was still there to be stopped
     over = {TaskState.FINISHED: "was done", TaskState.ENDED: "had ended", TaskState.FAILED: "had failed"}
     return over.get(state) or f"was {state.doing} and was stopped"
 
@@ -124,7 +135,7 @@ def _left_at(state: TaskState) -> str:
 def timeout_error(
     job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobTimeoutError:
-    """The job's time ran out: where everybody was."""
+    """Return the exception of a job that took longer than its timeout. It says what each task was doing."""
     states = "; ".join(f"[{task.name}] {result.state.doing}" for task, result in results.items())
     first = next(iter(stacks), None)
     failure = None
@@ -136,9 +147,13 @@ def timeout_error(
 
 
 def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) -> JobStalledError:
-    """Nothing moved any more. Args: told: who waits for what (`akrunner.engines.doctor`)."""
+    """Return the exception of a job in which nothing moved any more.
+
+    Args:
+        told: which task waits for what (`akrunner.engines.doctor`).
+    """
     hint = "stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on"
-    # the first that is not done: what it printed last says most
+    # the first task that is not done: its last lines say most
     task = next((one for one, result in results.items() if result.state is not TaskState.FINISHED), None)
     failure = TaskFailure(task.name, "had not moved", log_path=log_in(kept, task)) if task is not None else None
     error = JobStalledError(f"{told}\n({hint})", failure=failure, work_dir=kept or None)
@@ -147,7 +162,7 @@ def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) ->
 
 
 def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobError:
-    """Something of ours raised what nobody had foreseen: the job's exception, with the traceback."""
+    """Return the job's exception, with the traceback, for an unforeseen exception of akrunner's own code or of the system."""
     words = with_limit(error)
     fault = "" if isinstance(error, OSError) or shortage(error) else "; a fault in akrunner itself"
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -158,7 +173,7 @@ def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobE
 
 
 def with_limit(error: BaseException) -> str:
-    """An exception in words; of one that says that the machine has no more of something, which limit that is."""
+    """Return an exception in words. If it says that the machine has no more of something, the words name the limit."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     limited = isinstance(error, OSError) or shortage(error)
     name = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
@@ -182,7 +197,7 @@ def outcome(
     warnings: Sequence[str],
     starts: Mapping[str, str],
 ) -> Outcome:
-    """Of a job that succeeded and whose processes have ended."""
+    """Return the outcome of a job that has succeeded and whose processes have ended."""
     main = max((r.word.main_ns for r in results.values()), default=0) / 1e9
     waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
     uneven = _uneven(results)
@@ -216,7 +231,7 @@ def outcome(
 
 
 def measured(results: Mapping[TaskSpec, TaskRecord]) -> dict[str, dict[str, Any]]:
-    """What each task has said of its input, by its name."""
+    """Return by the tasks' names what each task has measured of its input."""
     return {task.name: dict(r.word.input) for task, r in results.items() if r.word.input is not None}
 
 
@@ -242,7 +257,11 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
 
 
 def empty_splits(split: SplitSpec | None, rows: Sequence[Sequence[int]]) -> list[str]:
-    """Warnings. Args: rows: [workers, splits] of each."""
+    """Return a warning if no row is in some of the splits.
+
+    Args:
+        rows: [workers, splits], the number of rows of each split that each worker got.
+    """
     if split is None:
         return []
     empty = [name for name, counts in zip(split.names, zip(*rows)) if not any(counts)]
@@ -273,7 +292,11 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> list[
 
 
 def task_failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
-    """A failure as the caller gets it: with how the process ended, and what it had printed. Args: kept: the directory the logs are in."""
+    """Return a failure as the caller gets it, with how the process ended and what it had printed.
+
+    Args:
+        kept: the directory the logs are in; "" if they were not kept.
+    """
     ended = session.process.exit
     log = session.log.tail(200)
     reason = ""
@@ -293,7 +316,7 @@ def task_failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str
 
 
 def _without(tail: str, traceback: str) -> str:
-    """The log's end, blank lines squeezed, unless it only says the traceback again."""
+    """Return the end of the log with blank lines squeezed, or "" if it only repeats the traceback."""
     squeezed = re.sub(r"\n{3,}", "\n\n", tail).strip("\n")
     return "" if traceback and squeezed.strip() == traceback.strip() else squeezed
 

@@ -1,9 +1,9 @@
-"""Runs one attempt at a job: every task from spawning to the last process gone.
+"""Runs one attempt at a job, from the start of the first task to the end of the last process.
 
 ::
 
     TaskGroup (`group`)        processes, feeder, readers  --events-->  Receiver (`receiving`): rows -> sink; what it means
-    this thread                what happens, the clock     -->          supervision.machine     decides
+    this thread                what it means, the clock    -->          supervision.machine: decides
                                <-- actions: start, stop, stacks, a verdict
 """
 
@@ -32,17 +32,17 @@ from akrunner.launch import cgroups
 from akrunner.spec import JobSpec
 
 _TICK = 0.1
-#: how long a process is waited for whose pipe has ended
+#: seconds to wait for the end of a process whose pipe has ended
 _EXIT_WAIT = 1.0
 _SILENT = (TaskState.STARTING, TaskState.FINISHED, TaskState.ENDED)
 _NOBODY = TaskFailure("job", "nothing moved any more")
 
 
 class AttemptFailed(Exception):
-    """An attempt failed.
+    """An attempt has failed.
 
     Attributes:
-        kind, root: for the failure policy. error: (directory the logs are in, warnings so far) -> what the caller gets.
+        kind, root: what failed; the failure policy decides by these.
     """
 
     def __init__(self, kind: FailureKind, root: TaskFailure, error: Callable[[str], JobError]) -> None:
@@ -52,14 +52,23 @@ class AttemptFailed(Exception):
         self._error = error
 
     def error(self, kept: str, warnings: list[str]) -> JobError:
-        """What the caller gets. Args: kept: the directory the logs are in; warnings: so far."""
+        """Return the error that the caller of the job gets.
+
+        Args:
+            kept: the directory the logs are in; "" if they were not kept.
+            warnings: the warnings so far.
+        """
         made = self._error(kept)
         made.warnings = tuple(warnings)
         return made
 
 
 class Supervisor:
-    """Runs one attempt. Args: attempt: 0, or how many there were before."""
+    """Runs one attempt.
+
+    Args:
+        attempt: the number of attempts before this one.
+    """
 
     def __init__(self, run: JobRun, launcher: Launcher, attempt: int) -> None:
         self._run = run
@@ -75,9 +84,11 @@ class Supervisor:
         self._oom_before = cgroups.killed()
 
     def run(self) -> Outcome:
-        """Run it to its end.
+        """Run the attempt to its end.
 
-        Raises: AttemptFailed; whatever the source, the sink or the caller's cancelling raises.
+        Raises:
+            AttemptFailed: the attempt failed.
+            Exception: whatever the source, the sink or a cancellation by the caller raises.
         """
         with self._launcher:
             try:
@@ -97,11 +108,11 @@ class Supervisor:
         return self._outcome()
 
     def inputs(self) -> dict[str, dict[str, Any]]:
-        """What the tasks that have said their last word measured of their input, by task."""
+        """Return by task what the tasks that have sent their last message measured of their input."""
         return report.measured(self._state.tasks)
 
     def _supervise(self) -> Verdict:
-        """Take what happens until there is a verdict."""
+        """Handle events until there is a verdict."""
         events = self._group.events
         while self._state.verdict is None:
             try:
@@ -123,7 +134,7 @@ class Supervisor:
         return self._state.verdict
 
     def _happened(self, event: on.Event) -> None:
-        """Have it decided what follows from an event, and do that."""
+        """Let the state machine decide what follows from an event, and carry out its actions."""
         self._state, actions = machine.step(self._state, event, Moment(time.monotonic(), time.time_ns()))
         for action in actions:
             answer = _CARRY_OUT[type(action)](self, action)
@@ -131,7 +142,7 @@ class Supervisor:
                 self._happened(answer)
 
     def _look_around(self) -> None:
-        """See what the caller wants, and what has become of our own threads."""
+        """Check whether the caller has cancelled the job, and what has become of the host's own threads."""
         if self._run.cancel is not None and self._run.cancel.is_set():
             self._happened(on.Cancelled())
         error = self._group.error
@@ -243,7 +254,8 @@ class Supervisor:
         )
 
 
-#: a kind of action -> what carries it out. Not of the instance: who holds what is bound to it would keep a job, and its model's files, alive for no one
+#: a kind of action -> the method that carries it out. Not kept on the instance: its bound methods would make a reference
+#: cycle, which would keep a finished job, and its model's files, alive
 _CARRY_OUT: dict[type, Callable[[Supervisor, Any], on.Event | None]] = {
     do.Start: Supervisor._start,
     do.Stop: Supervisor._stop,
@@ -256,7 +268,7 @@ _CARRY_OUT: dict[type, Callable[[Supervisor, Any], on.Event | None]] = {
 
 
 def _error(verdict: Verdict, job: JobSpec, group: TaskGroup, state: State) -> BaseException:
-    """What a verdict other than success comes to."""
+    """Return the exception for a verdict other than success."""
     sessions, tasks = group.sessions, state.tasks
     if verdict.error is not None:
         return verdict.error

@@ -1,6 +1,7 @@
-"""Tables that a job's scripts ask for: what its tasks share. What each of them asks: `akrunner.engines.conversation`.
+"""The tables that a job's scripts ask for: the state that all its tasks share. `akrunner.engines.conversation` handles
+each task's requests.
 
-Outputs are committed when the job has succeeded (`JobTables.commit`), and none of them otherwise.
+Outputs are committed when the job has succeeded (`JobTables.commit`); otherwise none of them is.
 """
 
 from __future__ import annotations
@@ -21,17 +22,27 @@ from akrunner.tables.store import Reading, TableOutput, TablePart
 
 @dataclass
 class Counts:
-    """Rows of one table. Attributes: rows_read: sent to all tasks together; rows_written: committed, or about to be."""
+    """The number of rows of one table.
+
+    Attributes:
+        rows_read: rows sent to all tasks together.
+        rows_written: rows committed, or about to be.
+    """
 
     rows_read: int = 0
     rows_written: int = 0
 
 
 class SlicePart:
-    """One slice of an output, as a process of a task writes it. A later opening drops its rows, even while they are written.
+    """One slice of an output, which a process of a task writes.
 
-    Attributes: task, process, request: whose it is; replaces: requests that have written the same before, and are not closed; rows: so far;
-    closed: the task has said that these are all.
+    When a process opens the slice again, the rows of the earlier opening are dropped, even while they are being written.
+
+    Attributes:
+        task, process, request: the task, its process and the number of its request that write the slice.
+        replaces: earlier requests that wrote the same slice and are not closed.
+        rows: the rows so far.
+        closed: whether the task has said that these are all.
     """
 
     def __init__(self, part: TablePart, task: str, process: str, request: int, replaces: list[int]) -> None:
@@ -43,14 +54,22 @@ class SlicePart:
         self._lock = threading.Lock()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Raises: DataError, WriteError: as `TablePart.write`."""
+        """Write a batch of rows. Does nothing after `drop`.
+
+        Raises:
+            DataError, WriteError: as `TablePart.write`.
+        """
         with self._lock:
             if not self._dropped:
                 self._part.write(batch)
                 self.rows += batch.num_rows
 
     def close(self) -> None:
-        """Raises: WriteError: as `TablePart.close`; not all rows that came are there."""
+        """Close the slice: these are all its rows.
+
+        Raises:
+            WriteError: as `TablePart.close`; or fewer or more rows were written than came.
+        """
         with self._lock:
             if not self._dropped:
                 self._part.close()
@@ -59,15 +78,17 @@ class SlicePart:
             self.closed = True
 
     def drop(self) -> None:
-        """Somebody else writes the slice now: rows that still come are passed over."""
+        """Ignore the rows that still come, because a later opening writes the slice now."""
         with self._lock:
             self._dropped = True
 
 
 class JobTables:
-    """What the tasks of a job share. Any thread. Close it.
+    """The tables that the tasks of a job share. May be used by any thread. Must be closed.
 
-    Attributes: counts: by the name a script used first; moved: frames so far.
+    Attributes:
+        counts: the number of rows of each table, by the name that a script used first.
+        moved: the number of frames of rows so far, in both directions.
     """
 
     def __init__(self, spec: TablesSpec, chunk_rows: int, chunk_bytes: int) -> None:
@@ -79,7 +100,7 @@ class JobTables:
         self._outputs = [TableName.parse(one, spec.project) for one in spec.outputs]
         self._readings: list[tuple[TableName, Reading]] = []
         self._open: list[tuple[TableName, TableOutput]] = []
-        #: (table with its partition, number of the slice) ->
+        #: (table with its partition, number of the slice) -> the part that is written
         self._slices: dict[tuple[str, int], SlicePart] = {}
         self._lock = threading.RLock()
         self.works = WorkQueues(self._rows_of)
@@ -87,8 +108,12 @@ class JobTables:
     # -- what is read
 
     def reading(self, text: str) -> tuple[TableName, Reading]:
-        """One state of a table, the same for every task of the job. Raises: ConfigError: its name is none; SourceError: it
-        is none of the job's, or cannot be read."""
+        """Return the parsed name of a table, and one state of it, which is the same for every task of the job.
+
+        Raises:
+            ConfigError: the text is no table's name.
+            SourceError: it is none of the job's tables, or it cannot be read.
+        """
         name = TableName.parse(text, self.spec.project)
         if not any(_holds(known, name) for known in self._inputs):
             listed = ", ".join(self.spec.inputs) or "there are none"
@@ -111,7 +136,11 @@ class JobTables:
             return name, made
 
     def _reading(self, name: TableName) -> Reading:
-        """Raises: SourceError: in words that are a script's author's."""
+        """Return a new reading of a table.
+
+        Raises:
+            SourceError: it cannot be read; the message is worded for the author of a script.
+        """
         try:
             made: Reading = self.spec.store.reading(name)
             return made
@@ -130,10 +159,16 @@ class JobTables:
     # -- what is written
 
     def output(self, text: str, task: TaskSpec, number: int, process: str, request: int) -> tuple[TableOutput, SlicePart]:
-        """A part of an output for a slice, without what the same process of the task has put there before.
+        """Return an output and its part for a slice. What the same process of the task has written to the slice before is
+        dropped.
 
-        Args: process: "number:random" of the task's, or of one it has started.
-        Raises: ConfigError: another task, or process, writes this slice; SinkError: `table xxx not predefined`, or there is no such table.
+        Args:
+            number: the number of the slice.
+            process: "number:random" of the task's process, or of a process that it has started.
+            request: the number of the task's request.
+        Raises:
+            ConfigError: another task, or another process, writes this slice.
+            SinkError: the table is none of the job's outputs (`table xxx not predefined`), or there is no such table.
         """
         name = TableName.parse(text, self.spec.project)
         if not any(known.same(name) for known in self._outputs):
@@ -147,10 +182,10 @@ class JobTables:
             earlier = self._slices.get((place, number))
             if earlier is not None:
                 _check_same(earlier, text, number, task.name, process)
-                # before the store drops them, so that no thread writes there meanwhile
+                # drop them here before the store does, so that no thread writes them meanwhile
                 earlier.drop()
             with underway(WriteError, f"table {text}"):
-                # one key a slice: the rows lie in the order of the slices
+                # each slice has a key of its own: the rows lie in the order of the slices
                 part = output.part(f"slice:{number}")
             replaces = [earlier.request] if earlier is not None and not earlier.closed else []
             made = self._slices[place, number] = SlicePart(part, task.name, process, request, replaces)
@@ -166,7 +201,7 @@ class JobTables:
         return made
 
     def has_moved(self) -> None:
-        """A frame of rows was written."""
+        """Count a frame of rows that was written."""
         with self._lock:
             self.moved += 1
 
@@ -179,7 +214,7 @@ class JobTables:
     # -- the end
 
     def restart(self) -> None:
-        """The job starts again: nothing was written, and every work is to be done."""
+        """Forget what was written and which works were taken, because the job starts again."""
         with self._lock:
             for _, output in self._open:
                 with underway(WriteError, f"table {output.name}"):
@@ -190,13 +225,16 @@ class JobTables:
 
     @property
     def has_outputs(self) -> bool:
-        """Whether a task has opened one."""
+        """Whether a task has opened an output."""
         return bool(self._open)
 
     def commit(self, more: Sequence[TableOutput] = ()) -> None:
-        """The job has succeeded: all outputs that were opened are there, all at once. Raises: WriteError: none is.
+        """Commit all outputs that were opened, in one step, after the job has succeeded.
 
-        Args: more: outputs of the same store.
+        Args:
+            more: further outputs of the same store, committed in the same step.
+        Raises:
+            WriteError: none of the outputs is committed.
         """
         with self._lock:
             for (at, number), part in self._slices.items():
@@ -213,11 +251,11 @@ class JobTables:
                     self.spec.store.commit([*(output for _, output in self._open), *more])
 
     def told(self) -> dict[str, dict[str, int]]:
-        """For the job's stats: table -> rows read and written."""
+        """Return for the job's stats: table -> the numbers of rows read and written."""
         return {name: {"rows_read": one.rows_read, "rows_written": one.rows_written} for name, one in self.counts.items()}
 
     def close(self) -> None:
-        """Whatever was not committed is as it was before."""
+        """Close all tables. Every output that was not committed is as it was before the job."""
         with self._lock:
             for _, output in self._open:
                 output.abort()
@@ -227,12 +265,16 @@ class JobTables:
 
 
 def _place(name: TableName) -> str:
-    """A table, or partition, however its name is spelt."""
+    """Return the name of a table, or partition, in a spelling that is always the same."""
     return str(name.at(tuple(sorted(name.partition))))
 
 
 def _check_same(earlier: SlicePart, text: str, number: int, task: str, process: str) -> None:
-    """Raises: ConfigError: another task, or process, writes the slice."""
+    """Check that the same task and process write a slice again.
+
+    Raises:
+        ConfigError: another task, or another process, writes the slice.
+    """
     if earlier.task != task:
         raise ConfigError(
             f"slice_id={number} of table {text} is written by {earlier.task} already: give each task that writes a table a slice_id "
@@ -247,5 +289,5 @@ def _check_same(earlier: SlicePart, text: str, number: int, task: str, process: 
 
 
 def _holds(known: TableName, asked: TableName) -> bool:
-    """Whether a table, or some partitions, of a name are among those of another."""
+    """Whether the name `asked` is the table, or are some of the partitions, that the name `known` stands for."""
     return (known.project, known.table) == (asked.project, asked.table) and set(known.partition) <= set(asked.partition)

@@ -1,7 +1,7 @@
-"""What tasks report -> event files TensorBoard opens, one directory a task.
+"""Writes the reports of tasks to event files that TensorBoard opens, one directory for each task.
 
-An event file is a TFRecord of `tensorflow.Event`: { wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5 },
-and a summary { value = 1 } of { tag = 1 (string), simple_value = 2 (float) }.
+An event file is a TFRecord of `tensorflow.Event`: { wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
+summary = 5 }, and a summary { value = 1 } of { tag = 1 (string), simple_value = 2 (float) }.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ _VERSION = b"brain.Event:2"
 
 
 class EventFiles:
-    """Writes as reports come; a reader sees each at once. A disk that is full ends the files, not the job."""
+    """Writes reports as they come, so that a reader sees each at once. A full disk ends the files, not the job."""
 
     def __init__(self, directory: str, warnings: list[str]) -> None:
-        """Args: warnings: one is added when the files cannot be written on. Raises: ConfigError: the directory cannot be made."""
+        """Make the directory of the event files.
+
+        Args:
+            warnings: a warning is added to this list when the files cannot be written any more.
+        Raises:
+            ConfigError: the directory cannot be made.
+        """
         self._directory = os.path.abspath(os.path.expanduser(directory))
         self._warnings = warnings
         self._broken = False
@@ -36,7 +42,11 @@ class EventFiles:
             os.makedirs(self._directory, exist_ok=True)
 
     def write(self, task: str, metrics: Mapping[str, float], step: int | None, time_ns: int) -> None:
-        """One report. Args: step: None: the next after the task's last."""
+        """Write one report.
+
+        Args:
+            step: None for the step after the task's last.
+        """
         if self._broken:
             return
         try:
@@ -65,7 +75,7 @@ class EventFiles:
 
     def close(self) -> None:
         for file in self._files.values():
-            # what could not be flushed cannot be flushed now
+            # data that could not be flushed before cannot be flushed now
             with contextlib.suppress(OSError):
                 file.close()
 

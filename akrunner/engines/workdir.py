@@ -2,24 +2,24 @@
 
 ::
 
-    bundle.zip                what the tasks run
-    job.json                  which interpreter, which tasks, what became of it (`akrunner.engines.record`)
-    rows.json                 rows of each task
-    splits.json               [workers, splits] rows of each split
+    bundle.zip                the code that the tasks run
+    job.json                  the interpreter, the tasks, the result (`akrunner.engines.record`)
+    rows.json                 the number of rows of each task
+    splits.json               [workers, splits], the number of rows of each split
     tasks/chief-0/
-        context.json          what the task was told
+        context.json          the context that the task was given
         dataset.tfrecord      its rows
         work/                 the script and its files; the task's current directory
-        log.txt               what it printed
+        log.txt               the lines it printed
         tmp/                  its TMPDIR
         saved_model/          train: the model it exported; the chief's is the result
         latest_ckpt/          train, if asked for: its latest checkpoint
     checkpoints/              `checkpoint_dir`, unless the job names another
-    stall.txt                 who waited for what, when nothing moved
+    stall.txt                 which task waited for what, when nothing moved
     attempt-0/tasks/          the tasks of a first attempt, after a restart
 
-Nobody but the user may look into it. Without `keep` it goes when the job has succeeded; when it has failed, the logs are
-moved to the state directory first, where the newest ones stay.
+Only the user may read it. Without `keep` it is removed when the job has succeeded; when the job has failed, the logs are
+first moved to the state directory, where the newest ones stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,13 @@ _RECORD = "job.json"
 
 @dataclass(frozen=True)
 class WorkDir:
-    """Attributes: path: the directory; keep: whether it stays; knob: the parameter that names another place for it."""
+    """The directory of one job.
+
+    Attributes:
+        path: its path.
+        keep: whether it stays after the job.
+        knob: the parameter that names another place for it.
+    """
 
     path: str
     keep: bool
@@ -61,7 +67,11 @@ class WorkDir:
 
     @classmethod
     def of(cls, job: JobSpec) -> WorkDir:
-        """Where the job's is going to be; makes nothing. Raises: ConfigError: there is no temp directory."""
+        """Return the job's directory. Makes nothing on disk.
+
+        Raises:
+            ConfigError: there is no temp directory.
+        """
         if job.work_dir is not None:
             return cls(os.path.abspath(os.path.expanduser(job.work_dir)), True, "work_dir")
         try:
@@ -73,9 +83,12 @@ class WorkDir:
         return cls(os.path.join(temp, "akrunner-" + uuid.uuid4().hex[:12]), job.keep, "TMPDIR, or work_dir=")
 
     def create(self, job: JobSpec) -> None:
-        """Make it. What was made goes again when it cannot be made whole, and when this process dies before it is closed.
+        """Make the directory.
 
-        Raises: ConfigError: `work_dir` is there already and not empty, or it cannot be made.
+        It is removed again if it cannot be completed, or if this process dies before the directory is closed.
+
+        Raises:
+            ConfigError: `work_dir` exists and is not empty, or it cannot be made.
         """
         new = _not_there(self.path)
         try:
@@ -90,7 +103,7 @@ class WorkDir:
                 self._fill(job)
         except BaseException:
             for folder in new:
-                # those above it too, unless something else is in them by now
+                # its parents too, unless something else is in them by now
                 with contextlib.suppress(OSError):
                     os.rmdir(folder)
             raise
@@ -110,12 +123,12 @@ class WorkDir:
 
     @contextlib.contextmanager
     def _trouble(self, kind: type[ConfigError | JobError], verb: str) -> Iterator[None]:
-        """What the file system says -> `kind`, with the directory and the parameter that names another."""
+        """Turn an error of the file system into `kind`, with the directory and the parameter that names another."""
         try:
             yield
         except OSError as e:
             if e.errno == errno.EFBIG:
-                # no other directory would take it either
+                # the file is larger than the system allows, so no other directory would take it either
                 raise kind(f"cannot {verb} {e.filename or self.path}: {in_words(e)}") from e
             raise kind(f"{self.knob}: cannot {verb} {e.filename or self.path}: {e.strerror or e}") from e
 
@@ -126,9 +139,11 @@ class WorkDir:
                 private_dir(folder)
 
     def restart(self, job: JobSpec, attempt: int) -> None:
-        """After a failed attempt: the tasks' directories anew; of the old ones the logs stay, or everything if it is kept.
+        """Make the tasks' directories anew after a failed attempt. Of the old ones the logs stay, or everything if the
+        directory is kept.
 
-        Raises: WriteError: they cannot be made.
+        Raises:
+            WriteError: they cannot be made.
         """
         old = os.path.join(self.path, f"attempt-{attempt}")
         tasks = os.path.join(self.path, "tasks")
@@ -158,7 +173,7 @@ class WorkDir:
         return os.path.join(self.task_dir(task), _LOG)
 
     def context(self, job: JobSpec, task: TaskSpec, tf_config: TFConfig, attempt: int, cpus: Sequence[int]) -> Context:
-        """What a task is told."""
+        """Return the context that a task is given."""
         checkpoints = job.checkpoint_dir
         if checkpoints is None:
             checkpoints = os.path.join(self.path, "checkpoints")
@@ -172,13 +187,18 @@ class WorkDir:
         return context
 
     def save_context(self, task: TaskSpec, context: Context) -> None:
-        """For a replay."""
+        """Save the context for a replay, if the directory is kept."""
         if self.keep:
             with self._trouble(WriteError, "write"):
                 self._write(os.path.join("tasks", task.key, "context.json"), context)
 
     def moved_here(self, task: TaskSpec, folder: str) -> None:
-        """A task's files were brought here from another machine: its context, for a replay, says so. Args: folder: there."""
+        """Correct the paths in a task's saved context, which a replay reads, after its files were brought here from
+        another machine.
+
+        Args:
+            folder: the task's directory on that machine.
+        """
         path = os.path.join(self.task_dir(task), "context.json")
         with open(path) as f:
             text = f.read()
@@ -186,7 +206,8 @@ class WorkDir:
             f.write(text.replace(folder, self.task_dir(task)))
 
     def save_shares(self, rows: Mapping[str, int], splits: Sequence[Sequence[int]]) -> None:
-        """For a replay: rows of each task, by its name, and of each split in the tasks that got rows."""
+        """Save for a replay the number of rows of each task, by its name, and of each split in each task that got rows.
+        Does nothing if the directory is not kept."""
         if self.keep:
             with self._trouble(WriteError, "write"):
                 self._write("rows.json", dict(rows))
@@ -194,7 +215,7 @@ class WorkDir:
                     self._write("splits.json", list(map(list, splits)))
 
     def take_model(self, job: JobSpec) -> None:
-        """After success of a train job: the chief's model goes where the job wants it."""
+        """Put the chief's model where the job wants it, after a train job has succeeded."""
         if job.model_dir is None:
             return
         chief = self.task_dir(job.cluster.tasks[0])
@@ -208,12 +229,16 @@ class WorkDir:
                     raise WriteError(f"TMPDIR: cannot put the model into {job.model_dir}: {_first(e)}") from e
 
     def close(self) -> None:
-        """After success."""
+        """Remove the directory after success, unless it is kept."""
         if not self.keep:
             leftovers.drop(self.path)
 
     def close_failed(self) -> str:
-        """After a failure. Returns: the directory the tasks' logs are in."""
+        """Remove the directory after a failure, unless it is kept; the logs are moved elsewhere first.
+
+        Returns:
+            The directory that the tasks' logs are in; "" if they could not be kept.
+        """
         if self.keep:
             return self.path
         folder = state_dir("failed")
@@ -225,14 +250,18 @@ class WorkDir:
                     shutil.move(os.path.join(self.path, _RECORD), os.path.join(kept, _RECORD))
                 _forget_oldest(os.path.dirname(kept))
         except OSError:
-            # nowhere to keep them; the error has their last lines
+            # there is no place to keep them; the error has their last lines
             leftovers.remove(kept)
             kept = ""
         leftovers.drop(self.path)
         return kept
 
     def save_end(self, kept: str, end: Mapping[str, Any]) -> None:
-        """What became of the job, beside what it was; a job does not fail for it. Args: kept: the directory that stays, "" for none."""
+        """Add the result of the job to its record. An error here does not fail the job.
+
+        Args:
+            kept: the directory that stays; "" if none does.
+        """
         path = os.path.join(kept, _RECORD)
         with contextlib.suppress(OSError, ValueError):
             if not kept or not os.path.isdir(kept):
@@ -244,7 +273,7 @@ class WorkDir:
             os.replace(path + ".new", path)
 
     def save_stall(self, text: str) -> None:
-        """Who waits for what; the error says it, too, where it cannot be written."""
+        """Save which task waits for what. Ignores an error: the job's exception says the same."""
         with contextlib.suppress(OSError), private_file(os.path.join(self.path, _STALL)) as f:
             f.write(text + "\n")
 
@@ -254,7 +283,7 @@ class WorkDir:
 
 
 def _not_there(path: str) -> list[str]:
-    """The directories that making one is going to make, it first."""
+    """Return the directories that making `path` is going to make, `path` first, then its parents."""
     new = []
     while not os.path.exists(path):
         new.append(path)
@@ -263,7 +292,7 @@ def _not_there(path: str) -> list[str]:
 
 
 def log_in(kept: str, task: TaskSpec) -> str:
-    """Path of a task's log in a directory `close_failed` returned."""
+    """Return the path of a task's log in a directory that `close_failed` returned."""
     return os.path.join(kept, "tasks", task.key, _LOG) if kept else ""
 
 
@@ -278,14 +307,15 @@ def _move_logs(source: str, target: str) -> None:
 
 
 def _first(error: OSError) -> str:
-    """What an OSError says; of `shutil.copytree`'s, which has one for each file, the first."""
+    """Return the message of an OSError. An error of `shutil.copytree` holds one for each file; of these, the first is
+    returned."""
     many = error.args[0] if isinstance(error, shutil.Error) and error.args else None
     return str(many[0][2] if isinstance(many, list) and many else error.strerror or error)
 
 
 def _forget_oldest(directory: str) -> None:
     def began(name: str) -> tuple[str, int]:
-        # the name has its second, and something random
+        # the name holds the time to the second, and something random
         with contextlib.suppress(OSError):
             return name[: len("20260101-120000")], os.stat(os.path.join(directory, name)).st_mtime_ns
         return "", 0

@@ -1,4 +1,4 @@
-"""Works that the tasks of a job take from one another: what is behind a script's `WorkQueue`."""
+"""The work queues that the tasks of a job share: the host's side of a script's `WorkQueue`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from akrunner.errors import ConfigError
 from akrunner.spec import EVALUATOR
 from akrunner.tables.names import is_table
 
-#: slices one queue may have
+#: the most slices that one queue may have
 _MOST_SLICES = 1 << 20
 
-#: the text of a table's name -> its first row, and that behind its last
+#: the text of a table's name -> the number of its first row, and of the row after its last
 RowsOf = Callable[[str], tuple[int, int]]
 
 
 @dataclass
 class _Queue:
-    """Attributes: asked: as its first taker described it; works: of one epoch; left: still to be taken; epoch: begun so far."""
+    """One queue.
+
+    Attributes:
+        asked: its settings, as its first taker described them.
+        works: the works of one epoch.
+        left: the works that are still to be taken.
+        epoch: how many epochs have begun.
+    """
 
     asked: Mapping[str, Any]
     works: list[str]
@@ -32,7 +39,7 @@ class _Queue:
 
 
 class WorkQueues:
-    """Every queue of a job, by its name; any thread."""
+    """All queues of a job, by name. May be used by any thread."""
 
     def __init__(self, rows_of: RowsOf) -> None:
         self._rows_of = rows_of
@@ -40,11 +47,14 @@ class WorkQueues:
         self._lock = threading.Lock()
 
     def take(self, asked: Mapping[str, Any], role: str = "") -> str | None:
-        """The next work of a queue, None when all are taken.
+        """Return the next work of a queue; None if all are taken.
 
-        Args: asked: the body of a TAKE_WORK message, its works only in the first of a task; role: of the task that asks: an evaluator, which is in no session with the others, shares
-            no queue with them.
-        Raises: ConfigError: another task has described the queue otherwise, or one of its tables is not the job's.
+        Args:
+            asked: the body of a TAKE_WORK message. Only the first such message of a task has the works.
+            role: the role of the task that asks. An evaluator, which is in no session with the others, shares no queue
+                with them.
+        Raises:
+            ConfigError: another task has described the queue otherwise, or one of its tables is not the job's.
         """
         told = {name: asked[name] for name in ("digest", "epochs", "shuffle", "seed", "slices")}
         with self._lock:
@@ -75,7 +85,7 @@ class WorkQueues:
         return queue.left.popleft()
 
     def _sliced(self, works: list[str], slices: int | None) -> list[str]:
-        """Works of about equal numbers of rows; files stay whole."""
+        """Return works of about equal numbers of rows. Files are not cut."""
         if slices is None or not all(map(is_table, works)):
             return list(works)
         if not 1 <= slices <= _MOST_SLICES:
@@ -86,7 +96,7 @@ class WorkQueues:
         out = []
         for work, (start, stop) in zip(works, ranges):
             path = work.partition("?")[0]
-            # a table's slices are even, too
+            # the slices of one table are of about equal size, too
             count = -(-(stop - start) // size)
             cuts = [start + (stop - start) * i // count for i in range(count + 1)] if count else [start]
             out += [f"{path}?start={first}&end={last}" for first, last in itertools.pairwise(cuts)]

@@ -1,15 +1,17 @@
-"""The Flink engine: each task beside a subtask of an Apache Flink job, on this machine's mini-cluster or a cluster's machines.
+"""The Flink engine: it runs each task beside a subtask of an Apache Flink job, on this machine's mini-cluster or on a
+cluster's machines.
 
 ::
 
-    host (this process, if it is not detached)                 Flink
-    Supervisor (akrunner.engines.supervisor), feeder, sink     one job, one subtask a task, all at once
+    host (this process, if the job is not detached)            Flink
+    Supervisor (akrunner.engines.supervisor), feeder, sink     one job with one subtask for each task, all at the same time
     Hub  <--- words (gRPC) and rows (sockets), mutual TLS --->  agent in each subtask: the worker process, its pipes
     submit (a process with PyFlink and Java) --- job graph -->  JobManager
 
 Rows go from the host to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.
 
-A room for each process that its code runs in; what several of them need (the service, its keys, connections, rows as bytes) stands beside the rooms::
+There is a room for each process that the code runs in. What several of them need (the service, its keys, connections,
+rows as bytes) is beside the rooms, in this package. Imports go this way::
 
     host ------> program -------> taskmanager
 """
@@ -23,7 +25,7 @@ __all__ = ["FlinkEngine"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: an agent's Python has nothing of the engine's own libraries."""
+    """Import `FlinkEngine` when it is first used: an agent's Python lacks the libraries that the engine needs."""
     if name != "FlinkEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from akrunner.engines.flink.host.engine import FlinkEngine

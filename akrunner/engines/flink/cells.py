@@ -1,4 +1,5 @@
-"""A row of Python's values as bytes, and back: `Values` of `control.proto`, which names every kind there is. No code comes out of it."""
+"""Turns a row of Python values into bytes, and back: `Values` of `control.proto`, which lists every kind of value.
+Reading the bytes never runs code."""
 
 from __future__ import annotations
 
@@ -12,19 +13,23 @@ from akrunner.errors import DataError
 
 
 def packed(row: Iterable[Any]) -> bytes:
-    """Raises: DataError: a value of a kind that has no place there."""
+    """Return a row as bytes.
+
+    Raises:
+        DataError: a value is of a kind that `Values` does not have.
+    """
     return bytes(pb.Values(values=map(_value, row)).SerializeToString())
 
 
 def unpacked(data: bytes) -> tuple[Any, ...]:
-    """Of `packed`."""
+    """Return the row that `packed` has turned into bytes. Lists and tuples come back as lists."""
     return tuple(map(_cell, pb.Values.FromString(data).values))
 
 
 def _value(cell: Any) -> Any:
     if cell is None:
         return pb.Value()
-    # what is most frequent first; a bool is an int, and a datetime a date
+    # the most frequent kind first; a bool is also an int, and a datetime also a date
     if isinstance(cell, float):
         return pb.Value(real=cell)
     if isinstance(cell, bool):

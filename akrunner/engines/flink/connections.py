@@ -1,6 +1,6 @@
-"""Connections to a host's port of rows: how an agent makes one, what both ends do to it, and frames over it.
+"""Connections to a host's port of rows: how an agent opens one, the settings that both ends make, and frames over it.
 
-Standard library and protobuf: an agent's Python has nothing else.
+Standard library and protobuf only: an agent's Python has nothing else.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from akrunner.engines.flink.keys import HOST, Door, nonce
 from akrunner.wire import frames
 
-#: a machine that does not answer for so long has gone
+#: a machine that does not answer for so many seconds counts as gone
 SILENCE_SECONDS = 20
-#: one that is asked may take
+#: seconds that the other end may take to accept a connection and answer
 CONNECT_SECONDS = 30.0
 _PROBE_SECONDS = 5
 _CHUNK = 1 << 20
-#: parts of a frame shorter than that go in one record with what is behind them
+#: a part of a frame that is shorter than this is sent in one TLS record with the parts behind it
 _SMALL = 1 << 14
 LENGTH = struct.Struct("<H")
-#: bytes of an `Opening`
+#: the most bytes of an `Opening`
 OPENING_LIMIT = 1024
 AGENT_END, HOST_END = "agent's rows", "host's rows"
 
 
 def tune(connection: socket.socket) -> None:
-    """Send at once, and notice within `SILENCE_SECONDS` that the other machine, or the way to it, has gone."""
+    """Make a connection send at once, and notice within `SILENCE_SECONDS` that the other machine, or the way to it, is gone."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -46,31 +46,39 @@ def tune(connection: socket.socket) -> None:
 
 
 def shut(connection: socket.socket, how: int) -> None:
-    """`shutdown`; does nothing when the connection has gone already."""
+    """Shut the connection down, as `socket.shutdown` does. Does nothing if the connection is gone already."""
     try:
-        # not the one of a TLS connection: it takes away what another thread is reading with
+        # not the method of a TLS connection: it removes the object that another thread may be reading with
         socket.socket.shutdown(connection, how)
     except OSError:
         pass
 
 
 def proved(door: Door, seconds: float) -> socket.socket:
-    """A connection to the port of rows of a host that has shown its certificate, if there are any.
+    """Return a connection to a host's port of rows, after the host has shown its certificate, if there are certificates.
 
-    Raises: OSError: nobody is there, or somebody else.
+    Raises:
+        OSError: nothing answers there, or something other than the host does.
     """
     made = socket.create_connection((door.host, door.rows), timeout=seconds)
     if not door.keys.tls:
         return made
     try:
-        # what it wraps is its own from then on, and closed if that fails
+        # wrap_socket owns the connection from then on, and closes it if it fails
         return door.keys.context(server=False).wrap_socket(made, server_hostname=HOST)
     except ssl.SSLEOFError:
         raise ConnectionError(f"{door.host}:{door.rows} has ended the connection before it showed what it is") from None
 
 
 def opened(door: Door, place: str, kind: Any) -> socket.socket:
-    """One of a place's connections, whose host has shown that it knows the token, too. Args: kind: of `Opening`. Raises: OSError."""
+    """Return a new connection of a subtask, after the host has also shown that it knows the token.
+
+    Args:
+        place: the name of the agent's subtask.
+        kind: the kind of `Opening`.
+    Raises:
+        OSError: the connection cannot be made, or the host cannot prove itself.
+    """
     from akrunner.engines.flink import control_pb2 as pb
 
     made = proved(door, CONNECT_SECONDS)
@@ -95,7 +103,11 @@ def opened(door: Door, place: str, kind: Any) -> socket.socket:
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:
-    """So many bytes. Raises: ConnectionError: it has ended before."""
+    """Return exactly `size` bytes.
+
+    Raises:
+        ConnectionError: the connection ended before that.
+    """
     data = bytearray()
     while len(data) < size:
         got = connection.recv(size - len(data))
@@ -106,7 +118,8 @@ def exactly(connection: socket.socket, size: int) -> bytes:
 
 
 class SocketWriter(frames.FrameWriter):
-    """Frames to a connection that nobody else uses, and that it owns: two threads must not use one of TLS at a time."""
+    """Writes frames to a connection that it owns, and that nothing else uses: two threads must not use a TLS connection
+    at the same time."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(connection.fileno())
@@ -134,7 +147,7 @@ class SocketWriter(frames.FrameWriter):
 
 
 class SocketReader(frames.FrameReader):
-    """Frames from such a connection."""
+    """Reads frames from a connection that it owns, and that nothing else uses."""
 
     def __init__(
         self, connection: socket.socket, kinds: Mapping[int, int] = frames.EITHER_WAY, most: frames.Most | None = None
@@ -153,7 +166,7 @@ class SocketReader(frames.FrameReader):
 
 
 def pump_out(source: int, connection: socket.socket) -> None:
-    """Bytes from a descriptor to a connection, until either ends."""
+    """Copy bytes from a descriptor to a connection, until either ends."""
     try:
         while data := os.read(source, _CHUNK):
             connection.sendall(data)
@@ -162,7 +175,7 @@ def pump_out(source: int, connection: socket.socket) -> None:
 
 
 def pump_in(connection: socket.socket, target: int) -> None:
-    """Bytes from a connection to a descriptor, until either ends."""
+    """Copy bytes from a connection to a descriptor, until either ends."""
     buffer = memoryview(bytearray(_CHUNK))
     try:
         while got := _come(connection, buffer):
@@ -174,9 +187,11 @@ def pump_in(connection: socket.socket, target: int) -> None:
 
 
 def _come(connection: socket.socket, buffer: memoryview) -> int:
-    """What has come, waiting for the first of it: TLS gives 16 kB at a time, and each piece that is passed on wakes a process.
+    """Read all bytes that have come into the buffer; wait for the first of them. TLS gives 16 kB at a time, and each
+    piece that is passed on wakes a process.
 
-    Returns: bytes, 0 at the end.
+    Returns:
+        The number of bytes; 0 at the end.
     """
     at = connection.recv_into(buffer)
     if not at or not isinstance(connection, ssl.SSLSocket):

@@ -1,4 +1,5 @@
-"""What both ends of the service in `control.proto` agree on besides its messages. Standard library; gRPC when it is asked for."""
+"""The constants and settings, besides the messages, that both ends of the service in `control.proto` share. Standard
+library only; gRPC is imported when `library` is called."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from typing import Any
 
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 
-#: of the messages; ends of different versions do not go on
+#: the version of the messages; two ends with different versions refuse each other
 VERSION = 1
 METHOD = "/akrunner.flink.Control/Attend"
-#: metadata: what one end has made up, and what shows that it, or the other, knows the job's token
+#: names of the metadata: a random text that one end has made up, and a proof that this end, or the other, knows the job's
+#: token
 NONCE, PROOF = "akrunner-nonce", "akrunner-proof"
 AGENT_END, HOST_END = "agent", "host"
 _PING_SECONDS = 5
@@ -21,7 +23,8 @@ _VERBOSITY = "GRPC_VERBOSITY"
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """gRPC does not tell the terminal of every stranger's handshake. It looks at its variable when it is imported, or at its first server."""
+    """Keep gRPC from reporting every stranger's handshake on the terminal. gRPC reads its variable when it is imported,
+    or with its first server."""
     if _VERBOSITY in os.environ:
         yield
         return
@@ -33,14 +36,14 @@ def quiet() -> Iterator[None]:
 
 
 def library() -> Any:
-    """gRPC."""
+    """Import and return gRPC."""
     with quiet():
         import grpc
     return grpc
 
 
 def keepalive() -> list[tuple[str, Any]]:
-    """gRPC's options by which an end that has gone is noticed within `SILENCE_SECONDS`."""
+    """Return gRPC's options by which it notices within `SILENCE_SECONDS` that the other end is gone."""
     return [
         ("grpc.keepalive_time_ms", 1000 * _PING_SECONDS),
         ("grpc.keepalive_timeout_ms", 1000 * (SILENCE_SECONDS - _PING_SECONDS)),

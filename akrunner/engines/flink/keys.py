@@ -1,11 +1,12 @@
-"""What the two ends of a Flink job prove themselves with: certificates of an authority that is the job's own, and a token that neither sends.
+"""The keys by which the two ends of a Flink job prove what they are: certificates of an authority that only this job has,
+and a token that neither end sends.
 
 ::
 
-    host      certificate for HOST, key   <- mutual TLS ->   certificate for AGENTS, key      agents, all the same
+    host      certificate for HOST, key   <- mutual TLS ->   certificate for AGENTS, key      agents, all with the same
     host      proof(token, nonce)         <------------->    nonce, proof(token, nonce)       agents
 
-Without TLS (`tls=False`) the proofs are all there is. Standard library only, as `akrunner.engines.flink.taskmanager.agent`.
+Without TLS (`tls=False`) there are only the proofs. Standard library only, as in `akrunner.engines.flink.taskmanager.agent`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from typing import Any
 
 from akrunner.leftovers.private import private_file
 
-#: names in the certificates: where a machine is says nothing of whose it is
+#: the names in the certificates: the address of a machine does not tell whose machine it is
 HOST, AGENTS = "host.akrunner", "agents.akrunner"
 
 
 @dataclass(frozen=True)
 class Keys:
-    """One end's. Attributes: token: of the job; authority, certificate, key: PEM, all empty without TLS."""
+    """The keys of one end.
+
+    Attributes:
+        token: the job's token.
+        authority, certificate, key: PEM text; all empty without TLS.
+    """
 
     token: str = dataclasses.field(repr=False)
     authority: str = dataclasses.field(default="", repr=False)
@@ -43,22 +49,23 @@ class Keys:
         return bool(self.authority)
 
     def proof(self, end: str, *words: str) -> str:
-        """What shows that `end` knows the token: made of it and of the words, which it is not found from."""
+        """Return the proof that `end` knows the token. It is made from the token and the words; the token cannot be found
+        from it."""
         said = "\n".join((end, *(f"{len(word)}:{word}" for word in words)))
         return hmac.new(self.token.encode(), said.encode(), hashlib.sha256).hexdigest()
 
     def proves(self, shown: str, end: str, *words: str) -> bool:
-        """Ask whether `shown` is that."""
+        """Whether `shown` is the proof of `end` for these words."""
         return hmac.compare_digest(shown.encode(), self.proof(end, *words).encode())
 
     def context(self, server: bool) -> ssl.SSLContext:
-        """For sockets of this end, which take none but the other end's certificate."""
+        """Return the TLS context for the sockets of this end. It accepts no certificate but the other end's."""
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         made.minimum_version = ssl.TLSVersion.TLSv1_3
         made.verify_mode = ssl.CERT_REQUIRED
         made.load_verify_locations(cadata=self.authority)
         if server:
-            # connections are not resumed, and whoever only writes would never read the tickets
+            # connections are not resumed, and an end that only writes would never read the tickets
             made.num_tickets = 0
         with _as_file(self.certificate + self.key) as path:
             made.load_cert_chain(path)
@@ -67,7 +74,8 @@ class Keys:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """A path that has the text meanwhile, in memory or in a directory of this user's alone: OpenSSL reads keys from files only."""
+    """Yield the path of a file that holds the text for as long as the block lasts. It is in memory, or in a directory
+    that only this user can read: OpenSSL reads keys from files only."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         fd = os.memfd_create("akrunner", os.MFD_CLOEXEC)
         try:
@@ -87,18 +95,25 @@ def _as_file(text: str) -> Iterator[str]:
 
 
 def token() -> str:
-    """A new one."""
+    """Return a new token."""
     return secrets.token_hex(32)
 
 
 def nonce() -> str:
-    """Something nobody has said before."""
+    """Return a random text that was not used before."""
     return secrets.token_hex(16)
 
 
 @dataclass(frozen=True)
 class Door:
-    """How an agent comes to its host. Attributes: host; port: of the service; rows: port of the rows; keys: the agent's."""
+    """The address and keys by which an agent connects to its host.
+
+    Attributes:
+        host: the host's address.
+        port: the port of the service.
+        rows: the port of the rows.
+        keys: the agent's keys.
+    """
 
     host: str
     port: int
@@ -106,12 +121,12 @@ class Door:
     keys: Keys
 
     def carried(self) -> dict[str, Any]:
-        """As plain values, for what carries it to the agents."""
+        """Return it as plain values, which can be sent to the agents."""
         return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, carried: Mapping[str, Any]) -> Door:
-        """Of `carried`."""
+        """Return the door that `carried` has turned into plain values."""
         return cls(carried["host"], int(carried["port"]), int(carried["rows"]), Keys(**carried["keys"]))
 
     @property

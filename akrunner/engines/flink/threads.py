@@ -1,4 +1,4 @@
-"""Threads of ours, none of which may die without a word. Standard library only: agents have them too."""
+"""Threads that report their failure before they die. Standard library only: agents use them too."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-#: (the thread's name, what it raised)
+#: called with (the thread's name, what it raised)
 Failed = Callable[[str, BaseException], None]
 
 
 def started(name: str, failed: Failed, target: Callable[..., None], *given: Any) -> threading.Thread:
-    """Start a daemon thread. Args: failed: told, in the thread itself, what `target` raises, whatever that is."""
+    """Start a daemon thread.
+
+    Args:
+        failed: called in the thread itself with whatever `target` raises.
+    """
 
     def run() -> None:
         try:
             target(*given)
         except BaseException as e:
-            # whom it tells may have gone
+            # the other end, which it would tell, may be gone
             with contextlib.suppress(OSError):
                 failed(name, e)
 
@@ -29,5 +33,5 @@ def started(name: str, failed: Failed, target: Callable[..., None], *given: Any)
 
 
 def trace_of(error: BaseException, limit: int = 1 << 15) -> str:
-    """Its traceback, the end of it if it is long."""
+    """Return the traceback of an error; if it is longer than `limit` characters, its end."""
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-limit:].rstrip()

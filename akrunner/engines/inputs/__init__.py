@@ -1,1 +1,1 @@
-"""The input doctor: what the tasks' own clocks say of how their script waited for its input, in words, and what to change."""
+"""The input doctor: says why a script waits for its input, and what to change, from the clocks in the tasks."""

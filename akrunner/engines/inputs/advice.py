@@ -1,4 +1,5 @@
-"""What a task's clocks say of its input -> what to change, by rules: each names the place, what is wrong there, and how much is won at least."""
+"""Advice on a task's input, by rules, from what its clocks measured. Each piece of advice names a place, what is wrong
+there, what to change, and how much that wins at least."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from akrunner.engines.inputs.nodes import of_busy_python, of_node, of_nodes, of_
 from akrunner.engines.inputs.pipelines import of_cache, of_decoding, of_iterators, of_prefetch, of_shuffle, of_small
 from akrunner.engines.inputs.steps import of_lock, of_python, of_saving, of_standing
 
-#: names -> what they were before TensorFlow 2.4
+#: names -> what they were called before TensorFlow 2.4
 _BEFORE = {"tf.data.AUTOTUNE": "tf.data.experimental.AUTOTUNE", "options.threading.": "options.experimental_threading."}
 
 
 def advised(record: Mapping[str, Any]) -> list[Advice]:
-    """What to change, what wins most first."""
+    """Return what to change; the change that wins most comes first."""
     found: list[Advice] = []
     record = several.narrowed(record)
     rules = (
@@ -35,18 +36,18 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     )
     small = [] if record.get("elsewhere") else of_small(record)
     if small:
-        # what else is told of batches that cost nothing but their number wins next to nothing
+        # for batches that cost nothing but their number, other advice wins next to nothing
         return [*small, *(one for one in (*of_iterators(record), *of_saving(record)))]
-    # of what another thread reads it is not known whether anybody waits for it
+    # if another thread reads, it is not known whether the steps wait for it
     for rule in (of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
     if not found and not record.get("elsewhere"):
         found = of_standing(record)
     if any(one.rule == "lock" for one in found):
-        # what is slow for want of its turn has no other reason that follows from what it is made of
+        # code that is slow because it waits for its turn needs no other explanation by what it is made of
         found = [one for one in found if not one.likely and one.rule not in ("cache", "prefetch")]
     found = _of_one_cache([*found, *_certain_without(record, found)])
-    # two nodes of one dataset may be told alike
+    # two nodes of one dataset may get the same words
     told: dict[str, Advice] = {}
     for one in sorted(found, key=lambda one: (-one.saves, -one.share)):
         told.setdefault(one.words, one)
@@ -54,7 +55,8 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Advice]:
-    """What the clocks that are always on tell for sure, and a look has not met: a few steps, maybe on a busy machine, refute nothing of it."""
+    """Return the advice that the clocks that are always on give for sure, and that the look at some steps did not lead
+    to: a few steps, maybe on a busy machine, do not refute it."""
     if not record["nodes"] or record["by"] != "dataset":
         return []
     known = {one.rule for one in found}
@@ -63,7 +65,8 @@ def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Adv
 
 
 def _of_one_cache(found: list[Advice]) -> list[Advice]:
-    """With one advice where two ask for the same cache of `task_config`'s rows: the one that says more, and what the other wins."""
+    """Merge two pieces of advice that ask for the same cache of `task_config`'s rows into one: the one that says more,
+    with the gain of the other if that is larger."""
     short = next((one for one in found if one.rule == "parse" and one.change.startswith("cache=True in it, and ")), None)
     again = next((one for one in found if one.rule == "cache" and one.change.startswith("cache=True in it")), None)
     if short is None or again is None:
@@ -73,7 +76,7 @@ def _of_one_cache(found: list[Advice]) -> list[Advice]:
 
 
 def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:
-    """The change in the names that the script's own TensorFlow has."""
+    """Return the advice with the names that the script's own TensorFlow has."""
     version = [int(part) if part.isdigit() else 0 for part in str(record.get("version") or "2.4").split(".")[:2]]
     change = one.change
     for name, before in _BEFORE.items() if version < [2, 4] else ():
@@ -82,11 +85,11 @@ def _as_named(one: Advice, record: Mapping[str, Any]) -> Advice:
 
 
 def if_it_waits(record: Mapping[str, Any]) -> str:
-    """What a script would wait for of which nobody knows whether it does, "": that is not known either."""
+    """Return what a script would wait for if it waits, when it is not known whether it does; "" if that is not known either."""
     found = []
     for one in several.each(record):
         suspect = likely.suspect(one)
         made = of_node(suspect.node, 1.0, one) if suspect is not None else None
         found += [(made, suspect)] if made is not None and suspect is not None else []
-    # of two nobody knows which; and every job has rows that `task_config` reads, which is nothing to suspect
+    # of two suspects it is not known which it is; and rows that `task_config` reads are in every job, so they are no suspect
     return found[0][0].what if len(found) == 1 and not found[0][1].node.ours else ""

@@ -1,8 +1,8 @@
-"""A look at an input pipeline -> which of its nodes the script waits for, and what is known of each.
+"""Finds, from a look at an input pipeline, the nodes that the script waits for, and what is known of each.
 
 ::
 
-    Root::Prefetch::BatchV2::Map::FlatMap[0]::TFRecord      a node's path in the trace: what it draws from stands behind it
+    Root::Prefetch::BatchV2::Map::FlatMap[0]::TFRecord      a node's path in the trace: each node draws from the one behind it
     Batch (train.py:15), Map (train.py:14), TFRecord (:4)   the script's datasets, the outermost first
 """
 
@@ -14,29 +14,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: nodes that only hand on what others have made
+#: nodes that only hand on what other nodes have made
 _PASSIVE = {
     "Root", "Model", "Prefetch", "Options", "Repeat", "FlatMap", "Zip", "Take", "Skip", "Concatenate", "Shard", "Rebatch", "MaxIntraOpParallelism",
     "PrivateThreadPool", "AssertNext", "Optimize", "FiniteTake", "EmptyRepeat", "MemoryCache", "MemoryCacheReader", "Interleave",
 }  # fmt: skip
 HOW = {"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool", "AssertNext", "Optimize"}
 _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?)(V\d+|Impl)?(\[\d+\])?$")
-#: those that read several datasets
+#: nodes that read several datasets
 SEVERAL = ("FlatMap", "Interleave")
-#: nodes that TensorFlow makes of two of the script's, the outer one first
+#: nodes that TensorFlow makes of two of the script's datasets -> these two, the outer one first
 FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
-#: of what is waited for, what a node must have to be named
+#: share of the waiting that a node must have to be named
 _WORTH_NAMING = 0.15
 
 
 @dataclass(frozen=True)
 class Blamed:
-    """One node.
+    """One node of a pipeline that the script waits for.
 
-    Attributes: kind: Map, Batch, Shuffle...; path; at: "train.py:31", "" where it is none of the script's; share: of all that is waited for;
-        call: seconds of one call; calls: of it for one element of the whole; parallel: whether it runs several calls at once; facts: what its
-        dataset was told; source: line of the flat_map or interleave that it is in; ours: `task_config` made it, not
-        the script; above: kinds of the nodes that draw from it.
+    Attributes:
+        kind: Map, Batch, Shuffle...
+        path: its path in the trace.
+        at: the line that made it, "train.py:31"; "" if no line of the script did.
+        share: its share of all the waiting.
+        call: seconds of one call.
+        calls: how often it is called for one element of the whole pipeline.
+        parallel: whether it runs several calls at once.
+        facts: what its dataset was told.
+        source: the line of the flat_map or interleave that it is in; "" if it is in none.
+        ours: whether `task_config`, not the script, made it.
+        above: the kinds of the nodes that draw from it.
     """
 
     kind: str
@@ -53,23 +61,23 @@ class Blamed:
 
     @property
     def alone(self) -> bool:
-        """Whether it runs one call at a time: it was not told to run several, or to run one."""
+        """Whether it runs one call at a time, because it was not told to run several, or was told to run one."""
         return not self.parallel or self.facts.get("parallel") == 1
 
     @property
     def where(self) -> str:
-        """In words."""
+        """The node and its place in words."""
         return f"`{self.kind}`" + (f" at {place(self.at)}" if self.at else "")
 
 
 def place(at: str) -> str:
-    """File and line for people."""
+    """Return a line, given as "path:line", as file name and line for people."""
     path, _, line = at.rpartition(":")
     return f"{os.path.basename(path)}:{line}"
 
 
 def kinds(path: str) -> list[tuple[str, bool]]:
-    """The nodes of a path: (kind, whether it is a parallel one)."""
+    """Return for each node of a path its kind, and whether it is a parallel node."""
     found = []
     for part in path.split("::"):
         match = _NODE.match(part)
@@ -79,24 +87,28 @@ def kinds(path: str) -> list[tuple[str, bool]]:
 
 
 def outermost(nodes: Sequence[str]) -> str:
-    """The kind of the first node that does something, "": there is none. Others only say how."""
+    """Return the kind of the first node that does something; "" if there is none. The nodes in `HOW` only set options."""
     return next((kind for kind in nodes if kind not in HOW), "")
 
 
 def hands_on(name: str) -> bool:
-    """Whether a kind of dataset only hands on what others have made, or puts it together."""
+    """Whether a kind of dataset only hands on, or puts together, what others have made."""
     return plain(name) in _PASSIVE | {"Batch", "PaddedBatch", "Shuffle", "Cache", "TensorSlice", "Tensor", "Range"}
 
 
 def chain_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The datasets of the pipeline that the script waits for; of several, `several.narrowed` says which one that is. None: nobody knows."""
+    """Return the datasets of the pipeline that the script waits for; empty if it is not known which one that is.
+    `several.narrowed` finds it if there are several."""
     pipelines = record["pipelines"]
     return list(pipelines[0]["nodes"]) if len(pipelines) == 1 else []
 
 
 def tuned(record: Mapping[str, Any], what: str) -> bool:
-    """Whether TensorFlow may run this pipeline's maps in parallel (`maps`), or make batches ahead (`ahead`), by itself: not where its options say otherwise, nor behind
-    `task_config.dataset()`, which does without the tuner, and makes its own batches ahead."""
+    """Whether TensorFlow may run this pipeline's maps in parallel (`maps`), or make batches ahead (`ahead`), by itself.
+
+    It may not if the pipeline's options say otherwise, nor in `task_config.dataset()`, which does without TensorFlow's
+    tuner and makes its own batches ahead.
+    """
     pipelines = record["pipelines"]
     if len(pipelines) == 1 and what not in pipelines[0].get("tunes", (what,)):
         return False
@@ -105,19 +117,19 @@ def tuned(record: Mapping[str, Any], what: str) -> bool:
 
 
 def reader_of(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The interleave or flat_map that reads a node's dataset, {}: there is none, or nobody knows which."""
+    """Return the interleave or flat_map that reads a node's dataset; {} if there is none, or it is not known which one does."""
     return next((one for one in chain_of(record) if one["at"] == node.source and plain(one["node"]) in SEVERAL), {})
 
 
 def passes(record: Mapping[str, Any]) -> bool:
-    """Whether the rows are gone through more than once."""
+    """Whether the script goes through the rows more than once."""
     nodes = chain_of(record)
     again = any(_repeats(node) and node.get("count", -1) != 1 for node in nodes)
     return again or any(one["nodes"] == nodes and one["passes"] > 1 for one in record["pipelines"])
 
 
 def times(record: Mapping[str, Any]) -> int:
-    """How often the rows are gone through; 2: more than once, and nobody knows how often."""
+    """Return how often the script goes through the rows; 2 if it is more than once, and not known how often."""
     nodes = chain_of(record)
     again = [int(node.get("count", -1)) for node in nodes if _repeats(node)]
     found = max([one["passes"] for one in record["pipelines"] if one["nodes"] == nodes], default=1)
@@ -127,13 +139,14 @@ def times(record: Mapping[str, Any]) -> int:
 
 
 def cache_of(record: Mapping[str, Any]) -> int | None:
-    """The place in the chain of the cache that later passes are read from, None: there is none. What stands behind it works in the first pass only."""
+    """Return the place, in the chain, of the cache that later passes are read from; None if there is none. The nodes
+    behind it work in the first pass only."""
     nodes = chain_of(record)
     if not passes(record):
         return None
     repeat = next((place for place, node in enumerate(nodes) if _repeats(node) and node.get("count", -1) != 1), None)
     for place, node in enumerate(nodes):
-        # with TensorFlow 1's behaviour it serves one iterator: what repeats has to draw from it
+        # under TensorFlow 1's behaviour a cache serves one iterator only, so the repeat has to draw from it
         within = repeat is not None and repeat < place
         if plain(node["node"]) == "Cache" and (within or record.get("keeps", True) or node.get("file")):
             return place
@@ -141,7 +154,8 @@ def cache_of(record: Mapping[str, Any]) -> int | None:
 
 
 def repeat_below(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The repeat that a node draws its rows from, None: there is none. A cache behind such a node is never read: no row comes a second time."""
+    """Return the repeat that a node draws its rows from; None if there is none. A cache behind such a node is never read,
+    because no row comes a second time."""
     nodes = chain_of(record)
     place = next((place for place, one in enumerate(nodes) if one == node.facts), len(nodes))
     return next((one for one in nodes[place + 1 :] if _repeats(one) and one.get("count", -1) != 1), None)
@@ -157,12 +171,12 @@ def calls_python(node: Mapping[str, Any]) -> bool:
 
 
 def plain(name: str) -> str:
-    """A kind of dataset without what says how it does it."""
+    """Return a kind of dataset without the parts of its name that say how it works."""
     return kinds(name)[0][0]
 
 
 def blamed(record: Mapping[str, Any]) -> list[Blamed]:
-    """The nodes that are waited for, most first; none: nobody has looked."""
+    """Return the nodes that the script waits for, those with the largest share first; empty if no look was made."""
     calls, own = _summed(record["nodes"], "calls"), active(record["nodes"])
     total = sum(own.values())
     draws = sum(count for path, count in calls.items() if "::" not in path) or 1
@@ -177,7 +191,7 @@ def blamed(record: Mapping[str, Any]) -> list[Blamed]:
         several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
         read = _facts(of_path[: several[-1] + 1], deep, chain) if several else {}
         source, ours = read.get("at", ""), bool(facts.get("ours") or (read.get("ours") and not facts))
-        # fused with its batch, a map is called for each of the batch's rows
+        # a map that is fused with its batch is called for each of the batch's rows
         rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
         found.append(
             Blamed(
@@ -189,7 +203,7 @@ def blamed(record: Mapping[str, Any]) -> list[Blamed]:
 
 
 def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> dict[str, float]:
-    """By path; the datasets of a flat_map, [0], [1]..., are one: [0]."""
+    """Return a number of each node, by path. The datasets of a flat_map, [0], [1]..., are added up as [0]."""
     found: dict[str, float] = {}
     for node in nodes:
         path = re.sub(r"\[\d+\]", "[0]", node["path"])
@@ -198,7 +212,11 @@ def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> dict[str, float]:
 
 
 def active(nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Seconds in which each node itself worked: who hands on does not, and who works in threads of its own waits while what it draws from works."""
+    """Return the seconds in which each node worked itself.
+
+    A node that only hands on has none. A node that works in threads of its own counts as waiting while the node that it
+    draws from works.
+    """
     own, found = _summed(nodes, "own"), {}
     for path, seconds in own.items():
         kind, parallel = kinds(path)[-1]
@@ -210,7 +228,7 @@ def active(nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def depths(path: str) -> list[int]:
-    """For each node of a path: how many functions of interleaves and flat_maps have given the dataset it belongs to."""
+    """Return for each node of a path how many functions of interleaves and flat_maps its dataset is nested in."""
     found, depth = [], 0
     for part in path.split("::"):
         found.append(depth)
@@ -219,10 +237,11 @@ def depths(path: str) -> list[int]:
 
 
 def _facts(of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is known of the last node of a path: the script's dataset of that kind that comes next after those of the nodes above."""
+    """Return what is known of the last node of a path: the script's dataset of its kind that comes next after the
+    datasets of the nodes above it."""
     position = 0
     last: dict[str, Any] = {}
-    # newer ones of TensorFlow prefetch at the end by themselves: that node is none of the script's
+    # newer versions of TensorFlow add a prefetch at the end: that node is none of the script's
     added = outermost([kind for kind, _ in of_path]) == "Prefetch" != outermost([plain(one["node"]) for one in chain])
     for (kind, _), depth in zip(of_path, depths):
         last = {}
@@ -231,7 +250,7 @@ def _facts(of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Se
             continue
         for one in FUSED.get(kind, (kind,)):
             alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
-            # of what lies in a function, or of all where nobody has looked into it
+            # datasets in a function, or all datasets if the function was not looked into
             there = [index for index in alike if chain[index].get("depth", 0) == depth] or (alike if depth else [])
             if there:
                 position, last = there[0] + 1, dict(chain[there[0]])

@@ -1,6 +1,7 @@
-"""What a script most likely waits for where nobody has looked: what its pipeline is made of, and what was timed -> the node that is to blame.
+"""Names the node that a script most likely waits for if no look was made, from what its pipeline is made of and what was
+timed.
 
-TensorFlow's profiler runs on request only (`profile_input`): it can end a process.
+TensorFlow's profiler runs on request only (`profile_input`), because it can end a process.
 """
 
 from __future__ import annotations
@@ -12,49 +13,56 @@ from typing import Any, NamedTuple
 from akrunner.engines.inputs import blame, unseen
 from akrunner.engines.inputs.blame import Blamed
 
-#: of what is waited for, what Python that the pipeline calls must take to be what is waited for
+#: share of the waiting that Python called by the pipeline must take to be what the script waits for
 _MUCH = 0.5
-#: and to be one of several things that are, which its clock tells of all the same
+#: the share that it must take to be one of several causes of the waiting, as its clock shows it all the same
 _SOME = 0.1
-#: of what its calls cost, what its clock must tell of for it to be a fact
+#: share of the cost of its calls that its clock must show for it to count as a fact
 _TOLD = 0.25
-#: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
+#: seconds that each call of Python takes at least and no clock sees: TensorFlow turns tensors into arrays, and waits for its
+#: turn
 CALL = 50e-6
-#: of the time, what Python must take together to be called several times at once
+#: share of the time that the calls of Python must take together for several of them to have run at once
 _SEVERAL = 1.5
-#: of the time, what runs beside the script must take to be what holds it up
+#: share of the time that work beside the script must take to be what holds the script up
 _ALL = 0.9
-#: of a core, what is used if something computes on it
+#: share of a core that is used if something computes on it
 _AT_WORK = 0.7
-#: seconds of a call that is cheap, calls for one batch from which on that matters
+#: a call that takes fewer seconds than this is cheap; cheap calls matter from so many for one batch on
 CHEAP, MANY = 300e-6, 8
 #: datasets that read files
 FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
 
 
-#: facts of maps that do what is worth keeping
+#: facts about maps whose work is worth keeping
 _REPEATED = ("decodes", "parses", "splits", "reads")
 
 
 class Suspect(NamedTuple):
-    """Attributes: node: that is waited for; timed: whether clocks say so, and not only its kind."""
+    """A node that the script may wait for.
+
+    Attributes:
+        node: the node.
+        timed: whether clocks say so, and not only the node's kind.
+    """
 
     node: Blamed
     timed: bool
 
 
 def suspect(record: Mapping[str, Any]) -> Suspect | None:
-    """What is waited for most, None: only a look can tell."""
+    """Return what the script waits for most; None if only a look can tell."""
     return max(suspects(record), key=lambda one: (one.node.share, one.timed), default=None)
 
 
 def suspects(record: Mapping[str, Any]) -> list[Suspect]:
-    """What is waited for: Python that is timed, and what else there is for the rest; none: only a look can tell."""
+    """Return what the script waits for: Python that is timed, and a suspect for the rest of the waiting. Empty if only a
+    look can tell."""
     chain = blame.chain_of(record)
     works = [one for one in chain if not blame.hands_on(one["node"])]
     waited = _waited(record)
     ours = [one for one in works if one.get("ours")]
-    # `task_config` made all that works, or has waited for rows itself
+    # `task_config` made all nodes that work, or has waited for rows itself
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
         return [Suspect(as_blamed(ours[0], record), False)]
     python, left = _of_python(record)
@@ -70,7 +78,8 @@ def _waited(record: Mapping[str, Any]) -> float:
 
 
 def _of_python(record: Mapping[str, Any]) -> tuple[Suspect | None, float]:
-    """(Python that the pipeline calls, as far as it is waited for, None: it is not; of what is waited for, what it leaves to others)."""
+    """Return the Python that the pipeline calls, if the script waits for it, else None; and the share of the waiting that
+    it leaves to others."""
     chain, waited, python = blame.chain_of(record), _waited(record), record.get("python", {})
     called = next((one for one in chain if not blame.hands_on(one["node"]) and blame.calls_python(one)), None)
     if called is None or waited <= 0:
@@ -78,7 +87,7 @@ def _of_python(record: Mapping[str, Any]) -> tuple[Suspect | None, float]:
     node = as_blamed(called, record, source=_source(called, chain))
     took, costs = python.get("steps", 0.0) / waited, python_costs(record)
     unheard = python.get("calls", 0) * CALL / waited
-    # together they took more time than there was
+    # the calls together took more time than there was
     at_once = (
         node.parallel
         or _within_parallel(called, chain)
@@ -93,11 +102,11 @@ def _of_python(record: Mapping[str, Any]) -> tuple[Suspect | None, float]:
 
 
 def _is_hidden(called: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether what Python takes may be no part of what is waited for: what draws from it works at the same time, and may be slower; or it is of another
-    pipeline's, too."""
+    """Whether the time that Python takes may be no part of the waiting: the node that draws from it works at the same
+    time, and may be slower; or it is partly another pipeline's time."""
     chain = [one for one in blame.chain_of(record) if _kind(one) not in blame.HOW]
     above = chain[: next(place for place, one in enumerate(chain) if one is called or one == called)]
-    # what one at the end makes ahead, it makes in one go
+    # a prefetch at the end makes batches ahead in one go
     inner = [
         one
         for place, one in enumerate(above)
@@ -108,8 +117,11 @@ def _is_hidden(called: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
 
 
 def python_costs(record: Mapping[str, Any]) -> float:
-    """Of what is waited for, what Python that the pipeline calls costs in all: what its clock tells, what no clock sees of each call, and beside short steps its turns, which
-    each take what it computes once more. It may be more than there was."""
+    """Return the share of the waiting that Python called by the pipeline costs in all.
+
+    That is the time by its clock, the time of each call that no clock sees, and, beside short steps, the turns, which
+    cost its computing time once more. It may be more than 1.
+    """
     waited, python = _waited(record), record.get("python", {})
     if waited <= 0:
         return 0.0
@@ -118,7 +130,7 @@ def python_costs(record: Mapping[str, Any]) -> float:
 
 
 def _by_kind(works: list[dict[str, Any]], chain: list[dict[str, Any]], record: Mapping[str, Any]) -> Blamed | None:
-    """What is slow by what it is, None: nothing is."""
+    """Return the node that is slow by its kind; None if there is none."""
     for fits in (_reads, _alone, _cheap, _busy):
         found = [one for one in works if fits(one, record)]
         if found:
@@ -130,20 +142,21 @@ def _by_kind(works: list[dict[str, Any]], chain: list[dict[str, Any]], record: M
 
 
 def repeats(facts: Mapping[str, Any]) -> bool:
-    """Whether a node does what is worth keeping from one pass to the next."""
+    """Whether a node does work that is worth keeping from one pass to the next."""
     return any(facts.get(what) for what in _REPEATED)
 
 
 def repeated(record: Mapping[str, Any]) -> Blamed | None:
-    """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
+    """Return the node that decodes, parses, takes text apart or reads files; None if there is none. Of several, it is the
+    outermost one."""
     chain = blame.chain_of(record)
     works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
     return as_blamed(works[0], record) if works else None
 
 
 def python_at_work(record: Mapping[str, Any]) -> Suspect | None:
-    """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
-    for it."""
+    """Return, for steps of which it is not known how long they wait, the Python that the pipeline calls, if it takes so
+    much of the time that the steps wait for it; else None."""
     chain = blame.chain_of(record)
     called = next((one for one in chain if blame.calls_python(one)), None)
     whole = float(record["wait"] + record["between"])
@@ -162,26 +175,31 @@ def _kind(node: Mapping[str, Any]) -> str:
 
 
 def _drawn_from(works: list[dict[str, Any]], chain: list[dict[str, Any]], record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Those that are at work in each pass: what lies behind a cache is in the first only."""
+    """Return the nodes that work in each pass. A node behind a cache works in the first pass only."""
     return [one for one in works if any(one is other for other in chain[: blame.cache_of(record)])]
 
 
 def opens_files(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a map opens files, and waits for them. One that decodes them, too, and has cores at work meanwhile, waits for its decoding: files that were
-    read a moment ago, or are read ahead, take little."""
+    """Whether a map opens files, and waits for them.
+
+    A map that also decodes them, while the cores are busy, waits for its decoding: files that were read a moment ago, or
+    are read ahead, take little time.
+    """
     if not node.get("reads") or node.get("ours"):
         return False
     return not (node.get("decodes") and _at_work(record, _parallel(node)))
 
 
 def _reads(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """As `opens_files`, where nobody has looked: of a map that only opens them, and one that decodes, the second may take all the time."""
+    """As `opens_files`, if no look was made: if one map only opens the files, and another one decodes, the second may
+    take all the time."""
     decoded = any(one.get("decodes") for one in blame.chain_of(record))
     return opens_files(node, record) and not (decoded and _at_work(record, _parallel(node)))
 
 
 def _at_work(record: Mapping[str, Any], parallel: bool) -> bool:
-    """Whether a task computes all the time, as far as what is called can: on one core, or if it is parallel, on half of them or more."""
+    """Whether a task computes all the time, as far as the node's calls can: on one core, or, if it is parallel, on half
+    of the cores or more."""
     used = record.get("used")
     if used is None:
         return not _idle(record)
@@ -199,21 +217,22 @@ def _idle(record: Mapping[str, Any]) -> bool:
 
 
 def _is_somebodys(node: Mapping[str, Any]) -> bool:
-    """Whether a line of the script's has made it, and can be changed: Keras makes such maps, too."""
+    """Whether a line of the script made the node, so that the user can change it: Keras makes such maps, too."""
     return bool(node["at"]) and not node.get("ours")
 
 
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
+    """Whether a map runs one call at a time. Newer versions of TensorFlow run several by themselves, if the calls do not
+    depend on each other."""
     if _kind(node) != "Map" or not _is_somebodys(node) or blame.calls_python(node):
         return False
-    # what was said is done: it was told to run one call
+    # it was told to run one call, and does
     told = node.get("parallel") == 1
     return told or (not _parallel(node) and (bool(node.get("stateful")) or not blame.tuned(record, "maps")))
 
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a map is called for each row, and had little time for it."""
+    """Whether a map is called for each row, and has little time for each."""
     if _kind(node) != "Map" or not _is_somebodys(node) or blame.calls_python(node) or node.get("decodes"):
         return False
     made = as_blamed(node, record)
@@ -229,13 +248,14 @@ def _weight(node: Mapping[str, Any]) -> Any:
 
 
 def _source(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> str:
-    """The line of the flat_map or interleave a node is in, "": it is in none."""
+    """Return the line of the flat_map or interleave that a node is in; "" if it is in none."""
     reader = _reader(node, chain)
     return str(reader["at"]) if reader is not None else ""
 
 
 def _within_parallel(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> bool:
-    """Whether several of what it is in are read at once, however many functions lie between: a generator is in a flat_map of its own."""
+    """Whether a node is in an interleave that reads several at once, however many functions lie between: a generator is
+    in a flat_map of its own."""
     return any(_parallel(reader) for reader in readers(node, chain))
 
 
@@ -244,7 +264,7 @@ def _reader(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> Mapping[str
 
 
 def readers(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
-    """The interleaves and flat_maps that a node is in, the innermost first."""
+    """Return the interleaves and flat_maps that a node is in, the innermost first."""
     before = chain[: next((place for place, one in enumerate(chain) if one is node or one == node), 0)]
     depth, found = node.get("depth", 0), []
     for one in reversed(before):
@@ -255,7 +275,8 @@ def readers(node: Mapping[str, Any], chain: list[dict[str, Any]]) -> list[Mappin
 
 
 def as_blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
-    """A node of the pipeline as if somebody had looked. A call takes no longer than the time there was for each row."""
+    """Return a node of the pipeline as if a look had been made. A call is taken to last as long as there was time for
+    each row."""
     rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 1)
     there = float(record["wait"] + record["between"]) / max(1, record["batches"]) / rows
     kind = _kind(node)
@@ -265,7 +286,7 @@ def as_blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = 
 
 
 def _below_batch(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether it is asked once for each row of a batch."""
+    """Whether a node is called once for each row of a batch."""
     chain = blame.chain_of(record)
     place = next(place for place, one in enumerate(chain) if one is node or one == node)
     return any(_kind(one) == "Batch" for one in chain[:place])

@@ -1,5 +1,8 @@
-"""Whether the input of steps that draw their batches themselves has so little to do that they need not wait for it: by what its nodes are, how often each is called for a
-batch, and the clocks that are always on. What may take long (images, files of the script's own, loops, Python) is never little by its kind."""
+"""Tells whether the input has so little to do that steps that draw their batches themselves need not wait for it.
+
+It goes by the kinds of its nodes, how often each is called for a batch, and the clocks that are always on. Nodes that may
+take long (images, files of the script's own, loops, Python) never count as little by their kind.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from akrunner.engines.inputs import blame, likely, unseen
 
-#: nodes that hand on each row that they are given, beside those that only say how
+#: nodes that hand on each row that they are given; those in `blame.HOW`, which only set options, count too
 _PASSES = {
     "Prefetch",
     "Repeat",
@@ -26,27 +29,29 @@ _PASSES = {
     "Tensor",
     "Range",
 }
-#: what `task_config` reads the rows by: their file, or a generator, which is timed
+#: the nodes by which `task_config` reads the rows: their file, or a generator, which is timed
 _OURS = ("TFRecord", "Generator", *blame.SEVERAL)
-#: seconds that a node takes at most, on a busy machine: for a row that it hands on; to take one apart; for a call of a map, and each of its operations
+#: seconds that a node takes at most, on a busy machine: to hand on a row; to parse a row; for one call of a map; for each
+#: operation of such a call
 _ROW, _PARSED, _CALL, _OPERATION = 4e-6, 5e-6, 100e-6, 5e-6
-#: to begin a pass
+#: seconds to begin a pass
 _PASS = 0.05
-#: of a step, what the making of a batch may take: where batches are made ahead, and where they are not
+#: the share of a step that making a batch may take: if batches are made ahead, and if they are not
 _AHEAD, _NOT_AHEAD = 0.25, 0.1
-#: bytes a second from disks, from which on a disk may be what is waited for; of the time, what waiting for rows may take
+#: bytes a second from disks above which the script may be waiting for a disk; the share of the time that waiting for rows may
+#: take
 _DISK, _FOR_ROWS = 1e6, 0.02
 
 
 def does_little(record: Mapping[str, Any]) -> bool:
-    """Whether that is so. Where nothing computes, something is waited for all the same."""
+    """Whether the input has so little to do. False if nothing computes: the script waits for something then."""
     steps, batches = float(record["wait"] + record["between"]), record["batches"]
     disk = record.get("disk")
     if unseen.unsure(record) or steps <= 0 or not batches or not record["pipelines"] or disk is None or disk > _DISK * steps:
         return False
     if record["spent"].get("pipe", 0.0) > _FOR_ROWS * steps or unseen.nothing_computes(record):
         return False
-    # a clock of its own tells of all Python that is called, whoever calls it
+    # Python that the pipeline calls has a clock of its own, whatever node calls it
     python = record.get("python", {})
     heard = (python.get("steps", 0.0) + python.get("calls", 0) * likely.CALL) / batches
     for one in record["pipelines"]:
@@ -58,17 +63,21 @@ def does_little(record: Mapping[str, Any]) -> bool:
 
 
 def _takes(pipeline: Mapping[str, Any], batches: int) -> float | None:
-    """Seconds that one of a pipeline's batches takes at most, None: nobody knows. Args: batches: there were in all."""
+    """Return the seconds that one of a pipeline's batches takes at most; None if that is not known.
+
+    Args:
+        batches: the number of all batches.
+    """
     nodes: list[Mapping[str, Any]] = pipeline["nodes"]
     took = 0.0
     if not any(node["at"] for node in nodes):
-        # Keras's own over arrays in memory: slices of whole batches
+        # a pipeline that Keras itself makes over arrays in memory: slices of whole batches
         python = any(map(blame.calls_python, nodes))
         return None if python else _CALL * len(nodes)
     batched = [node.get("rows", 0) for node in nodes if blame.plain(node["node"]) == "Batch"]
     if any(rows <= 0 for rows in batched):
         return None
-    # how often a node is called for a batch; behind all that batch, once for each row
+    # how often a node is called for one batch; the nodes behind all batching are called once for each row
     calls, rows = 1, math.prod(batched)
     for node in nodes:
         kind = blame.plain(node["node"])

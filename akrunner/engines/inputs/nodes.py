@@ -1,4 +1,4 @@
-"""What to change at a node of a pipeline that is waited for: the map, the generator, the reading, or akrunner's own input."""
+"""Rules for the node of a pipeline that the script waits for: a map, a generator, the reading, or akrunner's own input."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from akrunner.engines.inputs.measures import (
 )
 from akrunner.engines.inputs.unseen import wait_share
 
-#: of the time it takes, what Python computes that does not only wait
+#: share of its time that Python computes if it does not only wait
 _COMPUTES = 0.3
-#: without it there are as many as cores, and those that wait keep others from their turn
+#: without this option there are as many threads as cores, and calls that wait keep others from a thread
 _THREADS = "options.threading.private_threadpool_size"
-#: calls of Python that waits, at once
+#: how many calls of Python that waits are advised to run at once
 _AT_ONCE = 8
-#: of the time that several calls of it take together, what each of them computes at least if it waits for its turn only
+#: if several calls take turns, each computes at least this share of the time that they take together
 _NO_TURN = 0.03
-#: the same where nothing of the machine is idle: what waits for a core seems to wait for something else
+#: the same as _COMPUTES if no core of the machine is idle: calls that wait for a core seem to wait for something else
 _COMPUTES_BESIDE_OTHERS = 0.1
-#: of the waiting, what a stream's waiting for its rows has to be
+#: share of the waiting that a stream's waiting for its rows must have
 _FOR_ROWS = 0.2
-#: seconds of waiting in one pass over the rows, below which it is the beginning of a pass that takes long
+#: if a pass over the rows has fewer seconds of waiting than this, it is the beginning of the pass that takes long
 _SHORT_PASS = 0.5
-#: of what reading files otherwise promises to win
+#: factor for the gain that packing the files promises, if a cache would save that work and more
 _BESIDE_A_CACHE = 0.4
-#: what is less to do for images that are kept, and for all of them
+#: advice that leaves less to do for images that are cached, and for all images
 _FEWER = "fewer of the changes in `augment` (a list of them; 'flip' alone costs little), or none"
 _BYTES = "dtype 'uint8' in image=, a quarter of the bytes"
 _LESS = "images of fewer pixels, or more cores for the task"
-#: of the waiting, what the first of several passes has to be for the work behind a cache to be what is waited for
+#: if the first of several passes has this share of the waiting, the script waits for the work behind the cache
 _FIRST_PASS = 0.5
-#: bytes a second, for which a disk is waited at least
+#: if fewer bytes a second than this are read from disks, the script does not wait for a disk
 _DISK = 1e6
-#: rows of a batch that is large; sources that are many to read at a time
+#: the rows of a batch that need not be larger; the number of sources at a time that need not be larger
 _LARGE, _MANY_SOURCES = 1024, 8
 
 
@@ -67,7 +67,7 @@ def of_nodes(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
-    """Whether TensorFlow may have made a map parallel that was not told to be: fused with its batch, it has the same name then as before."""
+    """Whether TensorFlow may have made a map parallel by itself. If it is fused with its batch, its name does not show that."""
     fused = blame.kinds(node.path)[-1][0] == "MapAndBatch"
     return (
         fused
@@ -79,13 +79,13 @@ def _may_be_tuned(node: Blamed, record: Mapping[str, Any]) -> bool:
 
 
 def _of_suspect(suspect: likely.Suspect, waiting: float, record: Mapping[str, Any]) -> list[Advice]:
-    """Nobody has looked."""
+    """Return the advice for a suspect that no look has confirmed."""
     passes = of_passes(suspect.node, record)
     made = of_node(suspect.node, waiting * suspect.node.share * passes, record)
-    # what fills a cache is not what the script waits for mostly, if it does so in later passes, too
+    # if the script waits in later passes too, it does not mostly wait for the work that fills a cache
     if made is None or made.share < WORTH_SAYING or passes < PROMISED:
         return []
-    # whether rows have come is timed, too
+    # the time in which a stream waited for rows is measured too
     return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
 
 
@@ -100,7 +100,7 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
         return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
         again, decodes = blame.passes(record), any(one.get("decodes") for one in blame.chain_of(record))
-        # what else is made in each pass of what is read may take longer: a cache spares both
+        # the work that is done in each pass after reading may take longer: a cache saves both
         if again and decodes:
             won *= _BESIDE_A_CACHE
         kept = (
@@ -129,7 +129,7 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
     if node.kind == "Map" and node.alone:
-        # what other cores can take, of those that nothing else uses
+        # calls that other cores can take over, of those that nothing else uses
         spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)
         most = share * (1 - 1 / (1 + spare))
         return Advice("map", share, most * PROMISED, f"{node.where} runs one call at a time", TUNED)
@@ -165,7 +165,8 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
 
 
 def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | None:
-    """Arrays in memory, of which TensorFlow takes one piece after another: there is nothing to see there, only fewer of them to take."""
+    """Return the advice for arrays in memory, from which TensorFlow takes one piece after another: the only change is to
+    take fewer pieces."""
     rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 0)
     if node.kind != "TensorSlice" or rows < 1:
         return None
@@ -178,7 +179,8 @@ def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice 
 
 
 def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
-    """Python that computes: several calls of it at once take turns, and of whole batches there is only less to do for each."""
+    """Return the advice for Python that computes. Several calls at once take turns; with whole batches there is only less
+    to do for each row."""
     several = "several calls at once, of which one computes at a time" if not node.alone else "one after another"
     whole_batches = not any(kind in ("Batch", "PaddedBatch", "MapAndBatch") for kind in _above(node, record))
     what = f"{where} runs Python for every {'batch' if whole_batches else 'element'}, {several}"
@@ -191,7 +193,7 @@ def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str,
 
 
 def _above(node: Blamed, record: Mapping[str, Any]) -> list[str]:
-    """Kinds of the nodes that draw from one."""
+    """Return the kinds of the nodes that draw from a node."""
     if node.above:
         fused = blame.kinds(node.path)[-1][0]
         return [*node.above, *blame.FUSED.get(fused, ())[:1]]
@@ -201,7 +203,8 @@ def _above(node: Blamed, record: Mapping[str, Any]) -> list[str]:
 
 
 def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
-    """Sources that an interleave or flat_map reads: one after another, or several at once, which do not keep up."""
+    """Return the advice for sources that an interleave or flat_map reads: one after another, or several at once that do
+    not keep up."""
     reader = blame.reader_of(node, record)
     cycle, calls = reader.get("cycle", 0), reader.get("parallel", 0)
     place, at_once = blame.place(node.source), f"interleave(..., cycle_length=8, {TUNED}, deterministic=False)"
@@ -218,7 +221,8 @@ def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice
 
 
 def of_busy_python(record: Mapping[str, Any]) -> list[Advice]:
-    """Of steps that draw their batches themselves, and that nobody has looked at: Python of their pipeline that is at work all the time."""
+    """Advise on Python of the pipeline that is at work all the time, for steps that draw their batches themselves and
+    were not looked at."""
     if record["known"] or record["by"] not in unseen.INSIDE:
         return []
     suspect = likely.python_at_work(record)
@@ -229,8 +233,8 @@ def of_busy_python(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
-    """Python that the pipeline calls and that is ready in time: it computes while the steps do, and each of them that needs Python has to wait for its turn. Those that are
-    waited for have a rule of their own."""
+    """Advise on Python of the pipeline that is ready in time, but computes while the steps do, so that each step that
+    needs Python has to wait for its turn. Python that the steps wait for has a rule of its own."""
     share = unseen.python_beside(record)
     called = next((one for one in blame.chain_of(record) if blame.calls_python(one)), None)
     if called is None or not share or for_it(record) >= WORTH_SAYING:
@@ -242,8 +246,11 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _only_waits(record: Mapping[str, Any]) -> bool:
-    """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
-    takes turns, so that each of them waits, too: together they compute all the time, and each its part of that."""
+    """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes.
+
+    Python that computes in several threads takes turns, so each of the threads waits too: together they compute all the
+    time, and each does its part of that.
+    """
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
     waited = record["wait"] if record["known"] else wall
@@ -255,7 +262,7 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
     at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
     if at_once:
         there = [node.facts, *likely.readers(node.facts, blame.chain_of(record))]
-        # of a number of its own (AUTOTUNE) nobody knows how many it is
+        # if TensorFlow chooses the number (AUTOTUNE), it is not known how large it is
         most = max([_AT_ONCE, *(int(one.get(what, 0)) for one in there for what in ("parallel", "cycle"))])
         number = f"num_parallel_calls={2 * most}"
         if node.kind == "Generator":
@@ -264,7 +271,7 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
             "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
             f"more of them at once: {number}, and {_THREADS} = {2 * most}; or fewer and larger answers",
         )  # fmt: skip
-    # of what waits, eight do at once; what they compute they do one after another
+    # eight calls wait at once; they compute one after another
     python = record["python"]
     best = share * (1 - max(1 / _AT_ONCE, python["computed"] / python["wall"]))
     change = f"num_parallel_calls={_AT_ONCE}"
@@ -280,7 +287,7 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
 
 
 def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
-    """What `task_config` made: the rows have not come, or it takes them apart."""
+    """Return the advice for a dataset of `task_config`: its rows have not come, or it parses them."""
     at = node.facts.get("at") or node.source
     where = f"task_config's dataset at {blame.place(at)}" if at else "task_config's dataset"
     if record["spent"].get("pipe", 0.0) >= _FOR_ROWS * share * whole(record):
@@ -294,7 +301,7 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
             + ("" if _caches(record) else ", cache=True for several passes"),
         )  # fmt: skip
     what = f"{where} parses the rows more slowly than the script takes them"
-    # one iterator goes through all of the passes that `repeat=` asks for
+    # with `repeat=`, one iterator goes through all passes
     again = sum(one["passes"] for one in record["pipelines"])
     if again > 1 and share * whole(record) < _SHORT_PASS * again:
         kept = "" if _caches(record) else "cache=True in it, and "
@@ -303,11 +310,11 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
             f"{kept}repeat=N in place of a loop over passes, so that one iterator goes through all of them",
         )  # fmt: skip
     if images := [one for one in blame.chain_of(record) if one.get("ours") and (one.get("images") or one.get("decodes"))]:
-        # beside these, taking the rows apart is nothing
+        # compared with images, parsing the rows takes no time
         return _of_images(where, images, share, record)
     faster = "data_format='columns' (--data-format columns) is several times faster; "
     if not any(one.get("parses") for one in blame.chain_of(record)):
-        # they come as columns already
+        # the rows come as columns already
         faster = ""
     return Advice(
         "parse", share, 0.0, what, f"{faster}columns= for those that are needed"
@@ -316,15 +323,20 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
 
 
 def _of_images(where: str, images: Sequence[Mapping[str, Any]], share: float, record: Mapping[str, Any]) -> Advice:
-    """What `image=` asks for: decoding, which a cache spares in later passes, and what is done with the pixels in each. Args: images: nodes that do it."""
+    """Return the advice for the work that `image=` asks for: decoding, which a cache saves in later passes, and the
+    changes to the pixels, which are made in each pass.
+
+    Args:
+        images: the nodes that do this work.
+    """
     resizes, augments, floats = (any(one.get(what) for one in images) for what in ("resizes", "augments", "floats"))
-    # of the work directory of an earlier akrunner nobody knows
+    # in the record of an earlier version of akrunner this is not known
     untold = not any(one.get("images") for one in images)
     smaller = "a smaller size in image=; those that are larger than that have less to decode if they are packed in it (akrunner pack --resize)"
     serves, first = blame.cache_of(record), first_pass(record)
     kept = serves is not None and not any(one.get("decodes") for one in blame.chain_of(record)[:serves])
     if kept and first < _FIRST_PASS:
-        # whatever a look has met, what is done in later passes is waited for
+        # whatever a look has seen, the script waits for the work that is done in later passes
         share = for_it(record) * (1 - first)
         if augments:
             return Advice(

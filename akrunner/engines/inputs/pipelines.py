@@ -1,4 +1,4 @@
-"""What to change in the order of a pipeline: a prefetch or a cache that is missing, shuffling too much, decoding too early."""
+"""Rules for the order of a pipeline: a prefetch or a cache that is missing, too much shuffling, decoding too early."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from akrunner.engines.inputs import blame, likely, unseen
 from akrunner.engines.inputs.blame import Blamed
 from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYING, Advice, behind, for_it, is_ahead, outermost
 
-#: seconds, and share of main, after which a first batch is late
+#: seconds, and share of `main`, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
-#: iterators that are many; of the batches, for how many there is one
+#: the script makes an iterator for nearly every batch if there are at least this many, and at least this share of the batches
 _ITERATORS, _EACH = 8, 0.5
-#: rows of a batch that are few, batches that are many, and the most seconds to draw one of them
+#: a batch is small up to so many rows; the rule is for at least so many batches, each drawn in at most so many seconds
 _FEW_ROWS, _MANY_BATCHES, _DRAWN = 4, 1000, 0.0006
-#: as many times as long it takes where nothing of the machine is idle
+#: factor for these seconds if no core of the machine is idle
 _SHARED = 4
-#: with TensorFlow 1's behaviour
+#: the advice under TensorFlow 1's behaviour
 _ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 
 
 def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
-    """The script could wait for less if batches were made while it computes."""
+    """Advise a prefetch if the script would wait less when batches were made while it computes."""
     waiting = for_it(record)
     seen, chain, ahead = outermost(record), blame.chain_of(record), is_ahead(record)
-    # newer ones of TensorFlow add one by themselves, which only a look shows
+    # newer versions of TensorFlow add a prefetch themselves, which only a look shows
     perhaps = not seen and (blame.tuned(record, "ahead") or record["by"] != "dataset")
-    # of several, nobody knows which the script's computing belongs to: what the training computes makes no batch of the validation's
+    # with several pipelines, it is not known which one the script's computing belongs to: while the training computes, no
+    # batch of the validation is made
     if waiting < WORTH_SAYING or not chain or ahead or perhaps or "place" in record:
         return []
     both = min(waiting - _of_turns(record), 1 - waiting)
@@ -44,8 +45,11 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _of_turns(record: Mapping[str, Any]) -> float:
-    """Of the time, what is no less waiting if batches are made ahead: Python has one lock, and what computes in the pipeline's Python keeps the script's from its turn, which short steps need
-    often. What else is between long steps and is Python takes turns with it, too."""
+    """Return the share of the time that stays waiting even if batches are made ahead.
+
+    Python has one lock. Python that computes in the pipeline keeps the script from its turn, and short steps need a turn
+    often. Between long steps, the script's own Python takes turns with it too.
+    """
     computes = unseen.python_computes(record)
     if not computes:
         return 0.0
@@ -56,13 +60,15 @@ def _of_turns(record: Mapping[str, Any]) -> float:
 
 
 def _room(record: Mapping[str, Any]) -> float:
-    """Of the time, what is saved at best by computing at once what is computed one after another: of the cores that others leave, what the task does not use already."""
+    """Return the share of the time that is won at best by computing things at once instead of one after another: of the
+    cores that others leave to the task, those that it does not use yet."""
     used, idle = record.get("used"), record["idle"]
     return 1.0 if used is None or idle is None or used + idle <= 0 else float(idle / (used + idle))
 
 
 def of_small(record: Mapping[str, Any]) -> list[Advice]:
-    """Batches of a row or two, each drawn in no time: what a batch costs whatever it holds is all that the script waits for."""
+    """Advise larger batches if a batch has a row or two, and is drawn in no time: the script waits only for what a batch
+    costs whatever it holds."""
     chain, batches = blame.chain_of(record), record["batches"]
     rows = next((one["rows"] for one in chain if one.get("rows", 0) > 0), 0)
     waiting, each = for_it(record), record["wait"] / max(1, batches)
@@ -75,7 +81,7 @@ def of_small(record: Mapping[str, Any]) -> list[Advice]:
     ):
         return []
     works = any(blame.calls_python(one) or one.get("decodes") or one.get("reads") for one in chain)
-    # what only hands rows on does nothing that takes longer of many of them, however long a busy machine let a look wait for it
+    # nodes that only hand rows on do not take longer for more rows, however long a look on a busy machine saw them wait
     seen = max((node["own"] / max(1, node["calls"]) for node in record["nodes"] if not _hands_on(node["path"])), default=0.0)
     if works or rows * seen > each / 2:
         return []
@@ -92,7 +98,8 @@ def _hands_on(path: str) -> bool:
 
 
 def of_iterators(record: Mapping[str, Any]) -> list[Advice]:
-    """An iterator for each batch: `next(iter(dataset))`. Each of them begins the dataset anew."""
+    """Advise one iterator for all steps, if the script makes one for each batch: `next(iter(dataset))` begins the dataset
+    anew each time."""
     waiting, chain = for_it(record), blame.chain_of(record)
     if waiting < WORTH_SAYING or not chain or not begins_anew(record):
         return []
@@ -124,12 +131,12 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
     looked, serves = bool(record["nodes"]), blame.cache_of(record)
     some = blame.blamed(record) if looked else [likely.repeated(record)]
     slow = _worth_keeping([node for node in some if node is not None and node.kind in ("Map", "Generator", *SOURCES)], record)
-    # what is in memory is as quick again
+    # reading from memory is as quick the next time
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or behind(slow, serves, record):
         return []
     share, times = waiting * slow.share, blame.times(record)
     if not looked and any(one.timed and one.node.facts != slow.facts for one in likely.suspects(record)):
-        # that is waited for, too, and a cache has to do with the rest
+        # the script waits for that too, and a cache helps only with the rest
         share *= max(0.0, 1 - likely.python_costs(record))
     if share < WORTH_SAYING:
         return []
@@ -154,7 +161,8 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _behind_a_repeat(what: str, share: float, times: int, repeat: Mapping[str, Any], likely: str) -> Advice:
-    """Of what draws from a repeat: a cache that only stands behind it would keep all passes, and be read in none."""
+    """Return the advice for a node that draws from a repeat: a cache right behind it would store all passes, and never be
+    read."""
     away = "leave repeat= out of task_config.dataset()" if repeat.get("ours") else f"move `repeat`{_at(repeat)} behind it"
     change = f"{away}, and `.cache()` between them, if what it makes is not random and fits into memory"
     if repeat.get("ours"):
@@ -164,8 +172,11 @@ def _behind_a_repeat(what: str, share: float, times: int, repeat: Mapping[str, A
 
 
 def _worth_keeping(slow: list[Blamed], record: Mapping[str, Any]) -> Blamed | None:
-    """What a cache would spare in later passes: of the nodes that are waited for, one that is known to do much; else what decodes, which may have worked in
-    threads of its own while the look was at those that draw from it."""
+    """Return, of the nodes that the script waits for, the one whose work a cache would save in later passes.
+
+    That is a node known to do much. If there is none, it is the node that decodes: it may have worked in threads of its
+    own while the look saw the nodes that draw from it.
+    """
     known = next((node for node in slow if likely.repeats(node.facts)), None)
     decoding = likely.repeated(record)
     python = any(node.kind == "Generator" or node.facts.get("python") for node in slow)
@@ -182,7 +193,7 @@ def of_shuffle(record: Mapping[str, Any]) -> list[Advice]:
     nodes = [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
     first, main = record["first"], record["main"]
     late = first >= _LATE and first >= _LATE_SHARE * main
-    # what fills slowly because of what is decoded into it has a rule of its own
+    # a buffer that fills slowly because images are decoded into it has a rule of its own
     if not nodes or not late or record.get("place") or of_decoding(record) or record["by"] not in ("dataset", "batches"):
         return []
     node = nodes[0]
@@ -204,11 +215,11 @@ def of_decoding(record: Mapping[str, Any]) -> list[Advice]:
             continue
         behind = itertools.takewhile(lambda one: blame.plain(one["node"]) != "Cache", nodes[index + 1 :])
         decoding = next((one for one in behind if one.get("decodes")), None)
-        # what is kept is decoded once, and has to be shuffled behind that; and the order of ours is right
+        # rows in a cache are decoded once, and must be shuffled behind it; and the order in akrunner's own dataset is right
         if decoding is None or decoding.get("ours"):
             continue
         late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
-        # the first batch is one of the first pipeline's
+        # the first batch belongs to the first pipeline
         share = 0.0 if record.get("place") else max(late, 0.0)
         where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
         return [

@@ -1,7 +1,9 @@
-"""Of several pipelines (a training's, a validation's) the one that the script waits for; and which nodes of a look are its.
+"""Finds, of several pipelines (a training's, a validation's), the one that the script waits for, and which nodes of a
+look belong to it.
 
-A node is named by its path (`Root::Prefetch::MapAndBatch::Range`), and of two pipelines each may have one that is called so. What is not known is not
-guessed: a line of the other one would be wrong, and what it promises, too.
+A node is named by its path (`Root::Prefetch::MapAndBatch::Range`), and each of two pipelines may have a node with the
+same path. What is not known is not guessed: advice about a line of the other pipeline would be wrong, and so would the
+gain that it promises.
 """
 
 from __future__ import annotations
@@ -11,17 +13,21 @@ from typing import Any
 
 from akrunner.engines.inputs import blame, likely
 
-#: of the time, what Python that is timed must take for its pipeline to be the one that is waited for
+#: share of the time that timed Python must take for its pipeline to be the one that the script waits for
 _MOSTLY = 0.5
-#: datasets that TensorFlow leaves out where they do nothing
+#: datasets -> the argument with which they do nothing; TensorFlow leaves them out then
 _LEFT_OUT = {"Repeat": 1, "Take": -1, "Skip": 0, "Shard": 1, "Prefetch": 0}
-#: datasets with several inputs: of what they draw from, a path has one
+#: datasets with several inputs; a path shows only one of these
 _BRANCHES = (*blame.SEVERAL, "Zip", "Concatenate", "DirectedInterleave", "SampleFromDatasets")
 
 
 def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as if its script had the pipeline only that it waits for. `part`: how much of what is waited for that is; of which nobody knows which it is, there is
-    none left; `mixed`: others call Python, too, and its clock tells of them together. What was narrowed before stays."""
+    """Return a record as if its script had only the pipeline that it waits for.
+
+    `part` is set to the share of the waiting that is for that pipeline. If it is not known which pipeline that is, the
+    result has no pipelines. `mixed` is set if other pipelines call Python too, so that Python's clock counts them
+    together. A record that is narrowed already is not changed.
+    """
     pipelines = record["pipelines"]
     if len(pipelines) < 2 or "part" in record:
         return dict(record)
@@ -37,7 +43,7 @@ def narrowed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def each(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A record for each of its pipelines, as if there were no other, and nobody had looked."""
+    """Return a record for each pipeline, as if there were no other, and no look had been made."""
     return [_only(record, place, [], 1.0) for place in range(len(record["pipelines"]))]
 
 
@@ -45,14 +51,14 @@ def _only(record: Mapping[str, Any], place: int | None, whose: Sequence[int | No
     if place is None:
         return {**record, "pipelines": [], "nodes": [], "part": part, "place": -1}
     nodes = [node for node, of in zip(record["nodes"], whose) if of == place and "::" in node["path"]]
-    # the outermost one is called alike in all of them: it is asked as often as those it draws from
+    # the outermost node has the same path in all pipelines: it is called as often as the nodes that it draws from
     outer = {node["path"].partition("::")[0] for node in nodes}
     draws = sum(node["calls"] for node in nodes if node["path"].count("::") == 1)
     nodes = [*({"path": path, "own": 0.0, "calls": draws} for path in sorted(outer) if draws), *nodes]
     lines = record["lines"]
     mixed = sum(any(map(blame.calls_python, one["nodes"])) for one in record["pipelines"]) > 1
     if mixed:
-        # which pipeline's Python was seen there, nobody knows
+        # it is not known which pipeline's Python was seen at these lines
         lines = [line for line in lines if line["main"]]
     narrow = {
         "pipelines": [record["pipelines"][place]],
@@ -66,13 +72,17 @@ def _only(record: Mapping[str, Any], place: int | None, whose: Sequence[int | No
 
 
 def _spent(nodes: Sequence[Mapping[str, Any]], whose: Sequence[int | None], place: int | None) -> float:
-    """Seconds in which the nodes of a pipeline worked themselves. Args: place: of the pipeline, None: all."""
+    """Return the seconds in which the nodes of a pipeline worked themselves.
+
+    Args:
+        place: the pipeline's index; None for all pipelines.
+    """
     return sum(blame.active([node for node, of in zip(nodes, whose) if place is None or of == place]).values())
 
 
 def _with_python(record: Mapping[str, Any]) -> int | None:
-    """The pipeline that the Python is of which was timed, if that takes most of the time: the only one that calls any. Nobody knows which the others are
-    that the script waits for."""
+    """Return the index of the only pipeline that calls Python, if its Python, which is timed, takes most of the time. For
+    other pipelines it is not known which one the script waits for."""
     called = [place for place, one in enumerate(record["pipelines"]) if any(map(blame.calls_python, one["nodes"]))]
     whole = float(record["wait"] + record["between"])
     took = float(record.get("python", {}).get("steps", 0.0))
@@ -80,8 +90,10 @@ def _with_python(record: Mapping[str, Any]) -> int | None:
 
 
 def _whose(node: Mapping[str, Any], record: Mapping[str, Any]) -> int | None:
-    """The place of the pipeline that a node of a look is one of, None: nobody knows. What was looked at is the pipeline that the steps drew from, and what
-    others do meanwhile in threads of their own."""
+    """Return the index of the pipeline that a node of a look belongs to; None if that is not known.
+
+    A look sees the pipeline that the steps drew from, and what other pipelines do meanwhile in threads of their own.
+    """
     fitting = [place for place, one in enumerate(record["pipelines"]) if fits(node["path"], one["nodes"], record)]
     of = node.get("of")
     if of is not None and of < len(record["pipelines"]) and (of in fitting or not fitting):
@@ -90,19 +102,20 @@ def _whose(node: Mapping[str, Any], record: Mapping[str, Any]) -> int | None:
 
 
 def fits(path: str, chain: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> bool:
-    """Whether a node of a trace may be one of a pipeline: those above it are the pipeline's first, one behind the other, and none is left out."""
+    """Whether a node of a trace may belong to a pipeline: the nodes above it are the first ones of the pipeline, in
+    order, without a gap."""
     wanted = _wanted(path)
     own = [one for one in chain if blame.plain(one["node"]) not in blame.HOW]
     ahead = bool(wanted) and wanted[0][0] == "Prefetch"
     has_one = bool(own) and blame.plain(own[0]["node"]) == "Prefetch"
     if ahead and not has_one and record.get("tunes", True):
-        # TensorFlow's own
+        # TensorFlow has added this prefetch itself
         wanted = wanted[1:]
     position, branched = 0, False
     for kind, depth in wanted:
         found = _next(kind, depth, own, position, branched)
         if found is None and kind == "FlatMap" and _next_is_file(own, position):
-            # TensorFlow reads files by one, of their names
+            # to read files by their names, TensorFlow adds a FlatMap itself
             branched = True
             continue
         if found is None:
@@ -115,7 +128,7 @@ def _next(kind: str, depth: int, own: Sequence[Mapping[str, Any]], position: int
     for place in range(position, len(own)):
         one = own[place]
         here, deep = blame.plain(one["node"]), one.get("depth", 0)
-        # what lies in a function that nobody has looked into stands with the others
+        # datasets in a function that was not looked into are listed with the others
         if here == kind and (deep == depth or branched):
             return place
         if not branched and not _may_be_missing(here, one) and deep <= depth:
@@ -132,7 +145,8 @@ def _may_be_missing(kind: str, one: Mapping[str, Any]) -> bool:
 
 
 def _wanted(path: str) -> list[tuple[str, int]]:
-    """The datasets of a path, with the depths they have in functions; those that TensorFlow has made one are two."""
+    """Return the datasets of a path, each with its depth in functions. A node that TensorFlow has fused of two datasets
+    gives two."""
     found = []
     for (kind, _), depth in zip(blame.kinds(path), blame.depths(path)):
         if kind not in blame.HOW:

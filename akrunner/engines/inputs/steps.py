@@ -1,4 +1,4 @@
-"""What to change outside the pipeline: what a script does between its steps, and what it saves."""
+"""Rules for causes outside the pipeline: what a script does between its steps, and what it saves."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from akrunner.engines.inputs import blame, unseen
 from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, whole
 from akrunner.engines.inputs.unseen import wait_share
 
-#: of the time, what another package than TensorFlow must have to be named
+#: share of the time that a package other than TensorFlow must have to be named
 _BESIDE = 0.25
-#: times for each step up to which something is done seldom; of the time, what it should take then
+#: something done at most so many times a step is done seldom; the share of the time that it should take then
 _SELDOM, _LITTLE = 0.2, 0.02
 
 
@@ -39,8 +39,11 @@ def of_saving(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def of_lock(record: Mapping[str, Any]) -> list[Advice]:
-    """Python that computes beside the steps, whose own Python has to wait for its turn: in a thread that the script has started. What a thread does in C without the lock
-    nobody sees, so nothing is promised."""
+    """Advise on a thread started by the script that computes beside the steps, whose own Python then has to wait for its
+    turn.
+
+    It is not seen what a thread does in C without Python's lock, so no gain is promised.
+    """
     line = unseen.own_thread(record)
     if line is None:
         return []
@@ -51,31 +54,32 @@ def of_lock(record: Mapping[str, Any]) -> list[Advice]:
     ]
 
 
-#: what is saved, in words -> what to change where nobody knows how often it is done, or where it does not matter
+#: what is saved, in words -> what to change, if it is not known how often it is done, or that does not matter
 _SAVINGS = {
     "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
     "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
     "report": ("task_config.report()", "report every hundredth step"),
     "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
 }  # fmt: skip
-#: what is done at nearly each step -> the same with the number of steps that suffices
+#: what is done at nearly each step -> the same advice with the number of steps that suffices
 _OFTEN = {
     "checkpoint": "save every {steps} steps or more, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
     "summary": "write them every {steps} steps",
     "report": "report every {steps} steps",
 }
-#: steps between two, at least
+#: the least number of steps between two of them
 _FEW = 100
 
 
 def _only_began(what: str, record: Mapping[str, Any]) -> bool:
-    """Whether something is done seldom, and took little: most of that was its first time, when functions and files are made."""
+    """Whether something is done seldom and took little time: most of that time was its first run, in which functions and
+    files are made."""
     seldom = what != "output" and 0 < record.get("times", {}).get(what, 0) <= _SELDOM * record["batches"]
     return seldom and bool(record["spent"][what] < unseen.TOO_SHORT)
 
 
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
-    """What to change in how often something is saved: one for how many steps takes a fiftieth of the time."""
+    """Return the advice on how often to save something: so seldom that it takes a fiftieth of the time."""
     times, batches = record.get("times", {}).get(what, 0), record["batches"]
     if not times or not batches:
         return change
@@ -83,7 +87,7 @@ def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]
     unit = 10 ** (len(str(int(steps))) - 1)
     suffice = math.ceil(steps / unit) * unit
     if what == "output":
-        # what is written row by row is handed over many at a time already
+        # rows that are written one by one are sent many at a time already
         whole_batches = 0.5 * batches <= times <= 2 * batches
         return f"{change}; if there is one for a batch already, one for {suffice:,} batches" if whole_batches else change
     if times > _SELDOM * batches:
@@ -96,14 +100,15 @@ def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]
 
 
 def of_python(record: Mapping[str, Any]) -> list[Advice]:
-    """What the script does itself between steps: pandas, the making of what it feeds, or hands over."""
+    """Advise on what the script does itself between steps: pandas, or making what it feeds or hands to TensorFlow's
+    functions."""
     found = []
     if record["looks"] < unseen.ENOUGH:
-        # too few to tell a share from chance
+        # there are too few looks to tell a share from chance
         record = {**record, "lines": []}
     pandas = [line for line in record["lines"] if line["main"] and line["in"] == "pandas"]
     share = sum(line["share"] for line in pandas)
-    # a script that reads nothing, and trains nothing, may have nothing but pandas to do
+    # a script that reads nothing and trains nothing may have nothing to do but pandas
     if share >= WORTH_SAYING and (unseen.reads(record) or record.get("tensorflow", True)):
         found.append(
             Advice(
@@ -138,14 +143,14 @@ def of_python(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _of_one_line(found: list[Advice], pandas: list[Mapping[str, Any]]) -> list[Advice]:
-    """Without what else is said of a line that is pandas: it is one thing to change."""
+    """Leave out other advice about a line that is in pandas: there is one thing to change there."""
     if not any(one.rule == "pandas" for one in found):
         return found
     there = re.compile("|".join(rf"\b{re.escape(blame.place(line['at']))}(?!\d)" for line in pandas))
     return [one for one in found if one.rule == "pandas" or not there.search(one.what)]
 
 
-#: what the line does at which Python is most often between the steps -> that in words, and what to change
+#: what the line does where Python is most often between the steps -> that in words, and what to change
 _BETWEEN = {
     "prints": ("which prints", "print every hundredth step"),
     "writes": ("which writes", "write every hundredth step, or in a thread of its own"),
@@ -164,13 +169,15 @@ _OTHERWISE = (
     "",
     f"{_SELDOM_ONLY}; what makes a batch: on the whole of it at once, in the dataset's map as TensorFlow's operations (tf.signal, tf.image, ...)",
 )
-#: of what waits at a line, and hardly computes
+#: the advice for code that waits at a line, and hardly computes
 _WAITING = f"{_SELDOM_ONLY}; what reads: ahead of the steps, in the dataset or in a thread"
 
 
 def _of_between(record: Mapping[str, Any]) -> list[Advice]:
-    """Python between the steps of a loop over batches: how much of it there is, is timed if the steps call functions; else it is known of lines that say
-    what they do."""
+    """Advise on Python between the steps of a loop over batches.
+
+    If the steps call functions, its time is measured; otherwise it is known only for lines whose text tells what they do.
+    """
     line = unseen.slow_line(record)
     if line is None or line["in"] == "pandas" or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
         return []
@@ -185,7 +192,7 @@ def _of_between(record: Mapping[str, Any]) -> list[Advice]:
     )
     told = f"Python is most often {place}" + (f", {words}" if words else "")
     if share >= _BESIDE and line["share"] >= WORTH_SAYING:
-        # of what computes there, nobody knows how long it takes elsewhere
+        # for code that computes there, it is not known how long it takes elsewhere
         won = min(share, float(line["share"])) * PROMISED if words else 0.0
         return [
             Advice(
@@ -196,7 +203,7 @@ def _of_between(record: Mapping[str, Any]) -> list[Advice]:
                 change,
             )
         ]
-    # a loop over rows that makes a record at one line, and writes it at the next
+    # for a loop over rows that makes a record at one line, and writes it at the next
     alike = float(line["alike"])
     if record["by"] in ("dataset", "batches") and not share and words and alike >= _BESIDE:
         told = told.replace(
@@ -207,8 +214,11 @@ def _of_between(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def of_standing(record: Mapping[str, Any]) -> list[Advice]:
-    """Of a loop over batches for which there is nothing else to say: a line of the script at which it waits, and that is neither TensorFlow nor its input. A loop of operations
-    one by one has no clock that tells it from those, but the processor's."""
+    """Advise, if nothing else was found for a loop over batches, on a line of the script at which it waits, but neither
+    in TensorFlow nor for its input.
+
+    In a loop that runs operations one by one, only the processor's clock tells such waiting from the operations.
+    """
     if record["by"] not in ("dataset", "batches") or (record["wait"] + record["between"]) < unseen.TOO_SHORT:
         return []
     at, share = unseen.standing(record)
@@ -218,7 +228,7 @@ def of_standing(record: Mapping[str, Any]) -> list[Advice]:
         if sleeps[1] >= _BESIDE:
             at, share = sleeps
         elif record["by"] == "batches" or unseen.computes_there(record, share):
-            # of what stands between these, `unseen.told` says that it is not known
+            # `unseen.told` says of what stands between these that it is not known
             return []
         else:
             waits = "is at {at}, where it waits (a network, a lock), or computes: other processes use the processor, too, and leave nothing of it idle"
@@ -228,7 +238,7 @@ def of_standing(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
-    """The script hands TensorFlow's functions what it has read itself."""
+    """Advise on a script that hands TensorFlow's functions what it has read itself."""
     seconds = max(float(record["wait"] + record["between"]), 1e-9)
     share = float(record["outside"]) / seconds
     at, at_line = unseen.busiest(record)
@@ -244,17 +254,17 @@ def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
     line = unseen.slow_line(record)
     words, change = _BETWEEN.get(str(line.get("does", "")) if line is not None else "", ("", _SELDOM_ONLY))
     if line is not None and (words or record["by"] == "function"):
-        # what draws by itself is not handed what is read between the calls
+        # a function that draws by itself is not handed what is read between the calls
         told = f"Python is most often at {blame.place(line['at'])}" + (f", {words}" if words else "")
         won = min(share, float(line["share"])) * PROMISED
         return [
             Advice("between", share, won, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; {told}", change)
         ]
     if record["by"] == "function":
-        # a callback that waits: it draws by itself, so that is no reading
+        # this is a callback that waits: the function draws by itself, so it is no reading
         words = f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}"
         return [Advice("between", share, min(share, at_line) * PROMISED, words, _SELDOM_ONLY)]
-    # at best the shorter side is done while the longer one is
+    # at best the shorter of the two is done during the longer one
     return [
         Advice(
             "between", share, min(share, 1 - share) * PROMISED,

@@ -1,4 +1,4 @@
-"""What a script reads by other means than tf.data: what can be known of it, and on which side of a job its time went."""
+"""Judges input that is read by other means than tf.data: what can be known of it, and on which side of a job its time went."""
 
 from __future__ import annotations
 
@@ -8,65 +8,72 @@ from typing import Any
 from akrunner.engines.inputs import blame
 
 INPUT, COMPUTE, UNKNOWN = "input", "compute", "unknown"
-#: seconds of reading below which shares mean nothing; looks at Python's lines
+#: seconds of reading below which shares mean nothing; the number of looks at Python's lines from which on they mean something
 TOO_SHORT, ENOUGH = 0.5, 10
-#: of the time, what a line must have to be named
+#: share of the time that a line must have to be named
 _WORTH_NAMING = 0.25
 _TENSORFLOW = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
-#: ways of reading that are measured wholly
+#: ways of reading in which the steps draw their batches inside TensorFlow; they are measured as a whole
 INSIDE = ("function", "session")
-#: seconds of steps for which it is worth saying that nobody has looked
+#: seconds of steps from which on it is worth saying that no look was made
 _LONG = 5.0
-#: what a script does between its steps that is neither reading nor computing
+#: things that a script does between its steps that are neither reading nor computing
 SAVING = ("checkpoint", "summary", "report", "output")
-#: of the time, what of that a script must have to be told of that, and not that it computes
+#: share of the time for these from which on they are named, and the script does not count as computing
 _SAVES = 0.25
-#: and of waiting
+#: the same for waiting
 _WAITS = 0.2
-#: of the looks, what a line that waits for a value of TensorFlow's must have to be a card that computes
+#: share of the looks that lines waiting for a value of TensorFlow's must have for a card to be computing
 _WAITS_FOR_VALUE = 0.25
-#: cores that are used where nothing computes; of the time, what a card has to work then
+#: nothing computes if fewer cores than this are used, and a card, if there is one, works for less than this share of the time
 _LITTLE_USED, _BUSY = 0.3, 0.1
-#: of the looks at a line, what must find its thread computing for it to be no wait
+#: share of the looks at a line that must find its thread computing for it to be no wait
 _WAITS_ONLY = 0.3
-#: of the looks, what a thread of the script's own must have to be said to compute all the time
+#: share of the looks that a thread of the script must have to be said to compute all the time
 _ALL_THE_TIME = 0.6
-#: seconds of a step that waits for its turn in Python often: who computes in Python keeps its lock for 5 ms, and a step asks for it several times
+#: seconds of a step below which it often waits for its turn in Python: a thread that computes in Python keeps the lock for 5
+#: ms, and a step asks for it several times
 _SHORT = 0.05
-#: of the time, what Python beside the steps must compute to be told of; or take, where it waits for cores
+#: share of the time that Python beside the steps must compute to be named; or that it must take, if it waits for cores
 _HOLDS_UP, _HOLDS_LONG = 0.25, 0.5
-#: of a core, what has to be idle for others to have left one to the task
+#: share of a core that must be idle if other processes have left a core to the task
 IDLE = 0.5
-#: what lines do that are one for each row, if they take long
+#: what lines do that, if they take long, are run once for each row
 _OF_ROWS = ("prints", "writes", "records", "texts", "tensors")
-#: modules of Python itself in which a thread waits for another one
+#: modules of Python itself in which a thread waits for another thread
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
-#: that `profile_input` takes
+#: the most steps that `profile_input` takes
 _MOST_STEPS = 10_000
-#: seconds of steps from which on it is said that there were too few looks at Python's lines to name one; looks of which the most frequent line is worth a word
+#: seconds of steps from which on a sentence says that there were too few looks at Python's lines to name one; the number of
+#: looks from which on it mentions the most frequent line
 _SOME, _FEW = 1.0, 5
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
 def wait_share(record: Mapping[str, Any]) -> float:
-    """Of the time from the first step to the last, how much is waiting for input."""
+    """Return the share of the time, from the first step to the last, that is waiting for input."""
     steps = float(record["wait"] + record["between"])
     return float(record["wait"]) / steps if steps > 0 and record["known"] and not record.get("elsewhere") else 0.0
 
 
 def most_waiting(record: Mapping[str, Any]) -> float:
-    """As `wait_share`, if all that was not looked at were waiting, too."""
+    """Return what `wait_share` would be if all steps that were not looked at were waiting, too."""
     steps = float(record["wait"] + record["between"])
     return wait_share(record) + (float(record.get("unlooked", 0.0)) / steps if steps > 0 else 0.0)
 
 
 def unsure(record: Mapping[str, Any]) -> bool:
-    """Whether the script may wait where no clock is: in a function that draws by itself, or for a thread that reads."""
+    """Whether the script may wait where there is no clock: in a function that draws by itself, or for a thread that reads."""
     return bool(record.get("hidden") or record.get("elsewhere"))
 
 
 def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -> str:
-    """On which side the time of a job went. Args: waited: seconds for the rows to come; main: in `main`."""
+    """Return on which side the time of a job went.
+
+    Args:
+        waited: seconds of waiting for the rows to come.
+        main: seconds in `main`.
+    """
     steps = [record for record in inputs.values() if record["wait"] + record["between"] >= TOO_SHORT]
     if waited > main or any(wait_share(record) > 0.5 for record in steps) or any(map(late, inputs.values())):
         return INPUT
@@ -74,7 +81,7 @@ def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -
 
 
 def late(record: Mapping[str, Any]) -> bool:
-    """Whether the first batch alone, or that there was none, took most of the time."""
+    """Whether most of the time passed before the first batch, or without one."""
     if record.get("elsewhere"):
         return False
     return bool(record["by"] in ("dataset", "batches") and record["first"] > max(0.5 * record["main"], TOO_SHORT))
@@ -86,7 +93,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
     if unsure(record) or most_waiting(record) > _WAITS or saving(record) > _SAVES * steps or python_between(record) > _SAVES:
         return False
     if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
-        # it waited before its steps began
+        # the script waited before its steps began
         return False
     if beside(record)[1] > _SAVES or in_pandas(record) > _SAVES:
         return False
@@ -96,28 +103,29 @@ def _computes(record: Mapping[str, Any]) -> bool:
     if line is not None and not python_between(record) and line["alike"] > _SAVES:
         return False
     if python_beside(record) or own_thread(record) is not None:
-        # steps that wait for their turn in Python seem to compute
+        # steps that wait for their turn in Python only seem to compute
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= _SAVES * steps)
     if record["by"] == "call":
         return bool(record["outside"] <= _SAVES * steps)
-    # what stands between the batches may be reading, too
+    # the code between the batches may be reading, too
     return record["by"] == "batches" and record["looks"] >= ENOUGH and in_tensorflow(record) >= 1 - _SAVES
 
 
 def in_tensorflow(record: Mapping[str, Any]) -> float:
-    """The share of the time in which the main thread was in TensorFlow, or Keras."""
+    """Return the share of the time in which the main thread was in TensorFlow or Keras."""
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _TENSORFLOW))
 
 
 def in_pandas(record: Mapping[str, Any]) -> float:
-    """The share of the time in which the main thread was in pandas."""
+    """Return the share of the time in which the main thread was in pandas."""
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] == "pandas"))
 
 
 def beside(record: Mapping[str, Any]) -> tuple[str, float]:
-    """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
+    """Return the line, in words, at which a loop over a dataset runs a package other than TensorFlow, and its share of
+    the time; "" if there is none."""
     lines = [
         line
         for line in record["lines"]
@@ -130,12 +138,16 @@ def beside(record: Mapping[str, Any]) -> tuple[str, float]:
 
 
 def standing(record: Mapping[str, Any], asleep: bool = False) -> tuple[str, float]:
-    """The line, in words, at which Python stands and hardly computes, in none of TensorFlow's code (a network, a lock, a sleep), and the share of the time
-    in which it stands at such lines; "": there is none. Args: asleep: of lines that say by their text that they sleep, and no others."""
+    """Return the line, in words, at which Python waits outside of TensorFlow and hardly computes (a network, a lock, a
+    sleep), and the share of the time in which it is at such lines. The line is "" if there is none.
+
+    Args:
+        asleep: whether to count only lines whose text says that they sleep.
+    """
     lines = [
         line
         for line in record["lines"]
-        # the head of a loop waits for the input, or lets go of batches
+        # the head of a loop waits for the input, or frees batches
         if line["main"] and line["in"] not in _TENSORFLOW and line.get("does") != "loops" and line.get("computes", 1.0) < 0.5
     ]
     lines = [line for line in lines if not asleep or line.get("does") == "sleeps"]
@@ -143,25 +155,32 @@ def standing(record: Mapping[str, Any], asleep: bool = False) -> tuple[str, floa
     if record["looks"] < ENOUGH or not lines or steps <= 0:
         return "", 0.0
     most = max(lines, key=lambda line: float(line["share"]))
-    # what is written is timed, and has words of its own
+    # the time for saving is measured, and has a sentence of its own
     share = sum(float(line["share"]) for line in lines) - (0.0 if asleep else saving(record) / steps)
     return blame.place(most["at"]) + (f" ({most['in']})" if most["in"] else ""), max(0.0, min(1.0, share))
 
 
 def shared(record: Mapping[str, Any]) -> bool:
-    """Whether nothing of the machine was idle: what seems to wait for a network, a lock or a clock may wait for a core."""
+    """Whether no core of the machine was idle: code that seems to wait for a network, a lock or a clock may wait for a
+    core then."""
     return record["idle"] is not None and bool(record["idle"] < IDLE)
 
 
 def computes_there(record: Mapping[str, Any], share: float) -> bool:
-    """Whether a task used more of the processor than it can in the time in which it does not stand: threads of a library's compute while the one that was looked at waits for
-    them. Args: share: of the time, in which it stands."""
+    """Whether a task used more of the processor than it can in the time in which it does not stand: a library's threads
+    compute while the thread that was looked at waits for them.
+
+    Args:
+        share: the share of the time in which it stands.
+    """
     return bool(record.get("used") is not None and record["used"] >= (1 - share) * record["cores"] + _LITTLE_USED)
 
 
 def nothing_computes(record: Mapping[str, Any]) -> bool:
-    """Whether neither the processor computes, nor a card: what the script waits for is none of them. Where nobody has looked at cards, a script that waits in TensorFlow may
-    wait for one, if there is one."""
+    """Whether neither the processor nor a card computes, so that the script waits for something else.
+
+    If cards were not watched, and there may be one, a script that waits in TensorFlow may be waiting for it.
+    """
     used = record.get("used")
     if used is None or used >= _LITTLE_USED:
         return False
@@ -173,7 +192,7 @@ def nothing_computes(record: Mapping[str, Any]) -> bool:
 
 
 def _waits_for_values(record: Mapping[str, Any]) -> float:
-    """The share of the time in which the main thread waits in TensorFlow, as for a card's value."""
+    """Return the share of the time in which the main thread waits in TensorFlow, as it does for a card's value."""
     return float(
         sum(
             line["share"]
@@ -188,16 +207,19 @@ def _waits_for_values(record: Mapping[str, Any]) -> float:
 
 
 def saving(record: Mapping[str, Any]) -> float:
-    """Seconds of what is neither reading nor computing, as far as it is timed."""
+    """Return the seconds of what is neither reading nor computing, as far as it is timed."""
     return float(sum(record["spent"].get(what, 0.0) for what in SAVING))
 
 
 def python_between(record: Mapping[str, Any]) -> float:
-    """Of a loop over batches whose steps call TensorFlow's functions: the share of the time that is neither waiting, nor in one of these, nor timed
-    otherwise: Python, or operations one by one. 0: nobody knows."""
+    """Return, for a loop over batches whose steps call TensorFlow's functions, the share of the time that is neither
+    waiting, nor in such a function, nor timed otherwise.
+
+    That time is Python, or operations that are run one by one. Returns 0 if it is not known.
+    """
     within = _functions(record)
     steps = float(record["wait"] + record["between"])
-    # a loop that calls none, or seldom, may train by operations one by one
+    # a loop that calls no functions, or seldom, may train by operations one by one
     if (
         record["by"] not in ("dataset", "batches")
         or record.get("elsewhere")
@@ -209,23 +231,27 @@ def python_between(record: Mapping[str, Any]) -> float:
 
 
 def _functions(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Calls of TensorFlow's functions between the steps of a loop, and their seconds."""
+    """Return the number of calls of TensorFlow's functions between the steps of a loop, and their seconds."""
     found: Mapping[str, Any] = record.get("within" if record["by"] == "dataset" else "calls", {})
     return found
 
 
 def slow_line(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The line at which Python is most often between a loop's steps and that is no training, None: there is none that is known. Its share is that of all
-    looks at it; alike: of all lines that by their text do what is done row by row. A card that computes shows itself by a line that waits for a value of TensorFlow's."""
+    """Return the line where Python is most often between a loop's steps, and that is no training; None if none is known.
+
+    Its share is that of all looks at it. Its `alike` is the share of all lines whose text shows work done row by row. A
+    card that computes shows in a line that waits for a value of TensorFlow's.
+    """
     lines = [line for line in record["lines"] if line["main"] and line.get("does") != "sleeps"]
     waits = _waits_for_values(record)
-    # where a loop begins anew, batches are let go of: what waits there is TensorFlow
+    # where a loop begins anew, batches are freed: it is TensorFlow that waits there
     lines = [line for line in lines if line.get("does") != "loops" or line.get("computes", 1.0) >= 0.5]
     own = [line for line in lines if line["in"] not in (*_TENSORFLOW, *_WAITING, *_timed(record)) or _by_rows(line)]
     own += [line for line in lines if _prints_values(line, record)]
     if record["looks"] < ENOUGH or (waits >= _WAITS_FOR_VALUE and record.get("cards") is not False) or not own:
         return None
-    # a line that makes tensors, or prints, may call the step, too, whose time is known: as far as that has no line of its own
+    # a line that makes tensors, or prints, may also call the step. The step's time is known, and is subtracted as far as the
+    # step has no line of its own
     seconds = record.get("watched") or float(record["wait"] + record["between"])
     inside = float(_functions(record).get("inside", 0.0)) / max(seconds, 1e-9)
     steps = [line for line in lines if line["in"] in _TENSORFLOW and line not in own and line.get("does") != "loops"]
@@ -240,28 +266,31 @@ def slow_line(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _timed(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Packages whose time is known otherwise."""
+    """Return the packages whose time is known otherwise."""
     return ("tensorboard",) if record["spent"].get("summary") else ()
 
 
 def _by_rows(line: Mapping[str, Any]) -> bool:
-    """Whether a line that is in TensorFlow takes records apart, or makes tensors: one that hardly computes waits for those who do."""
+    """Whether a line that is in TensorFlow parses records, or makes tensors. If it hardly computes, it waits for
+    something that does."""
     return line.get("does") in ("records", "texts", "tensors") and line.get("computes", 1.0) >= _WAITS_ONLY
 
 
 def _prints_values(line: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a line that is in TensorFlow prints what a tensor has: where there is a card, it may wait for the card's."""
+    """Whether a line that is in TensorFlow prints the value of a tensor. If there is a card, the line may be waiting for
+    the card."""
     names = ("tensorflow", "tensorflow_core")
     return record.get("cards") is False and line.get("does") == "prints" and line["in"] in names
 
 
 def waits_for_threads(record: Mapping[str, Any]) -> float:
-    """The share of the time in which the main thread waited for another thread or process."""
+    """Return the share of the time in which the main thread waited for another thread or process."""
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _WAITING))
 
 
 def busiest(record: Mapping[str, Any]) -> tuple[str, float]:
-    """The line of the script where the main thread was most often outside of TensorFlow, in words, and its share; "": there is none."""
+    """Return the line of the script, in words, where the main thread was most often outside of TensorFlow, and its share;
+    "" if there is none."""
     lines: list[Mapping[str, Any]] = [
         line for line in record["lines"] if line["main"] and (line["in"] not in _TENSORFLOW or _by_rows(line))
     ]
@@ -274,8 +303,8 @@ def busiest(record: Mapping[str, Any]) -> tuple[str, float]:
 
 
 def own_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The line at which a thread computes that the script has started itself, nearly all the time, None: there is none that is known. What it does in Python keeps the
-    steps from Python's lock."""
+    """Return the line at which a thread that the script has started computes nearly all the time; None if none is known.
+    Its Python keeps the steps from Python's lock."""
     lines: list[Mapping[str, Any]] = [line for line in record["lines"] if not line["main"] and line.get("computes", 0.0) >= 0.5]
     shares: dict[str, float] = {}
     for line in lines:
@@ -286,7 +315,8 @@ def own_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def python_computes(record: Mapping[str, Any]) -> float:
-    """Of the steps' time, how much Python that the pipeline calls computes, and holds Python's lock. 0: nobody knows."""
+    """Return the share of the steps' time in which Python called by the pipeline computes, and holds Python's lock. 0 if
+    that is not known."""
     steps, python = float(record["wait"] + record["between"]), record.get("python", {})
     drawn = record["by"] in ("dataset", *INSIDE) and record["known"] and not record.get("elsewhere")
     if not drawn or steps <= 0 or python.get("wall", 0.0) <= 0:
@@ -296,29 +326,30 @@ def python_computes(record: Mapping[str, Any]) -> float:
 
 
 def short(record: Mapping[str, Any]) -> bool:
-    """Whether steps are so short that they need Python's lock often."""
+    """Whether the steps are so short that they need Python's lock often."""
     return bool(float(record["wait"] + record["between"]) / max(1, record["batches"]) <= _SHORT)
 
 
 def python_beside(record: Mapping[str, Any]) -> float:
-    """The share of the steps' time in which Python that the pipeline calls computes, where that is much, and steps are so short that they need Python's lock often; 0: nobody
-    knows, or it keeps nobody waiting."""
+    """Return the share of the steps' time in which Python called by the pipeline computes, if that is much, and the steps
+    are so short that they need Python's lock often. 0 if that is not known, or it delays no step."""
     computed = python_computes(record)
     if record["by"] != "dataset" or not computed or not short(record):
         return 0.0
     took = min(1.0, record["python"].get("steps", 0.0) / float(record["wait"] + record["between"]))
-    # where it has no core all the time, it keeps the lock while it waits for one
+    # if it has no core all the time, it keeps the lock while it waits for one
     holds = computed >= _HOLDS_UP or (shared(record) and took >= _HOLDS_LONG and computed >= _HOLDS_UP / 2)
     return computed if holds else 0.0
 
 
 def reads(record: Mapping[str, Any]) -> bool:
-    """Whether the script was seen to read anything: in a way that is timed, or a table's rows, or through an iterator that it has made."""
+    """Whether the script was seen to read anything: in a way that is timed, or a table's rows, or through an iterator
+    that it has made."""
     return bool(record["by"] or record["pipelines"] or {"table", "pipe"} & set(record["spent"]))
 
 
 def told(record: Mapping[str, Any]) -> list[str]:
-    """Where the time went, if nobody knows what is reading and what is not: no sentence, or one."""
+    """Return where the time went, in at most one sentence, if it is not known what is reading and what is not."""
     if record.get("elsewhere"):
         return [
             f"{UNSURE}: another thread than the main one reads it; whether it reads ahead of the steps, or makes them, nobody sees"
@@ -343,7 +374,8 @@ def told(record: Mapping[str, Any]) -> list[str]:
 
 
 def _unnamed(record: Mapping[str, Any]) -> str:
-    """That much of the time is Python between the steps, where there were too few looks to say at which line; "": it is not."""
+    """Return a sentence if much of the time is Python between the steps, but there were too few looks to say at which
+    line; else ""."""
     steps = float(record["wait"] + record["between"])
     if record["asked"] or record["looks"] >= ENOUGH or steps < _SOME:
         return ""
@@ -367,17 +399,17 @@ def not_looked(record: Mapping[str, Any]) -> bool:
 
 
 def look(record: Mapping[str, Any]) -> str:
-    """What would tell more."""
+    """Return what the user can ask for to learn more."""
     if record.get("served"):
         return "--profile-input in a job of one task"
     if not record["asked"]:
         return "--profile-input (profile_input=20)"
-    # ten times as many, if there are so many
+    # ten times as many steps, if there are so many
     more = min(10 * int(record["asked"]), int(record["batches"]), _MOST_STEPS)
     return f"a look at more steps (--profile-input {more})" if more >= 2 * record["asked"] else "a look at a longer run"
 
 
-#: how such a sentence begins
+#: the beginning of such a sentence
 UNSURE = "it is not known whether the script waits for its input"
-#: for who asked
+#: for a user who asked for a look
 NOTHING_READ = f"{UNSURE}: it was not seen to read any"

@@ -1,4 +1,5 @@
-"""What is to be done about what has happened. What asks for something is answered by an event before anything else happens."""
+"""The actions that an attempt's state machine asks of the supervisor. An action that asks for an answer is answered by an
+event before anything else happens."""
 
 from __future__ import annotations
 
@@ -15,28 +16,32 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Tell a task that it is needed no longer."""
+    """Tell a task that it is no longer needed."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class Warn:
-    """Add a warning to the job's."""
+    """Add a warning to the job's warnings."""
 
     what: str
 
 
 @dataclass(frozen=True)
 class AwaitExit:
-    """Wait a moment for a process whose pipe has ended, and answer `Exited`."""
+    """Wait a moment for the end of a process whose pipe has ended, and answer with `Exited`."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class AskStacks:
-    """Ask those of the tasks that run for the stacks of their threads, and answer `Stacks`. Attributes: quietly: nobody who looks on is shown them."""
+    """Ask those of the tasks that run for the stacks of their threads, and answer with `Stacks`.
+
+    Attributes:
+        quietly: whether the stacks are hidden from the observer.
+    """
 
     purpose: Purpose
     tasks: tuple[TaskSpec, ...]
@@ -45,13 +50,18 @@ class AskStacks:
 
 @dataclass(frozen=True)
 class LookClosely:
-    """Look for a second who uses the processor, and answer `LookedClosely`."""
+    """Measure for a second how much processor time the tasks use, and answer with `LookedClosely`."""
 
 
 @dataclass(frozen=True)
 class TellStall:
-    """Write down who waits for whom, and answer `StallTold`. Attributes: seconds: for how long nothing has moved; vain: why waiting is in vain, "": it
-    may not be; fatal: whether the attempt ends for it."""
+    """Report which task waits for which, and answer with `StallTold`.
+
+    Attributes:
+        seconds: for how long nothing has moved.
+        vain: why the tasks wait in vain; "" if they may not.
+        fatal: whether the attempt ends because of the stall.
+    """
 
     seconds: float
     vain: str
@@ -63,12 +73,13 @@ Action = Start | Stop | Warn | AwaitExit | AskStacks | LookClosely | TellStall
 
 @dataclass(frozen=True)
 class Closing:
-    """How an attempt's processes end, in this order.
+    """How to end an attempt's processes, in this order.
 
     Attributes:
-        let_go: those that are told that they may go.
-        wait_for: those that end by themselves, and get `grace` seconds for it.
-        end: those that get SIGTERM, and after `grace` seconds SIGKILL, if they are there then.
+        let_go: the tasks that are told that they may go.
+        wait_for: the tasks that end by themselves, within `grace` seconds.
+        end: the tasks that get SIGTERM, and after `grace` seconds SIGKILL if they still exist.
+        grace: seconds.
     """
 
     let_go: tuple[TaskSpec, ...]

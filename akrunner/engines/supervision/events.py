@@ -1,4 +1,4 @@
-"""What happens to an attempt: what its tasks say and what becomes of them, what the host sees, and answers to what was asked of it."""
+"""The events of an attempt: messages of its tasks, what becomes of the tasks, what the host sees, and answers to actions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from akrunner.spec import TaskSpec
 
 @dataclass(frozen=True)
 class Opened:
-    """It has its context, and takes rows and imports the script."""
+    """The task has its context. It takes its rows now, and imports the script."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class Ready:
-    """It has all its rows and has imported the script. Attributes: rows: it has got; sent: it was sent; waited_ns: for rows, with nothing else to do."""
+    """The task has all its rows and has imported the script.
+
+    Attributes:
+        rows: the number of rows it got.
+        sent: the number of rows it was sent.
+        waited_ns: how long it waited for rows with nothing else to do, in nanoseconds.
+    """
 
     task: TaskSpec
     rows: int
@@ -32,21 +38,21 @@ class Ready:
 
 @dataclass(frozen=True)
 class Entered:
-    """It is in `main`."""
+    """The task is in `main`."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class Serving:
-    """It only serves the others from now on."""
+    """The task only serves the others from now on."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class Wrote:
-    """Rows that it has written have arrived."""
+    """Rows that the task has written have arrived."""
 
     task: TaskSpec
     rows: int
@@ -55,12 +61,13 @@ class Wrote:
 
 @dataclass(frozen=True)
 class Closed:
-    """Its last word.
+    """The task has sent its last message.
 
     Attributes:
-        rows: it says it has written; read: it says it has read.
-        failed: what it failed with, None: it is done.
-        unfinished: a table it wrote whose rows have not all arrived, "": there is none.
+        rows: the number of rows that it says it has written.
+        read: the number of rows that it says it has read.
+        failed: its failure; None if it is done without one.
+        unfinished: the name of a table whose rows, which the task wrote, have not all arrived; "" if there is none.
     """
 
     task: TaskSpec
@@ -76,7 +83,7 @@ class Closed:
 
 @dataclass(frozen=True)
 class TaskFailed:
-    """The host knows that it has failed: what it says, or writes, is not right."""
+    """The host has found that the task has failed: its messages or its output are not right."""
 
     task: TaskSpec
     failed: Failed
@@ -84,14 +91,20 @@ class TaskFailed:
 
 @dataclass(frozen=True)
 class PipeEnded:
-    """It will say nothing more."""
+    """The task's pipe has ended: no more messages come."""
 
     task: TaskSpec
 
 
 @dataclass(frozen=True)
 class Exited:
-    """How its process has ended, in answer to `AwaitExit`. Attributes: words: "exit code 3"; "": it runs on; well: with exit code 0; time_ns: when."""
+    """The answer to `AwaitExit`: how the task's process has ended.
+
+    Attributes:
+        words: how it ended, such as "exit code 3"; "" if it still runs.
+        well: whether it ended with exit code 0.
+        time_ns: when it ended, in nanoseconds since the epoch.
+    """
 
     task: TaskSpec
     words: str = ""
@@ -101,7 +114,7 @@ class Exited:
 
 @dataclass(frozen=True)
 class Refused:
-    """The feeder can send it no more rows, though it is to get some."""
+    """The feeder can send the task no more rows, though there are more for it."""
 
     task: TaskSpec
     since: float
@@ -117,7 +130,7 @@ class Spawning:
 
 @dataclass(frozen=True)
 class Fed:
-    """Every row was sent, and how many they are."""
+    """Every row was sent, and the number of rows too."""
 
 
 @dataclass(frozen=True)
@@ -129,19 +142,23 @@ class Tick:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The caller wants the job to end."""
+    """The caller has cancelled the job."""
 
 
 @dataclass(frozen=True)
 class HostFault:
-    """A thread of the host has ended with an error: the source's, the feeder's, a reader's."""
+    """A thread of the host has ended with an error: of the source, the feeder or a reader."""
 
     error: BaseException
 
 
 @dataclass(frozen=True)
 class PlacesFailed:
-    """What the tasks' places are part of has failed. Attributes: why: in words."""
+    """What the tasks run in has failed (on Flink: the Flink job).
+
+    Attributes:
+        why: the reason, in words.
+    """
 
     why: str
 
@@ -150,8 +167,11 @@ class PlacesFailed:
 
 
 class Purpose(Enum):
-    """Why stacks are asked for: the time is up; workers may be in `server.join()`; parameter servers may be about to write rows; tasks may wait
-    for those that are gone."""
+    """Why stacks are asked for.
+
+    TIMEOUT: the job's time is up. JOIN: workers may be in `server.join()`. ROWS: parameter servers may be about to write
+    rows. VAIN: tasks may wait for tasks that are gone.
+    """
 
     TIMEOUT = "timeout"
     JOIN = "join"
@@ -161,7 +181,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class Stacks:
-    """Stacks of tasks that run, in answer to `AskStacks`."""
+    """The answer to `AskStacks`: the stacks of tasks that run."""
 
     purpose: Purpose
     stacks: Mapping[TaskSpec, str] = field(default_factory=dict)
@@ -169,8 +189,13 @@ class Stacks:
 
 @dataclass(frozen=True)
 class LookedClosely:
-    """In answer to `LookClosely`. Attributes: cpu: seconds of the processor, used by the tasks and all they have started, in so many `seconds`;
-    waiting: frames of theirs that the host has not taken."""
+    """The answer to `LookClosely`.
+
+    Attributes:
+        cpu: processor seconds used by the tasks and all their descendants, within `seconds`.
+        seconds: the length of the measurement.
+        waiting: the number of frames from the tasks that the host has not taken yet.
+    """
 
     cpu: float
     seconds: float
@@ -179,7 +204,12 @@ class LookedClosely:
 
 @dataclass(frozen=True)
 class StallTold:
-    """In answer to `TellStall`. Attributes: told: who waits for whom."""
+    """The answer to `TellStall`.
+
+    Attributes:
+        told: which task waits for which.
+        fatal: whether the attempt ends because of the stall.
+    """
 
     told: str
     fatal: bool

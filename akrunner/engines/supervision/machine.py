@@ -1,12 +1,13 @@
-"""Decides what becomes of an attempt: (state, event, moment) -> (state, actions), and nothing else.
+"""The state machine of an attempt: (state, event, moment) -> (state, actions). It does nothing else.
 
 ::
 
-    WORKING      until chief and workers are done, or only serve (in PAI mode their processes stay until all are)
-    EVALUATING   the evaluator gets its time
-    WRITING      a parameter server that does not say that it serves may be about to write rows
-    STOPPING     who only serves was told to stop; what fails now is told, and the attempt has succeeded
-    any of them  -> a verdict: of a failure a moment after the first, so that an earlier one can still be told from its consequences
+    WORKING      until chief and workers are done, or only serve (in PAI mode their processes stay until all are done)
+    EVALUATING   the evaluator is given its time
+    WRITING      a parameter server that has not said that it serves may be about to write rows
+    STOPPING     tasks that only serve were told to stop; a failure now is only a warning, and the attempt has succeeded
+    any of them  -> a verdict. A failure leads to it a moment after the first one was noticed, so that an earlier failure can
+                    still be told from its consequences
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from akrunner.engines.supervision.actions import Action, AskStacks, AwaitExit, C
 from akrunner.engines.supervision.states import Ending, Failed, Moment, Phase, State, TaskState, Verdict
 from akrunner.spec import EVALUATOR, PS, TaskSpec
 
-#: after the first failure, how long others may still report one that came before it
+#: seconds in which, after the first failure, other tasks may report one that came before it
 GATHER = 0.1
-#: how long a parameter server that does not say that it serves may go on when all others are done, where rows are written
+#: seconds that a parameter server that has not said that it serves may go on when all others are done, if rows are written
 ROWS_GRACE = 0.5
-#: how long the end of a process may stay unknown that no longer takes its rows
+#: seconds after which a process that takes no more rows, and whose end is not known, counts as failed
 GONE_WAIT = 5.0
 
 Step = tuple[State, tuple[Action, ...]]
@@ -35,14 +36,14 @@ _DONE = (TaskState.FINISHED, TaskState.ENDED)
 
 
 def step(state: State, event: on.Event, at: Moment) -> Step:
-    """What follows from an event.
+    """Return what follows from an event. A state with a verdict does not change any more.
 
     Args:
-        state: the attempt before it.
+        state: the attempt before the event.
         event: what happened, or the answer to an action.
-        at: when.
+        at: when it happened.
     Returns:
-        the attempt after it, and what is to be done, in this order, before the next event. A state with a verdict does not change any more.
+        The attempt after the event, and the actions to carry out, in this order, before the next event.
     """
     if state.verdict is not None:
         return state, ()
@@ -55,10 +56,10 @@ def step(state: State, event: on.Event, at: Moment) -> Step:
 
 
 def closing(state: State) -> Closing:
-    """How the processes of an attempt that has ended, for whatever reason, are ended."""
+    """Return how to end the processes of an attempt that is over, for whatever reason."""
     finished = state.among(state.rules.cluster.tasks, TaskState.FINISHED)
     stay = state.rules.staying if state.staying else ()
-    # who was let go only now has exit handlers to run, whatever has failed elsewhere
+    # a task that is let go only now has exit handlers to run, whatever has failed elsewhere
     waits = finished if state.rules.staying or not state.failures else ()
     return Closing(
         tuple(task for task in stay if task in finished), waits, state.rules.cluster.tasks, state.rules.wait.exit_grace
@@ -69,7 +70,7 @@ def closing(state: State) -> Closing:
 
 
 def _moved(state: State, task: TaskSpec, to: TaskState, **known: Any) -> State:
-    """A task has got further. One that has failed, or was told to end and has, stays where it is."""
+    """Note that a task has got further. A task that has failed, or was told to end and has ended, stays as it is."""
     record = state.tasks[task]
     new = record.state if record.state in (TaskState.FAILED, TaskState.ENDED) else to
     return state.having(task, replace(record, state=new, **known))
@@ -118,7 +119,8 @@ def _task_failed(state: State, event: on.TaskFailed, at: Moment) -> Step:
 
 
 def _pipe_ended(state: State, event: on.PipeEnded, at: Moment) -> Step:
-    """After its last word that is all right, unless it was to stay; before it is not."""
+    """Ask how the process ended. After the task's last message the end is in order, unless the task was meant to stay;
+    before it is not."""
     was = state.tasks[event.task].state
     stays = was is TaskState.FINISHED and state.staying and event.task in state.rules.staying
     if was in (TaskState.FINISHED, TaskState.FAILED, TaskState.ENDED) and not stays:
@@ -129,7 +131,7 @@ def _pipe_ended(state: State, event: on.PipeEnded, at: Moment) -> Step:
 def _exited(state: State, event: on.Exited, at: Moment) -> Step:
     task, record = event.task, state.tasks[event.task]
     if record.state is TaskState.FINISHED and (event.well or not event.words):
-        # it has ended itself: nobody may need it
+        # it has ended by itself, and perhaps no other task needs it
         return state.having(task, replace(record, gone=event.well)), ()
     kind = FailureKind.START if record.state is TaskState.STARTING else FailureKind.DIED
     if not event.words:
@@ -149,7 +151,8 @@ def _refused(state: State, event: on.Refused, at: Moment) -> Step:
 
 
 def _fail(state: State, task: TaskSpec, failed: Failed, at: Moment) -> Step:
-    """Note a failure; the attempt fails a moment later. While tasks are being stopped it is only told: the work is done."""
+    """Note a failure. The attempt fails a moment later. While tasks are being stopped, the work is done, and a failure is
+    only a warning."""
     record = state.tasks[task]
     if state.phase is Phase.STOPPING:
         ended = TaskState.FINISHED if record.state is TaskState.FINISHED else TaskState.ENDED
@@ -176,7 +179,7 @@ def _cancelled(state: State, event: on.Cancelled, at: Moment) -> Step:
 
 
 def _host_fault(state: State, event: on.HostFault, at: Moment) -> Step:
-    # once a task has failed, what breaks here is a consequence
+    # once a task has failed, an error here is a consequence of that
     return (state if state.failures else replace(state, verdict=Verdict(Ending.FAULT, error=event.error))), ()
 
 
@@ -201,14 +204,14 @@ def _failed(state: State) -> State:
 
 
 def _overdue(state: State, at: Moment) -> Step:
-    """The whole job takes too long."""
+    """Ask for stacks if the whole job takes too long."""
     timeout = state.rules.wait.timeout
     over = timeout is not None and at.now - state.job_began > timeout
     return state, ((AskStacks(on.Purpose.TIMEOUT, state.rules.cluster.tasks),) if over else ())
 
 
 def _late(state: State, at: Moment) -> Step:
-    """Processes take too long to start."""
+    """Fail the tasks whose processes take too long to start."""
     seconds = state.rules.wait.start_timeout
     if at.now - state.spawned <= seconds:
         return state, ()
@@ -221,7 +224,7 @@ def _late(state: State, at: Moment) -> Step:
 
 
 def _not_taking(state: State, at: Moment) -> Step:
-    """A process no longer takes its rows, and its end would have been noticed by now."""
+    """Fail a task that takes no more rows, and whose end would have been noticed by now."""
     if state.refused is None or at.now <= state.refused[1] + GONE_WAIT or state.refused[0] in state.failures:
         return state, ()
     failed = Failed(FailureKind.DIED, "no longer takes rows, and runs on", at.time_ns)
@@ -232,7 +235,7 @@ def _not_taking(state: State, at: Moment) -> Step:
 
 
 def _advanced(state: State, at: Moment) -> Step:
-    """As far as it goes by now. After a failure it goes nowhere."""
+    """Advance through the phases as far as possible now. After a failure there is no advance."""
     actions: tuple[Action, ...] = ()
     if not state.started and state.fed and all(record.ready for record in state.tasks.values()) and not state.failures:
         state, actions = replace(state, started=True), (Start(),)
@@ -246,7 +249,7 @@ def _advanced(state: State, at: Moment) -> Step:
 
 
 def _leave_working(state: State, at: Moment) -> Step | None:
-    """Chief and workers have said that they are done, but for those that only serve."""
+    """Leave the phase when chief and workers have said that they are done, except for those that only serve."""
     awaited = state.rules.cluster.awaited
     if state.tasks[awaited[0]].state is not TaskState.FINISHED:
         return None
@@ -279,7 +282,7 @@ def _leave_writing(state: State, at: Moment) -> Step | None:
         return _stopping(state, at)
     if not _over(state, at):
         return None
-    # the answer leads on
+    # the answer to this action ends the phase
     return replace(state, phase_ends=None), (AskStacks(on.Purpose.ROWS, servers),)
 
 

@@ -1,11 +1,12 @@
-"""What is done about tasks that say nothing: they may compute, serve, wait for those that are gone, or for one another.
+"""Decides what to do about tasks that send nothing: they may compute, serve, wait for tasks that are gone, or wait for
+one another.
 
 ::
 
-    nothing moves  -> a close look -> somebody computes: all is well
-                                   -> some are done, all others wait for a session with them, or serve them: told at once
-                                   -> else told when the time has come, and fatal, unless it is the source that is waited for
-    the chief is done, and a worker only serves it -> its stacks say so: it is not waited for
+    nothing moves  -> a close look -> some task computes: all is well
+                                   -> some are done, all others wait for a session with them, or serve them: reported at once
+                                   -> else reported after `stall_timeout`, and fatal unless the source is waited for
+    the chief is done, and a worker only serves it, as its stacks show -> the host does not wait for that worker
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from akrunner.engines.supervision.stall import computes
 from akrunner.engines.supervision.states import Ending, Moment, Phase, State, TaskState, Verdict
 from akrunner.spec import TaskSpec
 
-#: the most seconds between two looks at workers that may serve a chief who is done; each comes after twice as long as the one before
+#: the most seconds between two looks at workers that may serve a chief that is done; each look comes after twice as long as
+#: the one before
 LAST_LOOK = 10.0
 
 Step = tuple[State, tuple[Action, ...]]
 
 
 def tick(state: State, event: Tick, at: Moment) -> Step:
-    """Whether anything still moves."""
+    """Check whether anything still moves."""
     silent = state.rules.streaming and event.facts.in_source
     if silent or state.phase is Phase.STOPPING or state.fail_at is not None:
         # a stream may be silent as long as it likes
@@ -37,7 +39,7 @@ def tick(state: State, event: Tick, at: Moment) -> Step:
 
 
 def looked_closely(state: State, event: LookedClosely, at: Moment) -> Step:
-    """Nothing moves that the host sees: whether anybody computes all the same."""
+    """Decide by a close look whether any task computes, although nothing moves that the host sees."""
     if computes(event.cpu, event.seconds) or event.waiting:
         return replace(state, stall=state.stall.moved(at.now)), ()
     if _some_done(state):
@@ -46,7 +48,7 @@ def looked_closely(state: State, event: LookedClosely, at: Moment) -> Step:
 
 
 def waited_for(state: State, stacks: Mapping[TaskSpec, str], at: Moment) -> Step:
-    """Stacks of tasks, when some are done: whether they wait for those in vain."""
+    """Decide by the stacks of tasks, when some are done, whether the others wait in vain for those."""
     there = [task for task in state.rules.staying if not state.tasks[task].gone]
     states = {task: record.state for task, record in state.tasks.items()}
     vain = doctor.in_vain(state.rules.cluster.awaited, states, stacks, there)
@@ -58,14 +60,14 @@ def waited_for(state: State, stacks: Mapping[TaskSpec, str], at: Moment) -> Step
 
 
 def stall_told(state: State, event: StallTold, at: Moment) -> Step:
-    """A stall was told; what was told once is not told again as soon."""
+    """Go on, or end, after a stall was reported. The next early look comes after twice as long."""
     if event.fatal:
         return replace(state, verdict=Verdict(Ending.STALLED, told=event.told)), ()
     return replace(state, stall=state.stall.later().moved(at.now)), (Warn(event.told),)
 
 
 def look_for_servers(state: State, at: Moment) -> Step:
-    """Workers that only serve a chief, who is done, may be in `server.join()`: they do not say so."""
+    """Ask for the stacks of workers that only serve a chief that is done. They may be in `server.join()`, and cannot say so."""
     awaited = state.rules.cluster.awaited
     if not state.rules.cluster.coordinator or state.phase is Phase.STOPPING:
         return state, ()
@@ -81,7 +83,7 @@ def look_for_servers(state: State, at: Moment) -> Step:
 
 
 def found_serving(state: State, stacks: Mapping[TaskSpec, str]) -> State:
-    """Those of them that are in `server.join()` serve."""
+    """Note as serving those workers that are in `server.join()`."""
     for task in state.among(state.rules.cluster.awaited, TaskState.RUNNING):
         if doctor.in_join(stacks.get(task, "")):
             state = state.having(task, replace(state.tasks[task], state=TaskState.SERVING))
@@ -89,7 +91,7 @@ def found_serving(state: State, stacks: Mapping[TaskSpec, str]) -> State:
 
 
 def ended_in_main(state: State, servers: tuple[TaskSpec, ...], stacks: Mapping[TaskSpec, str]) -> tuple[Action, ...]:
-    """Warnings: parameter servers that are ended, and may have been about to write rows."""
+    """Return warnings about parameter servers that are ended although they may have been about to write rows."""
     return tuple(
         Warn(
             f"[{task.name}] was ended in main(), as chief and workers were done: what it may yet have written is not there. A parameter server says "
@@ -101,13 +103,13 @@ def ended_in_main(state: State, servers: tuple[TaskSpec, ...], stacks: Mapping[T
 
 
 def _some_done(state: State) -> bool:
-    """Some of chief and workers are done, and the others are in `main`."""
+    """Whether some of chief and workers are done, and all others are in `main`."""
     states = {state.tasks[task].state for task in state.rules.cluster.awaited}
     return states == {TaskState.FINISHED, TaskState.RUNNING}
 
 
 def _told(state: State, at: Moment, vain: str) -> TellStall:
     seconds = round(at.now - state.stall.since) if vain else state.stall.seconds
-    # a slow source is none of the tasks' doing
+    # a slow source is not the tasks' fault
     fatal = state.rules.wait.stall_action == "fail" and not state.stall.facts.in_source
     return TellStall(seconds, vain, fatal)

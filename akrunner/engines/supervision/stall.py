@@ -1,19 +1,20 @@
-"""Whether anything of an attempt still moves.
+"""Tells whether anything of an attempt still moves.
 
 ::
 
-    bytes to the workers, frames from them       change -> something moves
-    processor time of the tasks' processes       a task that computes, and says nothing meanwhile, is well
-    a look that takes a second                   the processor time of all that the tasks have started; is asked for, when nothing else moves
+    bytes to the workers, frames from them       a change means that something moves
+    processor time of the tasks' processes       a task that computes, and sends nothing meanwhile, is well
+    a look that takes a second                   processor time of the tasks and all their descendants;
+                                                 asked for when nothing else moves
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-#: of one core, over all tasks: above it somebody computes
+#: share of one core; if all tasks together use more of the processor, they compute something
 _BUSY = 0.05
-#: where a task is done and others are not, nothing need have moved for longer before these are looked at
+#: if some tasks are done and others are not, the host looks at those after nothing has moved for so long
 SOON_SECONDS = 10.0
 
 
@@ -22,9 +23,10 @@ class Facts:
     """What the host sees ten times a second.
 
     Attributes:
-        moved: a number that grows with every frame taken, of a task or about a table; sent: bytes to the workers.
+        moved: a number that grows with every frame taken, whether of a task or about a table.
+        sent: bytes sent to the workers.
         cpu: processor seconds of the tasks' processes.
-        in_source: the feeder waits for the source to give rows.
+        in_source: whether the feeder waits for the source to give rows.
     """
 
     moved: int = 0
@@ -38,10 +40,11 @@ class Stall:
     """Since when nothing has moved.
 
     Attributes:
-        seconds: for how long nothing may; 0: for ever.
-        since: when something did; cpu: processor seconds then.
-        facts: the newest.
-        soon: after how many seconds somebody looks, where a task is done and others are not.
+        seconds: for how long nothing may move; 0 for no limit.
+        since: when something last moved.
+        cpu: processor seconds used until then.
+        facts: the newest facts.
+        soon: after how many seconds the host looks at the tasks if some are done and others are not.
     """
 
     seconds: float
@@ -51,16 +54,16 @@ class Stall:
     soon: float = field(default_factory=lambda: SOON_SECONDS)
 
     def moved(self, now: float) -> Stall:
-        """Something has moved, or the stall was told: the time starts anew."""
+        """Return the stall with its time started anew, because something has moved, or the stall was reported."""
         return replace(self, since=now, cpu=self.facts.cpu)
 
     def seen(self, facts: Facts, now: float, soon: bool) -> tuple[Stall, bool]:
-        """Take in what the host sees.
+        """Take in new facts.
 
         Args:
-            soon: whether to look before the time has come: some tasks are done, and others are not.
+            soon: whether some tasks are done and others are not, so that the host looks at them earlier.
         Returns:
-            the same with that; whether the tasks are to be looked at closely, as nothing seems to move.
+            The stall with these facts, and whether the tasks are to be looked at closely, because nothing seems to move.
         """
         changed = (facts.moved, facts.sent) != (self.facts.moved, self.facts.sent)
         stall = replace(self, facts=facts)
@@ -73,10 +76,10 @@ class Stall:
         return stall, True
 
     def later(self) -> Stall:
-        """The same; somebody looks again after twice as long."""
+        """Return the same stall, with the next early look after twice as long."""
         return replace(self, soon=2 * self.soon)
 
 
 def computes(cpu_seconds: float, seconds: float) -> bool:
-    """Whether tasks that have used so much of the processor in so long compute something."""
+    """Whether tasks that have used `cpu_seconds` of the processor in `seconds` compute something."""
     return cpu_seconds > _BUSY * seconds

@@ -1,4 +1,4 @@
-"""What is known of an attempt and of each of its tasks."""
+"""The state of an attempt and of each of its tasks, as far as the host knows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Value = TypeVar("Value")
 
 
 def changed(value: Value, fields: Mapping[str, Any]) -> Value:
-    """Copy a frozen dataclass with other values in some fields. As `dataclasses.replace`, which takes ten times as long: for each frame of rows."""
+    """Return a copy of a frozen dataclass with other values in some fields.
+
+    Does what `dataclasses.replace` does, which takes ten times as long. This is called for each frame of rows.
+    """
     copied = object.__new__(type(value))
     copied.__dict__.update(value.__dict__)
     copied.__dict__.update(fields)
@@ -23,7 +26,7 @@ def changed(value: Value, fields: Mapping[str, Any]) -> Value:
 
 
 class TaskState(Enum):
-    """What a task does. ENDED: it was told to end, and has, without a last word."""
+    """What a task is doing. ENDED: it was told to end, and has ended without a last message."""
 
     STARTING = "starting"
     IMPORTING = "importing"
@@ -36,7 +39,7 @@ class TaskState(Enum):
 
     @property
     def doing(self) -> str:
-        """In words, for people."""
+        """The state in words, for people."""
         return _DOING.get(self, self.value)
 
 
@@ -50,8 +53,11 @@ _DOING = {
 
 
 class Phase(Enum):
-    """What an attempt waits for: chief and workers; the evaluator; rows that parameter servers may be about to write; the end of those who
-    were told to stop."""
+    """What an attempt waits for.
+
+    WORKING: the chief and the workers. EVALUATING: the evaluator. WRITING: rows that parameter servers may be about to
+    write. STOPPING: the end of the tasks that were told to stop.
+    """
 
     WORKING = "working"
     EVALUATING = "evaluating"
@@ -60,7 +66,7 @@ class Phase(Enum):
 
 
 class Ending(Enum):
-    """How an attempt has ended. FAULT: something of the host's own has failed."""
+    """How an attempt has ended. FAULT: something in the host itself has failed."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -74,8 +80,8 @@ class Moment(NamedTuple):
     """When something happened.
 
     Attributes:
-        now: seconds, of a clock that is never put back: deadlines.
-        time_ns: since the epoch: which failure came first, also on other machines.
+        now: seconds of a clock that is never set back; used for deadlines.
+        time_ns: nanoseconds since the epoch; used to tell which failure came first, also on other machines.
     """
 
     now: float
@@ -84,8 +90,14 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Failed:
-    """One task's failure. Attributes: kind: which says the exception; what: one sentence, without its subject; time_ns;
-    traceback: the script's."""
+    """One task's failure.
+
+    Attributes:
+        kind: the kind of failure, which decides the type of the exception.
+        what: one sentence, without its subject.
+        time_ns: when it happened, in nanoseconds since the epoch.
+        traceback: the script's traceback; "" if there is none.
+    """
 
     kind: FailureKind
     what: str
@@ -95,12 +107,13 @@ class Failed:
 
 @dataclass(frozen=True)
 class LastWord:
-    """What a task says of itself when it is done: as in `TaskResult`, and
+    """The last message of a task, which says how it did. Fields not listed here are as in `TaskResult`.
 
     Attributes:
-        input: what it measured of its input (`akrunner.engines.inputs`), None: nothing.
-        unasked: of a program that ended by `sys.exit(0)` before it asked for its rows: what is said if it has printed nothing either.
-        asked: and its command line asked for its help.
+        input: what the task measured of its input (`akrunner.engines.inputs`); None if it measured nothing.
+        unasked: None, unless the script was run as a program and ended by `sys.exit(0)` before it asked for its rows;
+            then the warnings to give if it has printed nothing either.
+        asked: whether, besides that, the program's command line asked for its help.
     """
 
     main_ns: int = 0
@@ -114,7 +127,11 @@ class LastWord:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> LastWord:
-        """Args: body: of a `closed` message, checked (`akrunner.wire.messages`)."""
+        """Make it from the body of a message.
+
+        Args:
+            body: the body of a `closed` message that has been checked (`akrunner.wire.messages`).
+        """
         return cls(
             body["main_ns"],
             body["output_blocked_ns"],
@@ -129,13 +146,14 @@ class LastWord:
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """What is known of a task.
+    """What the host knows of a task.
 
     Attributes:
-        ready: it has all its rows and has imported the script.
-        gone: its process, which was to stay, has ended well by itself.
+        state: what it is doing.
+        ready: whether it has all its rows and has imported the script.
+        gone: whether its process has ended well by itself, although it was meant to stay.
         rows_in, rows_out, bytes_out, input_wait_ns: as in `TaskResult`, so far.
-        word: its last word.
+        word: its last message.
     """
 
     state: TaskState = TaskState.STARTING
@@ -150,14 +168,16 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a job says of how it is supervised.
+    """What a job's arguments say of how it is supervised.
 
     Attributes:
-        cluster: its tasks; wait: how long is waited for what.
-        streaming: rows come while the scripts run.
-        counted: the rows that tasks write are counted at both ends; schema_given: and their columns are known before the first comes.
-        program: the script is a program, not a function `main`.
-        staying: tasks whose processes stay when their scripts have ended well, until all scripts have.
+        cluster: its tasks.
+        wait: the time limits.
+        streaming: whether rows come while the scripts run.
+        counted: whether the rows that tasks write are counted at both ends.
+        schema_given: whether the columns of these rows are known before the first of them comes.
+        program: whether the script is a program, not a function `main`.
+        staying: the tasks whose processes stay after their scripts have ended well, until all scripts have ended.
     """
 
     cluster: ClusterSpec
@@ -187,10 +207,10 @@ class Verdict:
     """How an attempt has ended, and why.
 
     Attributes:
-        failures: of FAILED: the root cause, then the others as they came.
-        stacks: of TIMED_OUT: of each task that ran.
-        told: of STALLED: who waits for whom.
-        error: of FAULT: what is to be raised.
+        failures: if FAILED: the failure that is the root cause, then the others in the order in which they came.
+        stacks: if TIMED_OUT: the stacks of each task that ran.
+        told: if STALLED: which task waits for which.
+        error: if FAULT: the exception to raise.
     """
 
     ending: Ending
@@ -202,20 +222,26 @@ class Verdict:
 
 @dataclass(frozen=True)
 class State:
-    """An attempt as it stands.
+    """The state of an attempt.
 
     Attributes:
-        tasks: each with what is known of it, in the cluster's order.
-        job_began, spawned: when the job began, and when the first process of this attempt was started.
-        phase, phase_ends: what is waited for, and until when; None: as long as it takes.
-        fed: every row has been sent, with the number of them; a stream's need not be.
-        started: every task was told to enter `main`; entered_at: when the first had.
-        failures: first failures, as they were noticed; fail_at: when the attempt fails for them.
-        refused: the task that takes no more rows, since when.
-        staying: those that stay when they are done still do.
-        chief_done, next_look: since when the chief of workers that only serve it is done, and after how many seconds they are looked at.
-        stall: when something moved last.
-        verdict: how it has ended; None: it has not.
+        rules: what the job's arguments say of its supervision.
+        tasks: the record of each task, in the cluster's order.
+        stall: when something last moved.
+        job_began: when the job began.
+        spawned: when the first process of this attempt was started.
+        phase: what the attempt waits for.
+        phase_ends: until when it waits for that; None for as long as it takes.
+        fed: whether every row has been sent, and the number of rows too. Always true for a stream.
+        started: whether every task was told to enter `main`.
+        entered_at: when the first task entered it; None if none has.
+        failures: the first failure of each task that failed, in the order in which they were noticed.
+        fail_at: when the attempt fails because of them; None if there are none.
+        refused: the task that takes no more rows, and since when; None if there is none.
+        staying: whether the tasks that stay after they are done are still staying.
+        chief_done: since when the chief is done, if its workers only serve it; None before that.
+        next_look: after how many seconds from then the host looks at the stacks of these workers.
+        verdict: how the attempt has ended; None if it has not.
     """
 
     rules: Rules
@@ -238,7 +264,7 @@ class State:
 
     @classmethod
     def first(cls, rules: Rules, job_began: float, now: float) -> State:
-        """Nothing was started yet."""
+        """Return the state of an attempt before anything was started."""
         return cls(
             rules,
             {task: TaskRecord() for task in rules.cluster.tasks},
@@ -250,14 +276,14 @@ class State:
         )
 
     def having(self, task: TaskSpec, record: TaskRecord) -> State:
-        """The same, with another record of a task."""
+        """Return the same state with another record of a task."""
         return changed(self, {"tasks": {**self.tasks, task: record}})
 
     def with_rows(self, task: TaskSpec, rows: int, size: int) -> State:
-        """The same, with so many rows and bytes more that a task has written."""
+        """Return the same state with `rows` rows and `size` bytes added to what a task has written."""
         record = self.tasks[task]
         return self.having(task, changed(record, {"rows_out": record.rows_out + rows, "bytes_out": record.bytes_out + size}))
 
     def among(self, tasks: Sequence[TaskSpec], *states: TaskState) -> tuple[TaskSpec, ...]:
-        """Those of the tasks that are in one of the states."""
+        """Return those of the tasks that are in one of the states."""
         return tuple(task for task in tasks if self.tasks[task].state in states)

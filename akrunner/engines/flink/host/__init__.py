@@ -1,1 +1,2 @@
-"""In the process of the job's host, which submits: the engine, its launcher and places, what a cluster is asked by its REST service."""
+"""The code in the process of the job's host, which submits: the engine, its launcher and subtasks, and the requests to a
+cluster's REST service."""

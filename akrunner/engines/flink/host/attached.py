@@ -1,10 +1,10 @@
-"""A job built into a PyFlink program: it runs when the program executes it.
+"""A job that is built into a PyFlink program: it runs when the program executes it.
 
 ::
 
-    places come -> an attempt -> its end
-      a place is lost: Flink starts its job again, from the last checkpoint -> new places come -> another attempt
-      the script fails: the Flink job fails for good, or, for a stream, starts again as often as max_restarts= says
+    subtasks come -> an attempt -> its end
+      a subtask is lost: Flink starts its job again, from the last checkpoint -> new subtasks come -> another attempt
+      the script fails: the Flink job fails for good; a stream's job starts again as often as max_restarts= says
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from akrunner.errors import (
 )
 
 _WHY_SECONDS = 20.0
-#: the same rows and the same script would fail the same way
+#: errors after which the job is not started again: the same rows and the same script would fail in the same way
 _FINAL = (OutputError, JobTimeoutError, JobManagerLostError)
 
 
@@ -41,8 +41,8 @@ class Attached:
     """A job whose tasks are part of a PyFlink program.
 
     Attributes:
-        table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks.
-        holds: what must live as long.
+        table: the PyFlink Table of the rows that the scripts write. Executing it, once, runs the tasks.
+        holds: an object that must live as long as the job.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Attached:
         cluster: Address | None = None,
         restarts: int | None = None,
     ) -> None:
-        """As `akrunner.flink.run` and its like make it.
+        """Make the job, as `akrunner.flink.run`, `stream` and `predict` do.
 
         Args:
-            table: of what the scripts write.
-            subtasks: the places of the tasks.
-            run: the attempts, from the first place having come to its end.
-            cluster: the program's; None: the local one.
-            restarts: how often a script that fails may be started again; None: Flink has nothing to start again from.
+            table: the PyFlink Table of the rows that the scripts write.
+            subtasks: the subtasks that run the tasks.
+            run: runs the attempts, from the first subtask that comes to their end.
+            cluster: the program's cluster; None for the local one.
+            restarts: how often a script that fails may be started again; None if Flink has no checkpoint to start from.
         """
         self.table = table
         self._subtasks = subtasks
@@ -83,7 +83,7 @@ class Attached:
             self._subtasks.leave()
         except BaseException as e:
             self._error = e
-            # Flink's job fails with it, and so tells whoever waits for that
+            # Flink's job fails with this error, and so reports it to the program that waits for the job
             self._subtasks.leave(f"{type(e).__name__}: {e}")
         finally:
             self._subtasks.disconnect()
@@ -123,29 +123,29 @@ class Attached:
         """Execute the table, and bring its rows here.
 
         Returns:
-            the rows, as pyarrow has them.
+            the rows, as a pyarrow Table.
         Raises:
             JobError: the tasks failed.
-            ConfigError: Flink did.
+            ConfigError: Flink failed.
         """
         from akrunner.engines.flink.host.sql import collected
 
         try:
             return collected(self.table)
         except ConfigError:
-            # why the tasks failed says more, if it was they
+            # if the tasks failed, their error says more
             if self._begun.is_set():
                 with contextlib.suppress(TimeoutError):
                     self.wait(_WHY_SECONDS)
             raise
 
     def wait(self, seconds: float | None = None) -> Outcome:
-        """What became of the tasks, once the program has executed the table and they have ended.
+        """Wait until the program has executed the table and the tasks have ended.
 
         Args:
-            seconds: to wait at most; None: until they have ended.
+            seconds: how long to wait at most; None to wait until they have ended.
         Returns:
-            what became of them.
+            the outcome of the tasks.
         Raises:
             JobError: they failed.
             JobCancelledError: the Flink job was ended.

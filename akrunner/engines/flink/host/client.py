@@ -1,4 +1,4 @@
-"""The process that has PyFlink and Java (`akrunner.engines.flink.program.submit`), and what it says of its jobs."""
+"""Runs the process that has PyFlink and Java (`akrunner.engines.flink.program.submit`), and hears from it about its jobs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,21 @@ from akrunner.foreign import ours
 
 _LINE_BYTES = 16 << 20
 _ASK_SECONDS = 5.0
-#: rooms nothing of which is imported beside a task
+#: rooms of which nothing is imported beside a task
 _NOT_THERE = ("alink", "cli")
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
 class Submission:
-    """A job as far as is known. Attributes: id: Flink's; state: Flink's word for it; failed: why, None while nothing has; known: set
-    once it has an id, or has ended; ended: set then."""
+    """A Flink job, as far as it is known.
+
+    Attributes:
+        id: Flink's id of the job; "" while it is not known.
+        state: Flink's word for the job's state.
+        failed: why it has failed; None while it has not.
+        known: an event that is set once the job has an id, or has ended.
+        ended: an event that is set once the job has ended.
+    """
 
     def __init__(self) -> None:
         self.id = ""
@@ -42,10 +49,14 @@ class Submission:
 
 
 class Submitter(Protocol):
-    """Submits jobs of ours to Flink."""
+    """Submits akrunner's jobs to Flink."""
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        """Args: order: subtasks, door (of the host, as `Door.carried` gives it) and what else the submitter takes."""
+        """Submit a job.
+
+        Args:
+            order: `subtasks`, `door` (the host's, as `Door.carried` gives it), and what else the submitter takes.
+        """
         ...
 
     def cancel(self, job: Submission) -> None:
@@ -53,15 +64,24 @@ class Submitter(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing of it stays."""
+        """End the submitter; nothing of it stays."""
         ...
 
 
 class Client:
-    """One such process; close it.
+    """A process that submits jobs to Flink. Must be closed.
 
-    Args: python: has PyFlink; java: JAVA_HOME; cluster: where it submits, None: to a cluster within it. Attributes: package: akrunner as
-    a zip; folder: its temp directory. That and all its processes go with this process, whoever is killed. Raises: StartError: it cannot be started.
+    It, its folder and all the processes it has started end with this process, whichever process is killed.
+
+    Args:
+        python: the interpreter, which has PyFlink.
+        java: JAVA_HOME.
+        cluster: the cluster to submit to; None for a cluster inside that process.
+    Attributes:
+        package: the path of akrunner as a zip.
+        folder: its temp directory.
+    Raises:
+        StartError: the process cannot be started.
     """
 
     def __init__(self, python: str, java: str, cluster: Address | None = None) -> None:
@@ -80,14 +100,15 @@ class Client:
         self.package = os.path.join(self.folder, "akrunner.zip")
         write_package(self.package)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
-        # what PyFlink and Java leave in the temp directory goes with the folder; Java's quicker compiler: it has no rows to work on
+        # files that PyFlink and Java leave in the temp directory are removed with the folder; Java uses its quicker compiler,
+        # as it has no rows to work on
         options = f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
         environ = {
             **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
             "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,
         }  # fmt: skip
         if self._cluster is not None and self._cluster.headers:
-            # credentials are for nobody who lists processes
+            # credentials must not be seen by those who list processes
             environ[HEADERS] = self._cluster.header_lines
         self._numbers = itertools.count()
         self._jobs: dict[int, Submission] = {}
@@ -109,7 +130,11 @@ class Client:
         return self._process.poll() is None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        """Args: order: what `submit.submitted` takes, or `submit.detached`: that job stays when this process goes."""
+        """Submit a job.
+
+        Args:
+            order: as `submit.submitted` takes it, or `submit.detached`; a detached job stays when this process ends.
+        """
         number, job = next(self._numbers), Submission()
         self._jobs[number] = job
         remote = self._cluster.flink_options if self._cluster is not None else None
@@ -124,7 +149,7 @@ class Client:
                 self._write({"cancel": number})
 
     def close(self, seconds: float = 15.0) -> None:
-        """End it, its jobs, Java, and on the local cluster Flink's Python workers."""
+        """End the process, its jobs, Java, and on the local cluster Flink's Python workers."""
         assert self._process.stdin is not None and self._process.stdout is not None
         if self._closed:
             return
@@ -156,7 +181,7 @@ class Client:
             self._process.stdin.write(json.dumps(word).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended; the listener tells
+            pass  # it has ended; the listener reports that
 
     def _listen(self, said: IO[bytes]) -> None:
         while line := said.readline(_LINE_BYTES):
@@ -164,7 +189,7 @@ class Client:
                 word = json.loads(line)
                 job = self._jobs[word["of"]]
             except (ValueError, KeyError, TypeError, RecursionError):
-                continue  # a library's own words
+                continue  # a line that a library has printed
             job.id = word.get("job", job.id)
             job.failed = word.get("failed", job.failed)
             job.state = str(word.get("state", job.state))
@@ -194,20 +219,24 @@ class Client:
 
 
 def brings_python(cluster: Address | None) -> bool:
-    """Whether a job has to bring Flink's Python to a cluster: 42 MB to each of its machines. Args: cluster: None: one in the process that submits."""
+    """Whether a job has to bring Flink's Python to a cluster: 42 MB to each of its machines.
+
+    Args:
+        cluster: the cluster; None for one in the process that submits.
+    """
     if cluster is None:
         return False
     try:
         return not Rest(cluster, _ASK_SECONDS).has_python()
     except ClusterError:
-        return True  # it does no harm
+        return True  # bringing it does no harm
 
 
 def write_package(path: str) -> None:
-    """akrunner itself, as a zip TaskManagers can import from.
+    """Write akrunner itself as a zip that TaskManagers can import from.
 
-    Beside each module is its bytecode, which Python reads there if it is of this one's version: from a zip it would compile every module in
-    every process, 0.2 s for each subtask.
+    Beside each module is its bytecode, which Python uses there if the version of Python is the same as this one's.
+    Without it, every process would compile every module from the zip: 0.2 s for each subtask.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for folder, _, names in os.walk(_PACKAGE):
@@ -221,8 +250,9 @@ def write_package(path: str) -> None:
 
 
 def _bytecode(path: str) -> bytes:
-    """A module's, as `py_compile` writes it with "unchecked": machines' clocks and zones differ, so it is not compared with its text's time."""
+    """Return a module's bytecode, as `py_compile` writes it with "unchecked": the machines' clocks and time zones differ,
+    so Python must not compare it with the time of the source."""
     loader = SourceFileLoader(os.path.basename(path), path)
-    # mostly what is in __pycache__
+    # mostly this is the code in __pycache__
     code = loader.get_code(loader.name)
     return util.MAGIC_NUMBER + (1).to_bytes(4, "little") + util.source_hash(loader.get_data(path)) + marshal.dumps(code)

@@ -2,11 +2,11 @@
 
 ::
 
-    FOLDER/conf     config.yaml, log4j of the package
+    FOLDER/conf     config.yaml, log4j files of the package
     FOLDER/lib      jars
-    FOLDER/log      what each process prints
-    FOLDER/tmp      their temp directory, and that of jobs' tasks
-    FOLDER/cluster.json    their pids, the REST address
+    FOLDER/log      the lines that each process prints
+    FOLDER/tmp      the processes' temp directory, and that of jobs' tasks
+    FOLDER/cluster.json    the processes' pids, the REST address
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from akrunner.engines.flink.host.java import java_home
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
-#: name -> what Java is told of its memory; its class. As Flink's scripts deal out 1024 and 1600 MiB for a process
+#: name of a process -> Java's memory options; its class. The memory is as Flink's scripts divide 1024 and 1600 MiB for a
+#: process
 _PROCESSES: Mapping[str, tuple[list[str], str]] = {
     "jobmanager": (
         ["-Xmx448m", "-Xms448m", "-XX:MaxMetaspaceSize=256m"],
@@ -53,34 +54,45 @@ _TASK_MEMORY = {
 _FILE_SYSTEMS = ("HADOOP_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HBASE_CONF_DIR")
 _STATE = "cluster.json"
 _TEMP = "tmp"
-#: a TaskManager that has had Python functions waits longer than that for processes that have gone
+#: seconds between SIGTERM and SIGKILL; a TaskManager that has run Python functions would wait longer, for processes that are
+#: gone
 _GRACE_SECONDS = 2.0
 _START_SECONDS = 90.0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster. Attributes: folder; address: "host:port" of its REST service; processes: pid -> when it was started."""
+    """A running cluster.
+
+    Attributes:
+        folder: its folder.
+        address: "host:port" of its REST service.
+        processes: pid -> when the process was started.
+    """
 
     folder: str
     address: str
     processes: dict[int, float]
-    #: those that are this process's own children, to be waited for
+    #: the processes that are this process's own children, which it must wait for
     children: tuple[subprocess.Popen[bytes], ...] = ()
 
     @property
     def alive(self) -> bool:
-        """Whether each of its processes is there."""
+        """Whether each of its processes is running."""
         return all(_process(pid, started) is not None for pid, started in self.processes.items())
 
     def overview(self) -> dict[str, int]:
-        """Flink's own numbers: `slots-total`, `slots-available`, `taskmanagers`. Raises: OSError: it does not answer."""
+        """Return Flink's own numbers: `slots-total`, `slots-available`, `taskmanagers`.
+
+        Raises:
+            OSError: the cluster does not answer.
+        """
         with urllib.request.urlopen(f"http://{self.address}/overview", timeout=5) as answer:
             found: dict[str, int] = json.load(answer)
             return found
 
     def stop(self) -> None:
-        """End every process of it, and what they have started."""
+        """End every process of the cluster, and all the processes that these have started."""
         groups = [pid for pid, started in self.processes.items() if _process(pid, started) is not None]
         children = [child for pid in groups for child in _process_tree(pid)]
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -109,11 +121,18 @@ class Cluster:
 def start(
     folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port: int = 8081, host: str = "127.0.0.1"
 ) -> Cluster:
-    """Bring one up, and wait until all slots are there.
+    """Start a cluster, and wait until all its slots are there.
 
-    Args: folder: for its configuration and logs; python: interpreter with PyFlink; port: of its web address, 0: any; host: address
-        of this machine it listens on.
-    Raises: ConfigError: there is one in that folder already, no PyFlink, no Java, the port is taken, or it did not come up.
+    Args:
+        folder: the folder for its configuration and logs.
+        python: an interpreter with PyFlink.
+        taskmanagers: the number of TaskManagers.
+        slots: the number of slots of each.
+        port: the port of its web address; 0 for any free port.
+        host: the address of this machine that it listens on.
+    Raises:
+        ConfigError: a cluster of that folder is running already, there is no PyFlink or no Java, the port is taken, or
+            the cluster did not come up.
     """
     there = running(folder)
     if there is not None:
@@ -125,7 +144,7 @@ def start(
         try:
             return _bring_up(folder, home, java, python, taskmanagers, slots, host, rest)
         except ConfigError:
-            # between choosing a port and Java's binding it somebody may have taken it
+            # another process may have taken the port after it was chosen and before Java bound it
             if port or not again or not _address_in_use(folder):
                 raise
     raise AssertionError("unreachable")
@@ -138,7 +157,8 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
         os.makedirs(made, mode=0o700)
     for name in os.listdir(os.path.join(home, "conf")):
         shutil.copy(os.path.join(home, "conf", name), conf)
-    # Flink's Python in the cluster itself: loaded for each job anew it is never let go of, and some fifty jobs fill the metaspace
+    # put Flink's Python into the cluster itself: if each job loaded it anew, it would never be released, and some fifty jobs
+    # would fill the metaspace
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
     _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
@@ -161,7 +181,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
 
 
 def running(folder: str) -> Cluster | None:
-    """The cluster of a folder, None when there is none or it has died."""
+    """Return the cluster of a folder; None if there is none, or it has died."""
     try:
         with open(os.path.join(folder, _STATE)) as f:
             state = json.load(f)
@@ -172,7 +192,11 @@ def running(folder: str) -> Cluster | None:
 
 
 def flink_home(python: str) -> str:
-    """Where an interpreter's PyFlink is. Raises: ConfigError: it has none."""
+    """Return the directory of an interpreter's PyFlink.
+
+    Raises:
+        ConfigError: the interpreter has no PyFlink.
+    """
     code = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
     try:
         done = ask([python, "-c", code], 60)
@@ -184,11 +208,17 @@ def flink_home(python: str) -> str:
 
 
 def spawn(folder: str, home: str, java: str, name: str, number: int, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Start one process of a cluster whose folder is there.
+    """Start one process of a cluster whose folder exists.
 
-    Flink's own scripts would do no more, but for starting Java three times before, to ask what is known here.
+    Flink's own scripts do no more, except that they first start Java three times to ask for what is known here.
 
-    Args: name: "jobmanager" or "taskmanager"; number: of those of that name; before: words before the command.
+    Args:
+        folder: the cluster's folder.
+        home: the directory of PyFlink.
+        java: JAVA_HOME.
+        name: "jobmanager" or "taskmanager".
+        number: the number of the process among those of that name.
+        before: words to put before the command.
     """
     conf, logs, temp = (os.path.join(folder, made) for made in ("conf", "log", _TEMP))
     settings = f"file:{conf}/log4j-console.properties"
@@ -211,21 +241,25 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
 
 
 def class_path(lib: str, environ: Mapping[str, str]) -> str:
-    """In the order Flink's scripts have: its jars, then what is for file systems."""
+    """Return the class path in the order of Flink's scripts: its jars, then the entries for file systems."""
     jars = sorted(glob.glob(os.path.join(lib, "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
-    # each where it is: an archive of classes (-XX:SharedArchiveFile) is good for every folder then
+    # each jar by its real path: an archive of classes (-XX:SharedArchiveFile) is valid for every folder then
     return os.pathsep.join([*map(os.path.realpath, jars), *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
 
 
 def java_words(name: str, java: str, environ: Mapping[str, str]) -> list[str]:
-    """What Flink's scripts add from the environment, and what a Java after 17 needs. Args: name: as of `spawn`."""
+    """Return the options that Flink's scripts add from the environment, and those that a Java after 17 needs.
+
+    Args:
+        name: as for `spawn`.
+    """
     own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
     words = [word for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own) for word in shlex.split(environ.get(variable, ""))]
     return (["-Djava.security.manager=allow"] if _version(java) > 17 else []) + words
 
 
 def _version(java: str) -> int:
-    """Of a Java by its home, as the file beside every one says it; 0: there is none."""
+    """Return the version of the Java in a directory, from the `release` file that every Java has; 0 if there is none."""
     try:
         with open(os.path.join(java, "release")) as f:
             said = re.search(r'^JAVA_VERSION="(\d+)', f.read(), re.MULTILINE)
@@ -235,20 +269,20 @@ def _version(java: str) -> int:
 
 
 def _java_options(conf: str) -> list[str]:
-    """`env.java.opts.all` of its config.yaml."""
+    """Return `env.java.opts.all` of the cluster's config.yaml."""
     with open(os.path.join(conf, "config.yaml")) as f:
         return next((line.partition(": ")[2].split() for line in f if line.startswith("env.java.opts.all: ")), [])
 
 
 def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
-    """Flink's config.yaml: the package's own, with what is ours put over it."""
+    """Write akrunner's settings over Flink's config.yaml, of which `env.java.opts.all` is kept."""
     ours = {
         "jobmanager.rpc.address": host,
         "jobmanager.rpc.port": rpc,
         "jobmanager.bind-host": host,
-        # one that is killed is missed within seconds, after two calls it has not answered
+        # a process that is killed is noticed within seconds, after two calls that it has not answered
         "heartbeat.interval": "2000",
-        # one that comes before the JobManager tries again soon
+        # a TaskManager that comes before the JobManager tries again soon
         "cluster.registration.error-delay": "500",
         "jobmanager.memory.heap.size": "448m",
         "rest.address": host,
@@ -310,7 +344,8 @@ def _checked(port: int) -> int:
 
 
 def _any_port() -> int:
-    """A free one the system gives to nobody by itself: Java binds it seconds later, and it cannot be held for it."""
+    """Return a free port outside of those that the system assigns by itself: Java binds it seconds later, and the port
+    cannot be held until then."""
     try:
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except (OSError, ValueError):
@@ -323,7 +358,7 @@ def _any_port() -> int:
 
 
 def _process(pid: int, started: float) -> psutil.Process | None:
-    """The process itself, not another one that has its number now."""
+    """Return the process that was started then, and no later process with the same pid; None if it has ended."""
     try:
         process = psutil.Process(pid)
         if abs(process.create_time() - started) < 1 and process.status() != psutil.STATUS_ZOMBIE:

@@ -1,4 +1,4 @@
-"""`FlinkEngine`: where it submits to, and what is checked before it does."""
+"""`FlinkEngine`: the choice of the cluster to submit to, and the checks before a job is submitted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from akrunner.launch.guard import Guard
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
 if TYPE_CHECKING:
-    # they need gRPC, which whoever only asks for a job's state may lack
+    # these need gRPC, which may be missing where only a job's state is asked for
     from akrunner.engines.flink.host.attached import Attached
     from akrunner.engines.flink.host.files import SharedFiles
     from akrunner.engines.flink.host.launcher import FlinkLauncher
@@ -42,24 +42,29 @@ _LAST_PORT = 65535
 
 
 class FlinkEngine:
-    """Tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`. As a context manager it keeps the Flink job and its slots between
-    akrunner's jobs; each starts some seconds sooner then.
+    """Runs tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`. As a context manager it keeps the Flink
+    job and its slots between akrunner's jobs; each of them starts some seconds sooner then.
 
     Args:
-        master: "local" for a cluster that comes and goes with the job, or a session cluster's REST address: "host:port", or a URL
-            ("https://host/flink"). Credentials for it are best in the environment, AKRUNNER_FLINK_CREDENTIALS=user:password.
-        python: interpreter that has PyFlink, here; None: this one. It needs nothing of akrunner's.
-        python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
-        parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
-        host: address of this machine that TaskManagers reach; None: found out.
-        port: TaskManagers connect to it, and to the one behind it for rows (a detached job's: on the machine of its host); None: two free ones.
-        tls: both ends prove themselves with certificates of the job's own, and nothing travels in clear text. False: for a network you trust;
-            both still show that they know the job's token.
-        slot_timeout: seconds all subtasks may take to come.
-        files_there: let the TaskManagers read large tables of files that all of them have under the same path (blocks in turn, shares
-            even to within one row), and write the files of an output directory. False: this process does, row by row.
-        java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row by row through
-            Python, some ten times slower, as happens with a warning where Flink's compiler does not take them.
+        master: "local" for a cluster that is started and ended with the job, or a session cluster's REST address:
+            "host:port", or a URL ("https://host/flink"). Put its credentials into the environment:
+            AKRUNNER_FLINK_CREDENTIALS=user:password.
+        python: the interpreter on this machine that has PyFlink; None for this process's own. It needs nothing of akrunner's.
+        python_executable: the interpreter that TaskManagers run PyFlink with; None for the same as `python`.
+        parallelism: the number of workers and parameter servers together, of a job that gives neither number; None for
+            one worker.
+        host: the address of this machine that TaskManagers can reach; None to find it out.
+        port: the port that TaskManagers connect to; they use the next port too, for rows. For a detached job these are
+            ports on the machine of its host. None for two free ports.
+        tls: both ends prove themselves with certificates of the job's own, and nothing is sent in clear text. False is
+            for a network you trust; both ends still prove that they know the job's token.
+        slot_timeout: seconds that it may take until all subtasks have come.
+        files_there: let the TaskManagers read large tables of files that all of them have under the same path (each task
+            gets blocks in turn, and the numbers of rows differ by at most one), and write the files of an output
+            directory. False: this process does both, row by row.
+        java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row
+            by row through Python, which is some ten times slower. That also happens, with a warning, if Flink's compiler
+            does not accept the operators.
         options: Flink's own configuration, key -> value.
     Raises:
         ConfigError: an argument is wrong.
@@ -89,13 +94,13 @@ class FlinkEngine:
         python = check_path("python", python) if python is not None else None
         python_executable = check_path("python_executable", python_executable) if python_executable is not None else None
         parallelism = check_count("parallelism", parallelism, 1) if parallelism is not None else None
-        # rows have the next one
+        # the rows use the next port
         port = check_count("port", port, 1, _LAST_PORT - 1) if port is not None else None
         check_flag("tls", tls)
         check_flag("files_there", files_there)
         check_flag("java_operators", java_operators)
         slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
-        #: with its credentials, which nothing shows
+        #: has the credentials, which are never shown
         self._address = Address.of(master) if master != "local" else None
         self.master = self._address.shown if self._address is not None else master
         self.python = os.path.abspath(python) if python is not None else sys.executable
@@ -112,7 +117,7 @@ class FlinkEngine:
         self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
         self._given.update(java_operators=java_operators, port=port, tls=tls)
         self._keeps = False
-        #: jobs under way
+        #: the number of jobs under way
         self._running = 0
         self._client: Client | None = None
         self._kept: list[Subtasks] = []
@@ -121,13 +126,13 @@ class FlinkEngine:
 
     @property
     def capabilities(self) -> Capabilities:
-        """As `Engine.capabilities`."""
+        """See `Engine.capabilities`."""
         cluster = self.master != "local"
         return Capabilities(here=False, unpacks=cluster, pyflink=True, detaches=cluster, parallelism=self.parallelism)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The same engine in another process, without what this one runs. Whoever keeps it sees to it that nobody reads it: the cluster's address may
-        hold credentials."""
+        """Make the same engine in another process, without what this one runs. The pickled form must be kept unreadable
+        for others: the cluster's address may hold credentials."""
         return functools.partial(type(self), **self._given), ()
 
     def run(
@@ -138,18 +143,18 @@ class FlinkEngine:
         observer: Observer | None,
         cancel: threading.Event | None = None,
     ) -> Outcome:
-        """As `Engine.run`.
+        """Run a job, as `Engine.run` does.
 
         Args:
-            job: what is to run.
+            job: the job to run.
             source: its rows.
-            sink: takes what the tasks write; None: they write nothing.
-            observer: is told the progress.
-            cancel: ends the job when it is set.
+            sink: takes the rows that the tasks write; None if they write none.
+            observer: is told the progress; None for no observer.
+            cancel: an event that ends the job when it is set.
         Returns:
-            what became of it.
+            the outcome of the job.
         Raises:
-            ConfigError: no PyFlink, no Java, no cluster there, or too few free slots.
+            ConfigError: there is no PyFlink, no Java or no cluster, or there are too few free slots.
         """
         table = source if isinstance(source, FlinkTable) else None
         self.check(job, table)
@@ -165,7 +170,8 @@ class FlinkEngine:
             return run_attempts(job, source, sink, observer, cancel, launcher)
 
     def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | None:
-        """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
+        """Return the files that the tasks' machines may read, or None. With the local cluster their machine is this one,
+        where one reader is enough: the host."""
         if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
         from akrunner.engines.flink.host.files import SharedFiles
@@ -173,7 +179,7 @@ class FlinkEngine:
         return SharedFiles.of(source, len(job.cluster.fed))
 
     def _parts(self, sink: RowSink | None) -> PartsSink | None:
-        """A directory of files the tasks' machines may write."""
+        """Return the sink whose files the tasks' machines may write, or None."""
         if not isinstance(sink, PartsSink) or not sink.spread or not self.files_there or self.master == "local":
             return None
         return sink
@@ -187,15 +193,15 @@ class FlinkEngine:
         schema: pa.Schema | None = None,
         pairs: Pairing | None = None,
     ) -> Attached:
-        """Build a job's tasks into the program of its table; they run when the program does.
+        """Build a job's tasks into the program of its table; they run when the program runs.
 
         Args:
-            job: what is to run.
+            job: the job to run.
             source: the program's table.
-            observer: is told the progress.
-            restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint.
-            schema: of what becomes of the rows the tasks write; None: those.
-            pairs: what is kept beside them.
+            observer: is told the progress; None for no observer.
+            restarts: how often Flink may start a stream's script that fails again, from its last checkpoint.
+            schema: the schema of the table of what the tasks write; None for the job's output schema.
+            pairs: says which columns of the input rows are kept and put beside what the tasks write; None for none.
         Returns:
             the job, with the table of what the tasks write.
         Raises:
@@ -232,7 +238,7 @@ class FlinkEngine:
         address = Address.of(source.master) if source.master != "local" else None
         if address is not None:
             with contextlib.suppress(ClusterError):
-                # a program may be built before its cluster is there
+                # a program may be built before its cluster is started
                 self._check_version(Rest(address))
         subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.fed))
         rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
@@ -250,16 +256,16 @@ class FlinkEngine:
         return self.java_operators and table.operators_compile()
 
     def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
-        # cores and cards are of machines this one does not know: agents share them out
+        # cores and cards are those of other machines, which this one does not know: the agents divide them
         return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
 
     def sql(self, parallelism: int) -> Any | None:
-        """Flink's SQL in this process.
+        """Return Flink's SQL in this process.
 
         Args:
-            parallelism: of queries.
+            parallelism: the parallelism of queries.
         Returns:
-            an `akrunner.engines.flink.host.sql.Sql`, None where this process has no PyFlink.
+            an `akrunner.engines.flink.host.sql.Sql`; None if this process has no PyFlink.
         """
         if self.python != sys.executable or importlib.util.find_spec("pyflink") is None:
             return None
@@ -271,7 +277,7 @@ class FlinkEngine:
         return Sql(self._address, self.options, parallelism)
 
     def __enter__(self) -> FlinkEngine:
-        """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""
+        """Keep the Flink job, with its slots, for akrunner's jobs one after the other, until the block ends."""
         self._keeps = True
         return self
 
@@ -283,13 +289,14 @@ class FlinkEngine:
             self._client = None
 
     def take(self, count: int, name: str) -> Subtasks:
-        """Subtasks for an attempt's tasks: the ones that are kept, or those of a new Flink job. Give them back.
+        """Return subtasks for an attempt's tasks: those that are kept, or those of a new Flink job. The caller has to
+        give them back.
 
         Args:
-            count: at least so many.
-            name: of the Flink job.
+            count: how many there must be at least.
+            name: the name of the Flink job.
         Returns:
-            the subtasks, some of which may be still to come.
+            the subtasks, some of which may not have come yet.
         """
         taken = self._take_kept(count)
         if taken is None:
@@ -301,19 +308,20 @@ class FlinkEngine:
     def _subtasks_of(
         self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Address | None, fed: int = 0
     ) -> Subtasks:
-        """A Flink job, with keys of its own. Args: as of `Subtasks`."""
+        """Return the subtasks of a Flink job, with keys of its own. The arguments are as for `Subtasks`."""
         from akrunner.engines.flink.host.subtasks import Subtasks
 
         host = self.host or reachable_host(cluster)
         return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
-        """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back.
+        """Return subtasks to which a table's rows come, in a Flink job of the table's own program. The caller has to give
+        them back.
 
         Args:
-            table: whose rows they are.
-            job: whose tasks run in them.
-            name: of the Flink job.
+            table: the table.
+            job: the job whose tasks run in them.
+            name: the name of the Flink job.
         Returns:
             the subtasks, one for each task.
         """
@@ -325,13 +333,13 @@ class FlinkEngine:
         """Submit a job whose host is a process beside one of its own subtasks.
 
         Args:
-            job: what is to run.
-            module: what the host process runs, as `python -m` takes it.
-            archive: zip of what the host is to do.
-            name: of the Flink job.
-            tag: marks its lines in logs.
+            job: the job to run.
+            module: the module that the host process runs, as `python -m` takes it.
+            archive: the path of a zip that tells the host what to do.
+            name: the name of the Flink job.
+            tag: marks the job's lines in logs.
         Returns:
-            Flink's id of it.
+            Flink's id of the job.
         Raises:
             ConfigError: as `run`.
             StartError: Flink did not take it.
@@ -357,7 +365,8 @@ class FlinkEngine:
 
     @contextlib.contextmanager
     def _client_kept(self) -> Iterator[None]:
-        """The process with Java is started once for all attempts of a job. Jobs at the same time have one each, so that none ends another's."""
+        """Keep the process with Java for all attempts of a job, so that it is started only once. Jobs that run at the
+        same time have a process each, so that none ends another's."""
         with self._lock:
             self._running += 1
         try:
@@ -372,22 +381,22 @@ class FlinkEngine:
                 client.close()
 
     def _live_client(self) -> Client:
-        """The one that is kept, or another."""
+        """Return the client that is kept, or a new one."""
         with self._lock:
             client = self._client
             alone = self._running == 1
             if client is None or not client.alive or not (self._keeps or alone):
                 client = Client(self.python, java_home(self.python), self._address)
-                # what a job leaves on a cluster within that process goes when the process does
+                # with a cluster inside the client's process, what a job leaves there goes only when that process ends
                 if self._keeps or (alone and self._address is not None):
                     self._client = client
             return client
 
     def give_back(self, subtasks: Subtasks) -> None:
-        """An attempt has ended; its places are clear.
+        """Take back the subtasks of an attempt that has ended. They have no task any more.
 
         Args:
-            subtasks: that it had.
+            subtasks: the subtasks that the attempt had.
         """
         with self._lock:
             if self._keeps and subtasks.can_be_used() and subtasks.client is self._client:
@@ -398,13 +407,14 @@ class FlinkEngine:
             client = self._client
             well = not subtasks.lost and subtasks.submitted.ended.is_set()
             if client is not None and subtasks.client is client and not (well and client.alive):
-                # it was killed, or is stuck; or Flink's own client goes on asking the JobManager for a minute
+                # the client was killed, or is stuck; or Flink's own client goes on asking the JobManager for a minute
                 client = self._client = None
         if subtasks.client is not client:
             subtasks.client.close()
 
     def _take_kept(self, count: int) -> Subtasks | None:
-        """Some that are kept and will do. If none will, all go: their slots may be needed."""
+        """Return kept subtasks that can be used; None if there are none. Then all kept ones are closed, as their slots
+        may be needed."""
         with self._lock:
             for kept in self._kept:
                 if kept.can_be_used() and kept.count >= count:
@@ -416,13 +426,14 @@ class FlinkEngine:
         return None
 
     def check(self, job: JobSpec, table: FlinkTable | None = None) -> None:
-        """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots.
+        """Check, as `Engine.check` does, that PyFlink, Java, a cluster with Flink of the same version, and enough slots
+        are there.
 
         Args:
-            job: what is to run.
-            table: of a program, whose cluster it is; None: the engine's.
+            job: the job to run.
+            table: a table of a program, whose cluster is checked; None for the engine's cluster.
         Raises:
-            ConfigError: something is not there.
+            ConfigError: something is missing.
         """
         self._check_resources(job)
         check_libraries(self.tls)

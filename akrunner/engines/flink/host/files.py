@@ -1,4 +1,4 @@
-"""Files that the tasks' own machines read: which of their rows are whose."""
+"""Divides the rows of files, which the tasks' own machines read, among the tasks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io import formats
 from akrunner.io.table import TableSource
 
-#: with fewer blocks for each task, rows that lie together would go to one task together: they are dealt one by one, by the host
+#: with fewer blocks than this for each task, rows that lie together would go to one task together: the host deals them one by
+#: one then
 BLOCKS_EACH = 4
-#: more footers than that take longer to read here than they are worth
+#: reading the footers of more files than this here takes longer than it saves
 _FILES = 2000
 
 
@@ -37,7 +38,13 @@ class Part:
 
 @dataclass(frozen=True)
 class SharedFiles:
-    """Attributes: source: the table; tasks: that get rows; sizes: (path, bytes) of every file."""
+    """The files of a table that the tasks' machines may read.
+
+    Attributes:
+        source: the table.
+        tasks: the number of tasks that get rows.
+        sizes: (path, bytes) of every file.
+    """
 
     source: TableSource
     tasks: int
@@ -45,11 +52,17 @@ class SharedFiles:
 
     @classmethod
     def of(cls, source: Any, tasks: int) -> SharedFiles | None:
-        """None when it is no table of files on a file system of this machine's. Args: source: as it was opened."""
+        """Return the files of a table; None if it is no table of files on a file system of this machine, or its files
+        cannot be divided.
+
+        Args:
+            source: the source, as it was opened.
+            tasks: the number of tasks that get rows.
+        """
         if not isinstance(source, TableSource) or source.files is None:
             return None
         files = source.files
-        # columns may be in the names of directories: year=2026/
+        # columns may be in the names of directories, as in year=2026/
         named = files.base is not None and any("=" in path[len(files.base) :] for path in files.paths)
         if not files.is_local or named or len(files.paths) > _FILES:
             return None
@@ -57,13 +70,18 @@ class SharedFiles:
 
     @functools.cached_property
     def shares(self) -> list[list[Part]] | None:
-        """[tasks] What each reads, in order; None: no format in blocks, or too few. Reads every footer, and every line of text."""
+        """For each task, the parts that it reads, in order; None if the format has no blocks, or there are too few. Reads
+        every footer, and every line of text."""
         assert self.source.files is not None
         parts = _parts(self.source.files.format, self.source.files.paths, self.source.schema)
         return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
 
     def order(self, share: int) -> pb.Files:
-        """What an agent is told."""
+        """Return what the agent of a task is told.
+
+        Args:
+            share: the task's index among the tasks that get rows.
+        """
         assert self.source.files is not None and self.shares is not None
         parts = [
             pb.Files.Part(path=part.path, block=json.dumps(part.block), start=part.start, stop=part.stop)
@@ -73,7 +91,8 @@ class SharedFiles:
 
 
 def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
-    """Blocks in turn, then evened to within one row: what a share has too much of goes to one that has too little."""
+    """Deal the blocks in turn to the tasks, then even the numbers of rows out to within one row: the surplus of a share
+    goes to a share that has too few."""
     shares = [parts[task::tasks] for task in range(tasks)]
     total = sum(part.rows for part in parts)
     wanted = [total // tasks + (task < total % tasks) for task in range(tasks)]
@@ -97,7 +116,8 @@ def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
 
 
 def _parts(form: str, paths: list[str], schema: pa.Schema) -> list[Part]:
-    """Every block that has rows; none when the files are not all of one schema: the host casts then, or says what is wrong."""
+    """Return every block that has rows; empty if the files are not all of one schema: the host casts them then, or says
+    what is wrong."""
     found: list[Part] = []
     for path in paths:
         try:

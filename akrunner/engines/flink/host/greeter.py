@@ -1,4 +1,5 @@
-"""Who connects to a host's port of rows: one thread greets all, and takes nothing from anybody who has not shown what it is."""
+"""Accepts connections to a host's port of rows: one thread greets all of them, and takes nothing from a client that has
+not proved itself."""
 
 from __future__ import annotations
 
@@ -17,19 +18,26 @@ from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import AGENT_END, CONNECT_SECONDS, HOST_END, LENGTH, OPENING_LIMIT, shut, tune
 from akrunner.engines.flink.keys import Keys
 
-#: a connection may take to say whose it is: no less than its other end waits, which a busy machine makes slow
+#: seconds that a connection may take to prove whose it is: no less than its other end waits, which a busy machine makes slow
 HELLO_SECONDS = CONNECT_SECONDS
-#: connections that have not said so; the oldest goes when another comes
+#: the most connections that have not proved that yet; the oldest is closed when another comes
 STRANGERS = 128
 _TICK = 0.1
 _UNFIT = (OSError, DecodeError, ValueError)
 
 
 class Greeter:
-    """Listens, and greets in one thread; close it.
+    """Listens, and greets in one thread. Must be closed.
 
-    Args: host, port: to listen on, 0: any port; keys: of the host; let_in: told (place, kind, connection) of those who may come in, raises
-    ValueError if nobody waits for that one; died: told what the thread died of. Attributes: port; strangers: who is being greeted.
+    Args:
+        host, port: where to listen; port 0 for any free port.
+        keys: the host's keys.
+        let_in: called with (place, kind, connection) for each connection that has proved itself; raises ValueError if
+            nothing waits for it.
+        died: called with the error of which the thread died.
+    Attributes:
+        port: the port that it listens on.
+        strangers: the connections that are being greeted.
     """
 
     def __init__(
@@ -49,7 +57,7 @@ class Greeter:
 
     def close(self) -> None:
         self._closed = True
-        # what waits for strangers is not woken by closing what it listens on
+        # closing the listener does not wake a thread that waits for connections
         shut(self._listener, socket.SHUT_RDWR)
         self.thread.join(5.0)
         self._listener.close()
@@ -60,7 +68,7 @@ class Greeter:
     def _greet(self) -> None:
         while not self._closed:
             ready = [key.fileobj for key, _ in self._selector.select(_TICK)]
-            # first those who have said something: they make room
+            # first the connections that have sent something: they make room
             for connection in ready:
                 if isinstance(connection, socket.socket) and connection is not self._listener:
                     self._hear(connection)
@@ -79,7 +87,7 @@ class Greeter:
             if self.strangers and e.errno in (errno.EMFILE, errno.ENFILE):
                 self._part(next(iter(self.strangers))).close()
             elif not self._closed and e.errno not in (errno.ECONNABORTED, errno.EAGAIN):
-                time.sleep(_TICK / 10)  # no room of the system's: it may come
+                time.sleep(_TICK / 10)  # the system has no room now; that may change
             return
         connection.setblocking(False)
         if self._context is not None:
@@ -97,7 +105,8 @@ class Greeter:
         return connection
 
     def _hear(self, connection: socket.socket) -> None:
-        """Some of its handshake, or its opening, and not a byte behind that: what follows is for whoever gets the connection."""
+        """Read some of a connection's handshake or opening, and not a byte beyond: the bytes that follow belong to the
+        owner of the connection."""
         stranger = self.strangers[connection]
         try:
             if stranger.shakes_hands and isinstance(connection, ssl.SSLSocket):
@@ -130,14 +139,24 @@ class Greeter:
 
 @dataclasses.dataclass
 class _Stranger:
-    """Who has not said who it is. Attributes: until: when its time is over; shakes_hands: of TLS; said: so far."""
+    """A connection that has not proved itself.
+
+    Attributes:
+        until: when its time is over.
+        shakes_hands: whether its TLS handshake is still under way.
+        said: the bytes of its opening so far.
+    """
 
     until: float
     shakes_hands: bool
     said: bytearray = dataclasses.field(default_factory=bytearray)
 
     def lacking(self) -> int | None:
-        """Bytes that are still to come. Raises: ValueError: more than there may be."""
+        """Return how many bytes of the opening are still to come.
+
+        Raises:
+            ValueError: the opening is longer than it may be.
+        """
         if len(self.said) < LENGTH.size:
             return LENGTH.size - len(self.said)
         (size,) = LENGTH.unpack(self.said[: LENGTH.size])

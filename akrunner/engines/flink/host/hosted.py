@@ -1,4 +1,4 @@
-"""The engine of a detached job's host: places come to it that are somebody else's to start and to end."""
+"""The engine in the host of a detached job: it uses subtasks that it neither starts nor ends."""
 
 from __future__ import annotations
 
@@ -22,14 +22,19 @@ _EVERYWHERE = "0.0.0.0"
 
 
 class HostedEngine(FlinkEngine):
-    """Args: say: told, once, where places find this process: `addresses`, `port`, `rows`, `machine`; files_there, port: as `FlinkEngine`;
-    keys: of this end, as plain values."""
+    """Runs the job in the host of a detached job.
+
+    Args:
+        say: called once with where the subtasks find this process: `addresses`, `port`, `rows`, `machine`.
+        files_there, port: as for `FlinkEngine`.
+        keys: the keys of this end, as plain values.
+    """
 
     def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: int | None) -> None:
         super().__init__(files_there=files_there, port=port)
-        # the agents have theirs from whoever has submitted the job
+        # the agents have their keys from the client that submitted the job
         self._keys = JobKeys(Keys(**keys), Keys(""))
-        # not "local": its tasks are on machines that are not this one
+        # not "local": its tasks are on other machines
         self.master = "hosted"
         self._say = say
 
@@ -45,24 +50,24 @@ class HostedEngine(FlinkEngine):
         try:
             return super().run(job, source, sink, observer, cancel)
         finally:
-            # how it went is the host's to say
+            # the host itself reports how the job went
             self._subtasks.leave()
             self._subtasks.disconnect()
 
     def check(self, job: JobSpec, table: FlinkTable | None = None) -> None:
-        """The client has looked at all else."""
+        """Check the resources only: the client that submitted the job has checked all else."""
         self._check_resources(job)
 
     def take(self, count: int, name: str) -> Subtasks:
-        """The same for every attempt."""
+        """Return the same subtasks for every attempt."""
         return self._subtasks
 
     def give_back(self, subtasks: Subtasks) -> None:
-        """They stay until the job ends."""
+        """Do nothing: the subtasks stay until the job ends."""
 
 
 class _Told:
-    """In place of a submitter: Flink runs the job already."""
+    """Takes the place of a submitter: Flink runs the job already."""
 
     def __init__(self, say: Callable[..., None]) -> None:
         self._say = say
@@ -80,7 +85,7 @@ class _Told:
 
 
 def addresses() -> list[str]:
-    """This machine's, those other machines can reach first."""
+    """Return this machine's addresses; those that other machines can reach come first."""
     found = [
         address.address
         for name, every in psutil.net_if_addrs().items()

@@ -1,4 +1,5 @@
-"""The host's end of the connections to its agents (`akrunner.engines.flink.taskmanager.agent`): the service they attend, and the port of rows."""
+"""The host's end of the connections to its agents (`akrunner.engines.flink.taskmanager.agent`): the service that they
+call, and the port of rows."""
 
 from __future__ import annotations
 
@@ -29,24 +30,33 @@ from akrunner.engines.flink.keys import AGENTS, Door, Keys
 from akrunner.errors import ConfigError
 
 grpc: Any = library()
-#: a connection to the service may take to say whose it is; an agent that was too slow calls again
+#: seconds that a connection to the service may take to prove whose it is; an agent that was too slow calls again
 HELLO_SECONDS = 10.0
-#: connections to the service beside the agents' own: of strangers, until `HELLO_SECONDS` are over
+#: how many connections to the service there may be besides the agents' own: strangers', until `HELLO_SECONDS` are over
 _STRANGERS = 1024
-#: bytes of what an agent says
+#: the most bytes of an agent's message
 _MESSAGE_LIMIT = 4 << 20
 _METADATA_LIMIT = 8 << 10
-#: whoever was told to leave may take to be gone
+#: seconds that agents may take to leave, once told to
 _LEAVE_SECONDS = 2.0
 _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 
 class Hub:
-    """Waits for agents; close it.
+    """Waits for agents. Must be closed.
 
-    Args: host: address to listen on; keys: of this end; port: of the service, the rows have the next; None: free ones; agents: that are to
-    come. Attributes: port, rows: the ports; arrived: places, in the order they came; broken: what its thread died of, None while it lives.
-    Raises: ConfigError: it cannot listen there.
+    Args:
+        host: the address to listen on.
+        keys: the keys of this end.
+        port: the port of the service; the rows have the next one. None for two free ports.
+        agents: how many agents are to come.
+    Attributes:
+        port: the port of the service.
+        rows: the port of the rows.
+        arrived: the subtasks that have come, in the order in which they came.
+        broken: the error of which one of its threads died; None if none has.
+    Raises:
+        ConfigError: it cannot listen there.
     """
 
     def __init__(self, host: str, keys: Keys, port: int | None = None, agents: int = 1) -> None:
@@ -55,7 +65,7 @@ class Hub:
         self._keys = keys
         self._places: dict[str, Place] = {}
         self._lock = threading.Lock()
-        # a job that Flink starts again has places of two attempts for a while
+        # a job that Flink starts again has the subtasks of two attempts for a while
         most = 2 * agents + 16
         options = [
             ("grpc.so_reuseport", 0),
@@ -66,7 +76,7 @@ class Hub:
             ("grpc.max_concurrent_streams", 2),
             ("grpc.max_allowed_incoming_connections", most + _STRANGERS),
             ("grpc.server_handshake_timeout_ms", int(1000 * HELLO_SECONDS)),
-            # who has shaken hands, and asks for nothing
+            # for clients that have shaken hands, and then ask for nothing
             ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),
             *keepalive(),
         ]
@@ -85,7 +95,7 @@ class Hub:
     def _listening(self, host: str, port: int) -> int:
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            # gRPC says of no address why it cannot have it
+            # gRPC does not say why it cannot listen on an address; a plain socket does
             with socket.create_server((host, port)):
                 pass
             if self._keys.tls:
@@ -97,16 +107,21 @@ class Hub:
             raise _cannot_listen(host, port, e) from None
 
     def door(self, host: str, keys: Keys) -> Door:
-        """How agents come here. Args: host: this machine's address, as they know it; keys: theirs."""
+        """Return the door by which agents connect here.
+
+        Args:
+            host: this machine's address, as the agents know it.
+            keys: the agents' keys.
+        """
         return Door(host, self.port, self.rows, keys)
 
     def close(self) -> None:
-        """Hang up, behind what agents were told last."""
+        """End all connections, after the last words to the agents."""
         for place in list(self._places.values()):
             place.close()
         self._server.stop(_LEAVE_SECONDS).wait(2 * _LEAVE_SECONDS)
         self.greeter.close()
-        # of those that came meanwhile
+        # close those that came meanwhile
         for place in list(self._places.values()):
             place.close()
 
@@ -116,9 +131,9 @@ class Hub:
     # -- the service
 
     def _attend(self, words: Iterator[Any], context: Any) -> Iterator[Any]:
-        """One agent's stream, in a thread of its own; what it says is heard in another."""
+        """Serve one agent's stream. This runs in a thread of its own; another thread reads the agent's messages."""
         metadata = dict(context.invocation_metadata())
-        # it proves itself as well, before the agent takes anything from it
+        # the host proves itself, too, before the agent takes anything from it
         context.send_initial_metadata(((PROOF, self._keys.proof(HOST_END, metadata[NONCE])),))
         place = self._registered(words, context)
         yield pb.Told(welcome=pb.Welcome(version=VERSION))
@@ -132,7 +147,7 @@ class Hub:
         try:
             who = next(words).register
         except Exception:
-            # it has gone, or says what is no message
+            # it is gone, or has sent something that is no message
             context.abort(grpc.StatusCode.CANCELLED, "it has not said who it is")
         if self._keys.tls and AGENTS.encode() not in context.auth_context().get("x509_subject_alternative_name", ()):
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "this certificate is no agent's")
@@ -168,7 +183,7 @@ def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:
 
 
 class _Service(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
-    """Finds the one method there is, for whoever has shown that it knows the token: strangers get no thread."""
+    """Finds the service's only method, for clients that have shown that they know the token: strangers get no thread."""
 
     def __init__(self, keys: Keys, attend: Callable[[Iterator[Any], Any], Iterator[Any]]) -> None:
         self._keys = keys
@@ -184,7 +199,7 @@ class _Service(grpc.GenericRpcHandler):  # type: ignore[misc, unused-ignore]
 
 
 class _Threads(futures.Executor):
-    """A daemon thread for each stream: those of the library's own pool would keep the interpreter from ending."""
+    """Runs each stream in a daemon thread: the threads of the library's own pool would keep the interpreter from ending."""
 
     def __init__(self, died: threads.Failed) -> None:
         self._died = died

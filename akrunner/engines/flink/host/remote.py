@@ -1,4 +1,4 @@
-"""A task's process beside its agent, as the host drives it."""
+"""A task's process beside its agent, as the host controls it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from akrunner.errors import DataError, JobError, ReadError
 from akrunner.launch.process import Exit
 from akrunner.wire import frames
 
-#: before the package, on the connection that brings the task its rows
+#: bytes of the package's length, which is sent before it on the connection that brings the task its rows
 _LENGTH_BYTES = 8
 
 
 def error_of(kind: str, words: str) -> Exception:
-    """What an agent could not do with a row."""
+    """Return the exception for a row that an agent could not handle."""
     known = {DataError.__name__: DataError, ReadError.__name__: ReadError}
     return known[kind](words) if kind in known else JobError(f"{kind}: {words}")
 
@@ -35,10 +35,23 @@ def _exit_of(told: pb.Exit) -> Exit:
 
 
 class RemoteProcess:
-    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`. Attributes: given: the rows Flink has brought it."""
+    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`.
+
+    Attributes:
+        given: the rows that have reached the task by another way than through the host.
+    """
 
     def __init__(self, place: Place, package: str, order: pb.Order, seconds: float) -> None:
-        """Have it started. Args: package: path of a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
+        """Have the agent start the process.
+
+        Args:
+            place: the subtask.
+            package: the path of a tar of the task's files.
+            order: what the agent is told.
+            seconds: how long each step may take.
+        Raises:
+            OSError: the process cannot be started.
+        """
         self._place = place
         self.exit: Exit | None = None
         self.sampled_rss = 0
@@ -48,7 +61,7 @@ class RemoteProcess:
         self.given = Given()
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        #: nobody's to close but this end's, until somebody reads or writes them
+        #: this object closes the connections, until a reader or writer has taken them over
         self._in: socket.socket | None = None
         self._out: socket.socket | None = None
         self._mine: list[socket.socket] = []
@@ -84,11 +97,11 @@ class RemoteProcess:
         self.pid = word.started.pid
 
     def writer(self) -> frames.FrameWriter:
-        """Frames it reads."""
+        """Return a writer of the frames that the process reads."""
         return SocketWriter(self._given_away(self._in))
 
     def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
-        """Frames it writes. Args: as of `FrameReader`."""
+        """Return a reader of the frames that the process writes. The arguments are as for `FrameReader`."""
         return SocketReader(self._given_away(self._out), kinds, most)
 
     def _given_away(self, connection: socket.socket | None) -> socket.socket:
@@ -104,13 +117,13 @@ class RemoteProcess:
                 connection.close()
 
     def take(self, word: Any) -> None:
-        """What the agent says of it."""
+        """Handle a message of the agent about the process."""
         try:
             self._take(word)
         except (ValueError, OverflowError) as e:
             raise BadWord(f"{e!r} in {str(word)[:200]}") from None
         except Exception as e:
-            # of this end's own: the job fails with it
+            # an error of this end: the job fails with it
             self._place.died("place", e)
 
     def _take(self, word: Any) -> None:
@@ -128,9 +141,9 @@ class RemoteProcess:
             self._has_ended(_exit_of(word.exit))
 
     def _print(self, log: pb.Log) -> None:
-        """What reads the log is never behind for long."""
+        """Write what the task has printed to the log's pipe. The thread that reads the pipe is never behind for long."""
         data = memoryview(log.data)
-        # closed by whoever read it, or here, when the task was over
+        # the pipe was closed by its reader, or here, when the task was over
         with contextlib.suppress(OSError):
             while len(data) and self._log >= 0:
                 data = data[os.write(self._log, data) :]
@@ -144,7 +157,7 @@ class RemoteProcess:
             os.close(log)
 
     def over(self) -> None:
-        """Its agent says no more of it."""
+        """Note that no more messages about the process come."""
         self._end_log()
         if self.exit is None:
             if self._place.broken is None:
@@ -155,30 +168,30 @@ class RemoteProcess:
                 lost = "lost: nobody listens to it any more"
             self._has_ended(Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost))
         if self._out is not None:
-            # whoever reads it need not wait for an agent that is stuck
+            # its reader need not wait for an agent that is stuck
             shut(self._out, socket.SHUT_RDWR)
         self._close_mine()
 
     def _has_ended(self, how: Exit) -> None:
         self.exit = how
-        # as a pipe nobody reads: whoever still writes to it is told
+        # as with a pipe that is no longer read: a thread that still writes gets an error
         if self._in is not None:
             shut(self._in, socket.SHUT_RDWR)
         self._ended.set()
 
     def sample(self) -> None:
-        """The agent does."""
+        """Do nothing: the agent measures the process."""
 
     def tree_cpu(self) -> float:
-        """Processor seconds of it and all it has started."""
+        """Return the processor seconds of the process and all its descendants."""
         return self._tree
 
     def unread(self) -> int:
-        """Not known from here."""
+        """Return 0: how much is unread is not known here."""
         return 0
 
     def wait(self, seconds: float | None) -> Exit | None:
-        """Its exit, None when it has not ended within that time."""
+        """Return how the process ended; None if it has not ended within that time. `seconds` None waits without a limit."""
         self._ended.wait(seconds)
         return self.exit
 
@@ -187,13 +200,13 @@ class RemoteProcess:
         self._place.tell(signal=int(number))
 
     def terminate(self) -> None:
-        """SIGTERM to the whole group."""
+        """Send SIGTERM to the whole process group."""
         self._place.tell(group=pb.TERMINATE)
 
     def kill(self) -> None:
-        """SIGKILL to the whole group."""
+        """Send SIGKILL to the whole process group."""
         self._place.tell(group=pb.KILL)
 
     def abandon(self) -> None:
-        """Its place counts as gone from now on."""
+        """Treat the subtask as gone from now on."""
         self._place.abandon()

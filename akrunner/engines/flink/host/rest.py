@@ -1,6 +1,6 @@
-"""A Flink cluster's REST service: where it is, what the cluster has, what runs there, and its end.
+"""Talks to a Flink cluster's REST service: its address, what the cluster has, what runs there, and how to end it.
 
-What answers there may be anything: every answer is bounded in bytes and in time, and its shape is checked.
+What answers there may be anything, so every answer is limited in bytes and in time, and its shape is checked.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ANSWER_BYTES = 64 << 20
 _LINE_BYTES = 1 << 20
 _WORDS = 300
 ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
-#: "user:password", for a REST service that asks for them
+#: variable with "user:password", for a REST service that asks for them
 CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
-#: Flink's own: lines of "Header: value" that its REST client sends
+#: Flink's own variable: lines of "Header: value" that its REST client sends
 HEADERS = "FLINK_REST_CLIENT_HEADERS"
 _PYTHON_JAR = re.compile(r"flink-python-[^/]*\.jar$")
 _PORTS = {"http": 80, "https": 443}
@@ -39,10 +39,14 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Address:
-    """Where a REST service is.
+    """The address of a REST service.
 
-    Attributes: scheme: http or https; path: what stands before Flink's own paths, "" or "/flink"; headers: sent with every request,
-    credentials among them: nothing shows them.
+    Attributes:
+        scheme: http or https.
+        host: the host.
+        port: the port.
+        path: the path before Flink's own paths, "" or "/flink".
+        headers: the headers sent with every request. Credentials are among them, so they are never shown.
     """
 
     scheme: str
@@ -53,8 +57,14 @@ class Address:
 
     @classmethod
     def of(cls, master: str) -> Address:
-        """Args: master: "host:port", or a URL: "https://host/flink/", "https://user:password@host:8443/flink". Credentials come from it,
-        or from the environment (`CREDENTIALS`, `HEADERS`). Raises: ConfigError: neither."""
+        """Return the address that a text stands for.
+
+        Args:
+            master: "host:port", or a URL: "https://host/flink/", "https://user:password@host:8443/flink". Credentials
+                come from it, or from the environment (`CREDENTIALS`, `HEADERS`).
+        Raises:
+            ConfigError: it is neither.
+        """
         url = master if "://" in master else f"http://{master}"
         if unclear(url):
             raise _no_address(master, "a password is written percent-encoded: %2F for /, %23 for #")
@@ -81,13 +91,14 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """As `FlinkEngine(master=)` takes it, without credentials: "host:port" where that says it all."""
+        """The address as `FlinkEngine(master=)` takes it, without credentials: "host:port" if that says all."""
         where = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         return where if self.scheme == "http" and not self.path else f"{self.scheme}://{where}{self.path}"
 
     @property
     def flink_options(self) -> dict[str, str]:
-        """Flink's own configuration of a client that submits there; the headers come to it by the environment (`HEADERS`)."""
+        """Flink's own configuration for a client that submits there. The headers reach that client through the
+        environment (`HEADERS`)."""
         host, port = self.host, str(self.port)
         options = {"rest.address": host, "rest.port": port, "jobmanager.rpc.address": host, "jobmanager.rpc.port": port}
         if self.path:
@@ -98,11 +109,11 @@ class Address:
 
     @property
     def header_lines(self) -> str:
-        """As Flink takes them from the environment."""
+        """The headers as Flink reads them from the environment."""
         return "\n".join(f"{name}:{value}" for name, value in self.headers.items())
 
     def url(self, path: str) -> str:
-        """Of one of Flink's own paths, without credentials."""
+        """Return the URL of one of Flink's own paths, without credentials."""
         return (self.shown if "://" in self.shown else f"http://{self.shown}") + path
 
 
@@ -125,9 +136,11 @@ def _headers(text: str) -> dict[str, str]:
 
 
 class Rest:
-    """Args: master: as `Address.of` takes it, or an Address; seconds: a whole answer may take, but for logs.
+    """A client of a REST service. Every method raises ClusterError if there is no proper answer.
 
-    Every method raises ClusterError.
+    Args:
+        master: as `Address.of` takes it, or an Address.
+        seconds: how long a whole answer may take, except for logs.
     """
 
     def __init__(self, master: str | Address, seconds: float = _SECONDS) -> None:
@@ -136,29 +149,33 @@ class Rest:
         self._seconds = seconds
 
     def overview(self) -> dict[str, Any]:
-        """What the cluster has: `slots-available`, `flink-version`."""
+        """Return what the cluster has: `slots-available`, `flink-version`."""
         found = self._object("/overview")
         if not isinstance(found.get("slots-available"), int):
             raise self._not_flink("/overview")
         return found
 
     def free_slots(self) -> int:
-        """Task slots no job has."""
+        """Return the number of task slots that no job has."""
         return int(self.overview()["slots-available"])
 
     def version(self) -> str:
-        """Of its Flink, "2.3.0"; "" when it does not say."""
+        """Return the version of its Flink, such as "2.3.0"; "" if it does not say."""
         return _shown(str(self.overview().get("flink-version", "")))
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Those it knows: `jid`, `name`, `state`, `start-time`, `duration`, `tasks`."""
+        """Return the jobs that it knows, each with `jid`, `name`, `state`, `start-time`, `duration`, `tasks`."""
         found = self._object("/jobs/overview").get("jobs")
         if not isinstance(found, list) or not all(_is_job(job) for job in found):
             raise self._not_flink("/jobs/overview")
         return found
 
     def state(self, job: str) -> str:
-        """Flink's word for a job. Raises: ClusterError: `missing`: it does not know the job."""
+        """Return Flink's word for the state of a job.
+
+        Raises:
+            ClusterError: with `missing` set if the cluster does not know the job.
+        """
         path = f"/jobs/{_quoted(job)}/status"
         state = self._object(path).get("status")
         if not isinstance(state, str):
@@ -166,7 +183,7 @@ class Rest:
         return state
 
     def traces(self, job: str) -> list[str]:
-        """Java's exceptions of a job, the root's first."""
+        """Return the Java exceptions of a job; the root cause comes first."""
         path = f"/jobs/{_quoted(job)}/exceptions"
         try:
             entries = self._object(path).get("exceptionHistory", {}).get("entries", [])
@@ -175,15 +192,17 @@ class Rest:
             raise self._not_flink(path) from None
 
     def taskmanagers(self) -> list[str]:
-        """Their ids."""
+        """Return the ids of the TaskManagers."""
         try:
             return [str(one["id"]) for one in self._object("/taskmanagers")["taskmanagers"]]
         except (KeyError, TypeError):
             raise self._not_flink("/taskmanagers") from None
 
     def has_python(self) -> bool:
-        """Whether Flink's Python is in the cluster's own `lib`: a job need not bring it then, which is 42 MB to each machine. The JobManager's `lib` stands for
-        all of them: Flink tells no other's."""
+        """Whether Flink's Python is in the cluster's own `lib`. A job need not bring it then, which is 42 MB to each machine.
+
+        The JobManager's `lib` stands for all machines: Flink does not tell those of the others.
+        """
         path = "/jobmanager/environment"
         found = self._object(path).get("classpath")
         if not isinstance(found, list):
@@ -191,12 +210,12 @@ class Rest:
         return any(_PYTHON_JAR.match(os.path.basename(str(jar))) for jar in found)
 
     def cancel(self, job: str) -> None:
-        """Ask for its end."""
+        """Ask Flink to end a job."""
         with self._answer(f"/jobs/{_quoted(job)}?mode=cancel", "PATCH", self._seconds):
             pass
 
     def log(self, taskmanager: str) -> Iterator[str]:
-        """The lines of a TaskManager's log; what is behind the first megabyte of a line is a line of its own."""
+        """Yield the lines of a TaskManager's log. A line longer than 1 MiB comes as several."""
         with self._answer(f"/taskmanagers/{_quoted(taskmanager)}/log", "GET", None) as answer:
             while line := answer.readline(_LINE_BYTES):
                 yield line.decode("utf-8", "replace").rstrip("\n")
@@ -223,14 +242,18 @@ class Rest:
 
     @contextlib.contextmanager
     def _answer(self, path: str, method: str, seconds: float | None) -> Iterator[http.client.HTTPResponse]:
-        """Args: seconds: all of it may take; None: each of its pieces."""
+        """Send a request, and yield its answer.
+
+        Args:
+            seconds: how long the whole answer may take; None limits each of its pieces instead.
+        """
         url, connection = self.address.url(path), self._connection()
         late = threading.Event()
         timer: threading.Timer | None = None
         try:
             connection.connect()
             if seconds is not None:
-                # one that sends a byte now and then never runs into the connection's own time limit
+                # a server that sends a byte now and then never exceeds the connection's own time limit
                 timer = threading.Timer(seconds, _end, (connection.sock, late))
                 timer.daemon = True
                 timer.start()
@@ -252,7 +275,7 @@ class Rest:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        # Flink's own client asks no proxy either
+        # no proxy, as with Flink's own client
         address = self.address
         if address.scheme == "https":
             return http.client.HTTPSConnection(
@@ -295,7 +318,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _shown(text: str) -> str:
-    """What a stranger says, in an error of ours."""
+    """Return what an unknown server says, fit for an error message."""
     return "".join(letter for letter in text[:_WORDS] if letter.isprintable())
 
 

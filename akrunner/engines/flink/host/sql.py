@@ -1,6 +1,6 @@
-"""Flink's SQL over bounded tables: what `akrunner.alink` computes its tables with on Flink, as it does with DuckDB elsewhere.
+"""Flink's SQL over bounded tables. `akrunner.alink` computes its tables with it on Flink, as it does with DuckDB elsewhere.
 
-Imports PyFlink: only for programs that have it.
+Imports PyFlink, so only for programs that have it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from akrunner.engines.flink.program.submit import environment_of, words
 from akrunner.errors import ConfigError
 
 _ROWS = 4096
-#: what gives other rows when it is computed again
+#: SQL functions that give other values when they are computed again
 _RANDOM = re.compile(r"\b(RAND|RAND_INTEGER|UUID|NOW|CURRENT_\w+|LOCALTIME\w*)\b", re.IGNORECASE)
 
 
 class Relation:
-    """A table of Flink's, with the methods of DuckDB's relations that are needed of it.
+    """A table of Flink's, with those methods of DuckDB's relations that are needed here.
 
-    Attributes: table: the PyFlink Table; steady: computed again it has the same rows; rows: all of them, where this process has them.
+    Attributes:
+        table: the PyFlink Table.
+        steady: whether it has the same rows when it is computed again.
+        rows: all its rows, if this process has them; otherwise None.
     """
 
     def __init__(self, sql: Sql, table: Table, steady: bool = True, rows: pa.Table | None = None) -> None:
@@ -44,35 +47,45 @@ class Relation:
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """The names of its columns."""
         return list(self.table.get_schema().get_field_names())
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns, as Arrow has them; nothing is computed."""
+        """Its columns as an Arrow schema. Computes no rows."""
         return self.rows.schema if self.rows is not None else bridge.arrow_schema(self.table)
 
     def limit(self, count: int) -> Relation:
-        """The first so many rows."""
+        """Return a relation of the first `count` rows."""
         if self.rows is not None:
             return self._sql.from_arrow(self.rows.slice(0, count))
         return Relation(self._sql, self.table.limit(count), self.steady)
 
     def union(self, other: Relation) -> Relation:
-        """Its rows, then the other's."""
+        """Return a relation of its rows, then the other's."""
         return self._sql.query("SELECT * FROM {a} UNION ALL SELECT * FROM {b}", a=self, b=other)
 
     def to_arrow_table(self) -> pa.Table:
-        """All rows. Raises: ConfigError: Flink cannot compute them."""
+        """Return all rows.
+
+        Raises:
+            ConfigError: Flink cannot compute them.
+        """
         return self.rows if self.rows is not None else collected(self.table)
 
     def kept(self) -> Relation:
-        """With the same rows whenever it is used."""
+        """Return a relation that has the same rows whenever it is used."""
         return self if self.steady or self.rows is not None else self._sql.from_arrow(self.to_arrow_table())
 
 
 class Sql:
-    """Args: cluster: None: one inside this process; options: as of `akrunner.engines.flink.FlinkEngine`; parallelism: of queries."""
+    """Makes relations in a Flink environment.
+
+    Args:
+        cluster: the cluster's address; None for a cluster inside this process.
+        options: as for `akrunner.engines.flink.FlinkEngine`.
+        parallelism: the parallelism of queries.
+    """
 
     def __init__(self, cluster: Address | None, options: Mapping[str, str], parallelism: int) -> None:
         self._cluster = cluster
@@ -82,9 +95,9 @@ class Sql:
 
     @property
     def environment(self) -> StreamTableEnvironment:
-        """That of the first table a program has brought, else one of its own."""
+        """The environment of the first table that a program has brought; otherwise one of its own."""
         if self._environment is None:
-            # before Java starts: a process for each of its workers, with Python's own lock
+            # set before Java starts: it gives each of its Python workers a process, with Python's lock of its own
             os.environ.setdefault("_python_worker_execution_mode", "process")
             configuration = Configuration()
             for key, value in self._options.items():
@@ -97,7 +110,11 @@ class Sql:
         return self._environment
 
     def of(self, table: Any) -> Relation:
-        """A PyFlink Table or DataStream. Raises: ConfigError: it is of another environment than the tables before it."""
+        """Return a PyFlink Table or DataStream as a relation.
+
+        Raises:
+            ConfigError: it is of another environment than the tables before it.
+        """
         made = bridge.table_of(table)
         if self._environment is None:
             self._environment = made._t_env
@@ -109,7 +126,11 @@ class Sql:
         return Relation(self, made)
 
     def from_arrow(self, rows: pa.Table) -> Relation:
-        """Rows of this process. Raises: ConfigError: of a type Flink does not have."""
+        """Return a relation of rows that this process has.
+
+        Raises:
+            ConfigError: a column has a type that Flink does not have.
+        """
         types = DataTypes.ROW([DataTypes.FIELD(field.name, bridge.flink_type(field.name, field.type)) for field in rows.schema])
         schema = create_arrow_schema(types.names, [field.data_type for field in types.fields])
         data_type = _to_java_data_type(types).notNull().bridgedTo(load_java_class("org.apache.flink.table.data.RowData"))
@@ -122,8 +143,13 @@ class Sql:
         return Relation(self, Table(getattr(self.environment._j_tenv, "from")(source), self.environment), rows=rows)
 
     def query(self, text: str, **relations: Relation) -> Relation:
-        """What a query gives. Args: text: with `{name}` for each relation, known as `name` in it. Raises: ConfigError: Flink refuses it,
-        in its own words."""
+        """Return the relation that a query gives.
+
+        Args:
+            text: the query, with `{name}` in place of each relation, which is known as `name` in the query.
+        Raises:
+            ConfigError: Flink refuses the query; the message has Flink's words.
+        """
         for name, relation in relations.items():
             text = text.replace("{" + name + "}", f"{relation.table} AS {name}")
         steady = all(relation.steady for relation in relations.values()) and not _RANDOM.search(text)
@@ -135,7 +161,8 @@ class Sql:
 
 @contextlib.contextmanager
 def _credentials(cluster: Address | None) -> Iterator[None]:
-    """Java, which takes them from the environment when it starts, has them; what this process starts later has not."""
+    """Give the cluster's credentials to Java, which reads them from the environment when it starts, but not to what this
+    process starts later."""
     before = os.environ.get(HEADERS)
     if cluster is not None and cluster.headers:
         os.environ[HEADERS] = cluster.header_lines
@@ -150,10 +177,14 @@ def _credentials(cluster: Address | None) -> Iterator[None]:
 
 
 def collected(table: Table) -> pa.Table:
-    """All rows of a table, computed where Flink computes. Raises: ConfigError: it cannot."""
+    """Return all rows of a table, which Flink computes on its cluster.
+
+    Raises:
+        ConfigError: Flink cannot compute them.
+    """
     utilities = get_gateway().jvm.org.apache.flink.table.runtime.arrow.ArrowUtils
     batches: list[pa.RecordBatch] = []
-    # what comes here comes in pieces of that size at most
+    # the rows come here in pieces of this size at most
     table._t_env.get_config().set("collect-sink.batch-size.max", "128 mb")
     try:
         table._t_env._before_execute()

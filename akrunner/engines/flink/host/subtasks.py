@@ -1,4 +1,4 @@
-"""A Flink job of ours: so many subtasks, each a place for one task at a time."""
+"""A Flink job of akrunner's, with its subtasks, each of which runs one task at a time."""
 
 from __future__ import annotations
 
@@ -18,26 +18,38 @@ from akrunner.engines.flink.host.watch import Watch
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
-#: of those that are missing
+#: the most missing subtasks that an error names
 _NAMED = 8
 _CANCELLED = ("CANCELLING", "CANCELED")
-#: the Flink job may take to end by itself
+#: seconds that the Flink job may take to end by itself
 _END_SECONDS = 5.0
-#: Flink may take to say why it has ended a job
+#: seconds that Flink may take to say why it has ended a job
 _WHY_SECONDS = 0.5
-#: Flink's longest pause before it starts a job again is a minute, unless somebody has said otherwise
+#: seconds to wait for Flink to start a job again: unless it is configured otherwise, its longest pause before that is a
+#: minute
 _AGAIN_SECONDS = 75.0
-#: an agent clears its task away within that
+#: seconds within which an agent has cleared its task away
 _CLEAR_SECONDS = 15.0
 
 
 class Subtasks:
-    """A Flink job, from being submitted to its end; close it.
+    """A Flink job, from when it is submitted to its end. Must be closed.
 
-    Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides; master: of the
-    cluster whose JobManager is to be watched, None: none has a REST service of its own; keys: of the job; port: of the host's service, None: a
-    free one; fed: how many subtasks Flink brings rows.
-    Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job; lost: its JobManager has gone.
+    Args:
+        client: submits the job.
+        host: this machine's address, as the cluster sees it.
+        count: the number of subtasks.
+        order: what else the client takes.
+        keys: the job's keys.
+        master: the address of the cluster whose JobManager is to be watched; None if there is none with a REST service of
+            its own.
+        port: the port of the host's service; None for a free one.
+        fed: the number of subtasks to which Flink brings rows.
+    Attributes:
+        count: the number of subtasks.
+        places: the subtasks that have come.
+        submitted: what Flink says of the job.
+        lost: whether its JobManager is gone.
     """
 
     def __init__(
@@ -69,18 +81,23 @@ class Subtasks:
             raise
 
     def disconnect(self) -> None:
-        """Listen to nobody any more."""
+        """Close the connections to all agents, and stop watching the JobManager."""
         if self._watch is not None:
             self._watch.close()
         self._hub.close()
 
     def check(self) -> None:
-        """Raises: JobError: a thread of akrunner's own has failed, here or beside a task; JobCancelledError: somebody has cancelled the
-        Flink job; JobManagerLostError: its JobManager has gone."""
+        """Check that the job and akrunner's own threads are well.
+
+        Raises:
+            JobError: a thread of akrunner's own has failed, here or beside a task, or an agent cannot be used any more.
+            JobCancelledError: the Flink job was cancelled by someone else.
+            JobManagerLostError: the job's JobManager is gone.
+        """
         broken = self._hub.broken or next((place.broken for place in self.places if place.broken), None)
         if broken is not None:
             raise JobError(broken)
-        # started when it is first needed: a program's job runs when the program likes
+        # started when it is first needed: the job of a user's program runs when the program executes it
         if self._watch is None and self._master is not None:
             self._watch = Watch(self._master, lambda: self._id)
         states = (self.submitted.state, self._watch.state if self._watch is not None else "")
@@ -99,11 +116,15 @@ class Subtasks:
                 raise
 
     def explain(self) -> None:
-        """After a failure: whatever says more than the tasks' own ends do. Raises: as `check`; returns when that is nothing."""
+        """Raise an error that says more than the tasks' own ends do, after a failure. Return if there is none.
+
+        Raises:
+            AkrunnerError: as `check`.
+        """
         self.check()
         if not self.submitted.ended.is_set() and not self.any_gone():
             return
-        # tasks end with their JobManager, and with a job that is cancelled: Flink knows, if it is there
+        # tasks end when their JobManager does, and when their job is cancelled: Flink knows, if it still answers
         while self._watch is not None and not self._watch.asked():
             time.sleep(_TICK)
             self.check()
@@ -111,12 +132,12 @@ class Subtasks:
 
     @property
     def _id(self) -> str:
-        """Flink's, of the job, "" while it is not known."""
+        """Flink's id of the job; "" while it is not known."""
         self._job = self.submitted.id or next((place.job for place in self.places if place.job), self._job)
         return self._job
 
     def can_be_used(self) -> bool:
-        """Ask whether another attempt, or job, can have the places: the job runs, and none has gone or has a task."""
+        """Whether another attempt or job can have the subtasks: the job runs, and no subtask is gone or has a task."""
         try:
             self.check()
         except AkrunnerError:
@@ -128,7 +149,13 @@ class Subtasks:
         )
 
     def come(self, seconds: float) -> list[Place]:
-        """All places; waits for them. Raises: StartError: some did not come, or Flink failed."""
+        """Wait for all subtasks, and return them.
+
+        Args:
+            seconds: how long to wait at most.
+        Raises:
+            StartError: some did not come in that time, or Flink did not run the job.
+        """
         deadline = time.monotonic() + seconds
         while len(self.places) < self.count:
             try:
@@ -139,7 +166,7 @@ class Subtasks:
 
     def _came(self, place: Place) -> None:
         place.why = self._why
-        # Flink may have started the job again meanwhile, or a place of before comes late
+        # Flink may have started the job again meanwhile, or a subtask of an earlier attempt comes late
         for other in [one for one in self.places if one.attempt < place.attempt]:
             self.places.remove(other)
             other.abandon()
@@ -149,7 +176,7 @@ class Subtasks:
             self.places.append(place)
 
     def _why(self) -> str | None:
-        """What Flink says of a place that has gone."""
+        """Return Flink's reason for a subtask that is gone; None if there is none."""
         self.submitted.ended.wait(_WHY_SECONDS)
         return self.submitted.failed
 
@@ -165,7 +192,8 @@ class Subtasks:
             )
 
     def _missing(self) -> str:
-        """Those that have not come, by Flink's numbers, which begin anew for those without rows beside ones that have some."""
+        """Return the numbers of the subtasks that have not come. Flink numbers the subtasks without rows from 0 again, if
+        there are others that have rows."""
         come = {(place.fed, place.subtask) for place in self.places}
         fed = [str(number) for number in range(self._fed) if (True, number) not in come]
         others = [str(number) for number in range(self.count - self._fed) if (False, number) not in come]
@@ -176,7 +204,7 @@ class Subtasks:
         return ", ".join(parts)
 
     def clear(self) -> None:
-        """Every task's process and directory gone, its place ready for another."""
+        """End every task, remove its directory, and wait until its subtask is ready for another task."""
         for place in self.places:
             place.end()
         deadline = time.monotonic() + _CLEAR_SECONDS
@@ -184,7 +212,7 @@ class Subtasks:
             place.idle.wait(max(0.0, deadline - time.monotonic()))
 
     def wait_for_first(self) -> None:
-        """Until a place has come, however long that takes."""
+        """Wait until a subtask has come, however long that takes."""
         while True:
             try:
                 self._came(self._hub.arrived.get(timeout=1.0))
@@ -194,20 +222,26 @@ class Subtasks:
                     raise JobError(self._hub.broken) from None
 
     def leave(self, error: str | None = None, final: bool = True) -> None:
-        """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
-        its restart strategy says."""
+        """Tell the agents that the subtasks are no longer needed.
+
+        Args:
+            error: the error with which the Flink job is to fail; None if it is not to fail.
+            final: whether it fails for good, whatever its restart strategy says.
+        """
         for place in self.places:
             place.tell(leave=pb.Leave(error=error, final=final))
 
     def any_gone(self) -> bool:
-        """Whether a place has gone by itself, and with it the attempt."""
+        """Whether a subtask is gone by itself, and the attempt with it."""
         return any(place.gone.is_set() for place in self.places)
 
     def start_again(self, state: Callable[[str], str | None]) -> str | None:
-        """Wait until Flink has started the job again. The places of before are to have been told to leave.
+        """Wait until Flink has started the job again. The old subtasks must have been told to leave.
 
-        Args: state: Flink's id of the job -> its word for how it is, None where that cannot be known.
-        Returns: None when the first new place has come; else how the job has ended.
+        Args:
+            state: maps Flink's id of the job to Flink's word for its state; None if that cannot be known.
+        Returns:
+            None when the first new subtask has come; otherwise how the job has ended.
         """
         before, self.places = self.places, []
         attempt = max((place.attempt for place in before), default=0)
@@ -235,10 +269,11 @@ class Subtasks:
         """End the Flink job."""
         leaving = self.can_be_used()
         self._closing = True
-        # Flink's own cancelling, while Python has an element, may take the whole TaskManager along (Beam counts a bundle twice)
+        # if Flink itself cancels the job while Python has an element, the whole TaskManager may fail (Beam counts a bundle
+        # twice)
         rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)
         self.leave("its caller needs no more of it" if rows_left else None)
-        # every subtask has what it needs to end by itself; one that is stuck, or never came, needs Flink
+        # every subtask can end by itself; if one is stuck, or never came, Flink has to end it
         if not leaving or not self.submitted.ended.wait(_END_SECONDS):
             self.client.cancel(self.submitted)
             self.submitted.ended.wait(10.0)
@@ -246,7 +281,8 @@ class Subtasks:
         self.disconnect()
 
     def _end_there(self) -> None:
-        """Have the JobManager end the job where the client, which would, was killed or is stuck, and a place is stuck too."""
+        """Have the JobManager end the job if the client, which would do it, was killed or is stuck, and a subtask is
+        stuck too."""
         if self._master is None or not self._id or self.lost or self.submitted.state in ENDED:
             return
         rest = Rest(self._master, _END_SECONDS)

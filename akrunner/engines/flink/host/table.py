@@ -28,10 +28,12 @@ _ENDED = ("FINISHED", "FAILED", "CANCELED")
 
 @dataclass(frozen=True)
 class FlinkTable(TableSource):
-    """A PyFlink Table whose rows Flink brings to the tasks itself.
+    """A PyFlink Table whose rows Flink itself brings to the tasks.
 
-    Attributes: table: the Table; output: Arrow types of the Table that what the tasks write becomes, None when it comes here; pairs: what
-    is kept of the rows beside it.
+    Attributes:
+        table: the PyFlink Table.
+        output: the Arrow types of the Table that the tasks' rows become; None if these rows come to the host.
+        pairs: says which columns of the input rows are kept and put beside the answers; None for none.
     """
 
     table: Any = None
@@ -40,40 +42,50 @@ class FlinkTable(TableSource):
 
     @classmethod
     def of(cls, source: Any) -> FlinkTable:
-        """Args: source: a PyFlink Table or DataStream. Raises: ConfigError: neither, or of types Arrow does not have."""
+        """Return the table as a source.
+
+        Args:
+            source: a PyFlink Table or DataStream.
+        Raises:
+            ConfigError: it is neither, or has types that Arrow does not have.
+        """
         from akrunner.engines.flink.program import bridge
 
         table = bridge.table_of(source)
         return cls(bridge.arrow_schema(table), _not_here, "the PyFlink table", replayable=True, elsewhere=True, table=table)
 
     def check(self, mode: str) -> None:
-        """Raises: ConfigError: its environment is set up so that a job of the mode cannot run in it."""
+        """Check that a job of this mode can run in the table's environment.
+
+        Raises:
+            ConfigError: the environment's settings do not allow it.
+        """
         from akrunner.engines.flink.program import bridge
 
         bridge.check(self.table, mode)
 
     @property
     def master(self) -> str:
-        """Of its environment, as `FlinkEngine(master=)`."""
+        """The cluster of its environment, as for `FlinkEngine(master=)`."""
         from akrunner.engines.flink.program import bridge
 
         return bridge.master(self.table)
 
     def operators_compile(self) -> bool:
-        """Whether its Flink takes the Java operators; warns when it does not."""
+        """Whether its Flink accepts the Java operators; warns if it does not."""
         from akrunner.engines.flink.program import bridge
 
         return bridge.operators_compile()
 
     @property
     def has_checkpoints(self) -> bool:
-        """Whether its environment makes Flink take checkpoints."""
+        """Whether Flink takes checkpoints in its environment."""
         from akrunner.engines.flink.program import bridge
 
         return bridge.has_checkpoints(self.table)
 
     def slots(self, job: JobSpec) -> int:
-        """That its Flink job takes."""
+        """Return the number of slots that its Flink job takes."""
         from akrunner.engines.flink.program import bridge
 
         return bridge.slots(self.table, job)
@@ -88,7 +100,8 @@ def _not_here() -> Iterator[pa.RecordBatch]:
 
 @functools.cache
 def _package() -> str:
-    """akrunner as a zip, for as long as this process lives: an environment sends it with every later job of the program's too."""
+    """Return the path of akrunner as a zip, which stays until this process ends: an environment sends it with every later
+    job of the program, too."""
     folder = leftovers.temp_folder("akrunner-flink-")
     atexit.register(leftovers.drop, folder)
     path = os.path.join(folder, "akrunner.zip")
@@ -98,7 +111,7 @@ def _package() -> str:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Java's exceptions in words, as ConfigErrors."""
+    """Turn Java's exceptions into ConfigErrors, in words."""
     try:
         yield
     except AkrunnerError:
@@ -110,8 +123,11 @@ def _explained() -> Iterator[None]:
 
 
 class ProgramSubmitter:
-    """Submits one job, from within the user's own program; see `akrunner.engines.flink.host.client.Submitter`. Args: in_java: as for
-    `akrunner.engines.flink.program.bridge.submit`."""
+    """Submits one job from within the user's own program; see `akrunner.engines.flink.host.client.Submitter`.
+
+    Args:
+        in_java: as for `akrunner.engines.flink.program.bridge.submit`.
+    """
 
     def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str], in_java: bool) -> None:
         self._table = table
@@ -122,7 +138,11 @@ class ProgramSubmitter:
         self._watching: threading.Thread | None = None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        """Raises: ConfigError: what Flink does not like about it."""
+        """Submit the job.
+
+        Raises:
+            ConfigError: Flink refuses it.
+        """
         from akrunner.engines.flink.program import bridge
 
         job = Submission()
@@ -143,7 +163,7 @@ class ProgramSubmitter:
             if job.state == "FAILED":
                 self._running.result()
         except BaseException as e:
-            # Java's own words, or a fault of ours
+            # words of Java, or a fault of akrunner
             java = type(e).__module__.startswith(("py4j", "pyflink"))
             job.failed = words(e) if java else f"akrunner's own thread 'flink' failed:\n{trace_of(e)}"
         finally:
@@ -154,7 +174,7 @@ class ProgramSubmitter:
             try:
                 self._running.cancel()
             except BaseException:
-                pass  # it has ended, or its cluster has gone; watching tells
+                pass  # it has ended, or its cluster is gone; the watching thread reports that
 
     def close(self) -> None:
         if self._watching is not None:
@@ -163,10 +183,15 @@ class ProgramSubmitter:
 
 
 class ProgramGraph:
-    """Builds places into the user's program, which runs them when it likes; see `akrunner.engines.flink.host.client.Submitter`.
+    """Builds subtasks into the user's program, which runs them when it executes its table; see
+    `akrunner.engines.flink.host.client.Submitter`.
 
-    Args: schema: of what the tasks' rows become; in_java: as for `akrunner.engines.flink.program.bridge.submit`.
-    Attributes: table: the PyFlink Table of what the tasks write; output: its Arrow types; both once `submit` has returned.
+    Args:
+        schema: the schema of the table that the tasks' rows become.
+        in_java: as for `akrunner.engines.flink.program.bridge.submit`.
+    Attributes:
+        table: the PyFlink Table of what the tasks write; None until `submit` has returned.
+        output: the Arrow types of that Table; None until then.
     """
 
     def __init__(self, table: Any, job: JobSpec, schema: pa.Schema, options: Mapping[str, str], in_java: bool) -> None:
@@ -190,7 +215,7 @@ class ProgramGraph:
         return job
 
     def cancel(self, job: Submission) -> None:
-        """The program's to do."""
+        """Do nothing: the program itself cancels its job."""
 
     def close(self) -> None:
         pass

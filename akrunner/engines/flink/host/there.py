@@ -1,4 +1,5 @@
-"""What must be there before a job is submitted to Flink: a way to its cluster, slots, and the same Flink on both sides."""
+"""Checks what must be there before a job is submitted to Flink: a way to its cluster, slots, and the same version of
+Flink on both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ _SLOTS_SECONDS = 3.0
 
 
 def check_version(cluster: Rest, python: str, version: str) -> None:
-    """Raises: ConfigError: the cluster's Flink is of another version than the PyFlink that submits to it, which Flink says in riddles."""
+    """Check that the cluster's Flink has the same version as the PyFlink that submits to it. Flink's own errors about
+    that are hard to understand.
+
+    Raises:
+        ConfigError: the versions differ.
+    """
     there = cluster.version()
     if there and _minor(there) != _minor(version):
         raise ConfigError(
@@ -24,12 +30,12 @@ def check_version(cluster: Rest, python: str, version: str) -> None:
 
 
 def reachable_host(cluster: Address | None) -> str:
-    """This machine's address, as a cluster sees it; None: the local one."""
+    """Return this machine's address as a cluster sees it; None stands for the local cluster."""
     if cluster is None:
         return _LOOPBACK
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # no packet is sent: it only chooses the way
+            # no packet is sent: this only chooses the route
             probe.connect((cluster.host, cluster.port))
             return str(probe.getsockname()[0])
         except OSError:
@@ -37,7 +43,12 @@ def reachable_host(cluster: Address | None) -> str:
 
 
 def check_slots(cluster: Rest, needed: int) -> None:
-    """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
+    """Check that the cluster has enough free slots. A job that has just ended may keep its slots for a moment, so this
+    waits for them a little.
+
+    Raises:
+        ConfigError: there are too few.
+    """
     deadline = time.monotonic() + _SLOTS_SECONDS
     while (free := cluster.free_slots()) < needed:
         if time.monotonic() > deadline:
@@ -59,7 +70,11 @@ except importlib.metadata.PackageNotFoundError:
 
 
 def pyflink_version(python: str) -> str:
-    """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
+    """Return the version of an interpreter's PyFlink, such as "2.3.0".
+
+    Raises:
+        ConfigError: it has none.
+    """
     try:
         done = ask([python, "-c", _VERSION], 60)
     except OSError as e:
@@ -73,5 +88,5 @@ def pyflink_version(python: str) -> str:
 
 
 def _minor(version: str) -> str:
-    """ "2.3" of "2.3.0": within it, what submits and what runs understand each other."""
+    """Return "2.3" for "2.3.0": within such a version, the Flink that submits and the Flink that runs are compatible."""
     return ".".join(version.split(".")[:2])

@@ -1,4 +1,5 @@
-"""Whether a cluster's JobManager is there, and what it says of a job: asked every second, whatever else may hang."""
+"""Watches whether a cluster's JobManager is there, and what it says of a job: it is asked every second, whatever else may
+hang."""
 
 from __future__ import annotations
 
@@ -10,18 +11,21 @@ from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.errors import ClusterError, JobManagerLostError
 
 _EVERY_SECONDS = 1.0
-#: one question may take
+#: seconds that one question may take
 _ASK_SECONDS = 4.0
-#: without an answer for so long, and asked at least so often: gone
+#: seconds without an answer after which the JobManager counts as gone, and how often it must have been asked in vain
 _GONE_SECONDS = 8.0
 _GONE_ASKS = 2
 
 
 class Watch:
-    """Asks in a thread of its own; close it.
+    """Asks a JobManager in a thread of its own. Must be closed.
 
-    Args: master: of the cluster; job: -> Flink's id of the job, "" while it is not known: the cluster itself is asked then.
-    Attributes: state: Flink's last word for the job, "" before the first.
+    Args:
+        master: the cluster's address.
+        job: returns Flink's id of the job; "" while it is not known: the cluster itself is asked then.
+    Attributes:
+        state: Flink's latest word for the job's state; "" before the first.
     """
 
     def __init__(self, master: Address, job: Callable[[], str]) -> None:
@@ -39,7 +43,11 @@ class Watch:
         self._closed.set()
 
     def check(self) -> None:
-        """Raises: JobManagerLostError: it has not answered for some seconds. Whoever has never answered is not missed."""
+        """Check that the JobManager answers.
+
+        Raises:
+            JobManagerLostError: it has not answered for some seconds. Not raised if it never has answered.
+        """
         silent = self._answered is not None and time.monotonic() - self._answered > _GONE_SECONDS
         if silent and self._unanswered >= _GONE_ASKS:
             raise JobManagerLostError(
@@ -47,7 +55,7 @@ class Watch:
             )
 
     def asked(self) -> bool:
-        """Ask now, beside the thread. Returns: whether there was an answer, or never was one."""
+        """Ask now, besides the thread. Returns whether there was an answer, or never was one."""
         self._ask()
         return self._unanswered == 0 or self._answered is None
 
@@ -56,7 +64,7 @@ class Watch:
             try:
                 self._ask()
             except Exception as e:
-                # a fault of ours counts as silence, and is told as the reason
+                # a fault of akrunner counts as silence, and is given as the reason
                 self._missed(f"{type(e).__name__}: {e}")
 
     def _ask(self) -> None:

@@ -1,6 +1,7 @@
-// RowData -> (kind, Arrow IPC stream bytes), some thousand rows an element; compiled on the TaskManager by Flink's own Janino.
-// Kinds: 0 hello (before any row, also where no row ever comes; Flink's id of the job), 1 rows, 2 the end, 3 a tick, 4 a barrier
-// follows.
+// Turns RowData into (kind, Arrow IPC stream bytes), some thousand rows an element. Flink's own Janino compiles it on the
+// TaskManager.
+// Kinds: 0 hello, with Flink's id of the job (it is sent before any row, and even if no row ever comes), 1 rows, 2 the end,
+// 3 a tick, 4 a barrier follows.
 import java.io.*;
 import org.apache.flink.streaming.api.graph.StreamConfig;
 import org.apache.flink.streaming.api.operators.*;

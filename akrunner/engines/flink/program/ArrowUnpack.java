@@ -1,4 +1,5 @@
-// Arrow IPC stream bytes -> RowData; bytes that begin with a zero are words the job is to fail with for good. Compiled on the TaskManager by Flink's own Janino.
+// Turns Arrow IPC stream bytes into RowData. Bytes that begin with a zero are words with which the job is to fail for good.
+// Flink's own Janino compiles it on the TaskManager.
 import java.io.*;
 import org.apache.flink.core.memory.ByteArrayInputStreamWithPos;
 import org.apache.flink.runtime.execution.SuppressRestartsException;

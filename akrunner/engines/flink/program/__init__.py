@@ -1,1 +1,2 @@
-"""In a process that has PyFlink and Java, ours or a user's own program: job graphs, and tables of PyFlink's on their way to the tasks."""
+"""The code in a process that has PyFlink and Java, which is akrunner's own or a user's program: job graphs, and PyFlink
+tables on their way to the tasks."""

@@ -1,12 +1,13 @@
-"""Tables of the user's own PyFlink program to tasks and back, in Arrow chunks: no Python call for a row.
+"""The bridge between the tables of a user's PyFlink program and the tasks: it carries Arrow chunks, without a Python call
+for each row.
 
 ::
 
     Table -> RowData -> ArrowPack.java -> FedSubtask (Python) -> ArrowUnpack.java -> Table
 
-The two Java operators travel as source text; Flink's own compiler (Janino) makes them on the TaskManager. They use classes inside Flink
-that may change: where they do not compile, rows go through Python (`akrunner.engines.flink.program.rows`). Imports PyFlink: only for programs
-that have it.
+The two Java operators travel as source text; Flink's own compiler (Janino) compiles them on the TaskManager. They use
+classes inside Flink that may change. Where they do not compile, the rows go through Python
+(`akrunner.engines.flink.program.rows`). Imports PyFlink, so only for programs that have it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
 
 
 def table_of(source: Any) -> Table:
-    """A Table or DataStream as a Table. Raises: ConfigError: neither."""
+    """Return a Table or DataStream as a Table.
+
+    Raises:
+        ConfigError: it is neither.
+    """
     if isinstance(source, Table):
         return source
     if isinstance(source, DataStream):
@@ -53,7 +58,11 @@ def table_of(source: Any) -> Table:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """Raises: ConfigError: a column of a type Arrow does not have."""
+    """Return the Arrow schema of a table.
+
+    Raises:
+        ConfigError: a column has a type that Arrow does not have.
+    """
     schema = table.get_schema()
     try:
         arrow = create_arrow_schema(schema.get_field_names(), schema.get_field_data_types())
@@ -61,14 +70,18 @@ def arrow_schema(table: Table) -> pa.Schema:
         raise ConfigError(f"source: {e} Select the column as something else: CAST(column AS STRING)") from None
     for i, data_type in enumerate(table._j_table.getResolvedSchema().getColumnDataTypes()):
         if pa.types.is_timestamp(arrow.field(i).type):
-            # PyFlink takes all of them for TIMESTAMP(3); what comes is as precise as the column
+            # PyFlink treats every timestamp as TIMESTAMP(3); the values that come are as precise as the column
             unit = tuple(UNITS)[(data_type.getLogicalType().getPrecision() + 2) // 3]
             arrow = arrow.set(i, arrow.field(i).with_type(pa.timestamp(unit, arrow.field(i).type.tz)))
     return arrow
 
 
 def check(table: Table, mode: str) -> None:
-    """Raises: ConfigError."""
+    """Check that a job of this mode can run in the table's environment.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     if not isinstance(table._t_env, StreamTableEnvironment) or "StreamTableEnvironment" not in str(
         table._t_env._j_tenv.getClass()
     ):
@@ -85,7 +98,8 @@ def check(table: Table, mode: str) -> None:
 
 @functools.cache
 def operators_compile() -> bool:
-    """Whether Flink can make the Java operators: a Flink of another version may have other classes inside."""
+    """Whether Flink can compile the Java operators; warns if it cannot. A Flink of another version may have other classes
+    inside."""
     generated = get_gateway().jvm.org.apache.flink.table.runtime.generated
     try:
         for name in ("ArrowPack", "ArrowUnpack"):
@@ -106,7 +120,7 @@ def has_checkpoints(table: Table) -> bool:
 
 
 def master(table: Table) -> str:
-    """ "local", or the REST address of the table's cluster: "host:port", or a URL."""
+    """Return "local", or the REST address of the table's cluster: "host:port", or a URL."""
     configuration = get_j_env_configuration(_environment(table)._j_stream_execution_environment)
     if configuration.getString("execution.target", "local") == "local":
         return "local"
@@ -116,7 +130,7 @@ def master(table: Table) -> str:
 
 
 def slots(table: Table, job: JobSpec) -> int:
-    """Task slots its job takes: the query and the tasks with rows share theirs."""
+    """Return the number of task slots that the table's job takes. The query and the tasks with rows share theirs."""
     fed = len(job.cluster.fed)
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 
@@ -124,19 +138,26 @@ def slots(table: Table, job: JobSpec) -> int:
 def submit(
     table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
 ) -> Running:
-    """Submit the table's own job, with a place for each task in it. Args: in_java: with the Java operators."""
+    """Submit the table's own job, with a subtask for each task in it.
+
+    Args:
+        in_java: whether to use the Java operators.
+    """
     environment = _environment(table)
     with _apart(environment):
         out = _places(table, job, package, order, options, in_java, goes_on=False)
-        # what the tasks write goes to the submitter; Flink wants a sink
+        # the rows that the tasks write go to the submitter; Flink still wants a sink
         sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
         out._j_data_stream.sinkTo(sink)
         return Running(environment.execute_async(order["name"]))
 
 
 class Running:
-    """A job that runs, watched over a connection to Java of its own: Flink's SQL keeps what it knows by the thread that serves a
-    connection, and the program's would get mixed up with ours."""
+    """A job that runs, watched over a connection to Java of its own.
+
+    Flink's SQL keeps its state by the thread that serves a connection, and the program's state would get mixed up with
+    akrunner's.
+    """
 
     def __init__(self, client: JobClient) -> None:
         self._client = client
@@ -145,15 +166,15 @@ class Running:
 
     @property
     def id(self) -> str:
-        """Flink's."""
+        """Flink's id of the job."""
         return str(self._client.get_job_id())
 
     def state(self) -> str:
-        """Flink's word for it."""
+        """Return Flink's word for the job's state."""
         return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
 
     def result(self) -> None:
-        """Raises: what it failed with."""
+        """Wait for the job's end. Raises the error that it failed with."""
         self._ours.get_job_execution_result().result()
 
     def cancel(self) -> None:
@@ -172,10 +193,16 @@ def attach(
     in_java: bool,
     schema: pa.Schema,
 ) -> tuple[Table, pa.Schema]:
-    """A place for each task in whatever job executes the Table this returns, that of what they write.
+    """Build a subtask for each task into the program. They run in the job that executes the returned Table, which holds
+    what the tasks write.
 
-    Args: in_java: as for `submit`; schema: of what they write.
-    Returns: the Table; the Arrow types Flink reads. Raises: ConfigError: a type Flink does not have.
+    Args:
+        in_java: as for `submit`.
+        schema: the schema of what the tasks write.
+    Returns:
+        The Table, and the Arrow types that Flink reads.
+    Raises:
+        ConfigError: Flink does not have one of the types.
     """
     with _apart(_environment(table)):
         return _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
@@ -183,7 +210,7 @@ def attach(
 
 @contextlib.contextmanager
 def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
-    """What is built meanwhile does not become part of the program's other jobs, nor they of it."""
+    """Keep what is built in this block out of the program's other jobs, and these out of it."""
     transformations = environment._j_stream_execution_environment.getTransformations()
     others = get_gateway().jvm.java.util.ArrayList(transformations)
     transformations.removeAll(others)  # py4j has a clear() of its own, which fails
@@ -197,12 +224,18 @@ def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
 def _places(
     table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool, goes_on: bool
 ) -> DataStream:
-    """A place for each task in the table's own job. Returns: what the tasks write, as Arrow IPC streams; goes_on: to `_output_table`."""
+    """Build a subtask for each task into the table's own job.
+
+    Args:
+        goes_on: whether the returned stream goes to `_output_table`.
+    Returns:
+        The stream of what the tasks write, as Arrow IPC streams.
+    """
     environment = _environment(table)
     configuration = get_j_env_configuration(environment._j_stream_execution_environment)
-    # of a local cluster, which comes and goes with each job
+    # for a local cluster, which is started and ended with each job
     configuration.setString("taskmanager.numberOfTaskSlots", str(slots(table, job)))
-    # an element is thousands of rows: it need not wait a second for others
+    # an element is thousands of rows, and need not wait a second for others
     defaults = {"python.executable": sys.executable, "python.fn-execution.bundle.time": "50"}
     if job.mode == "stream":
         defaults.update({"python.fn-execution.bundle.time": "10", "execution.buffer-timeout.interval": "1 ms"})
@@ -223,14 +256,15 @@ def _places(
     if others:
         numbers = environment.from_collection(list(range(others)), type_info=Types.INT()).set_parallelism(1)
         beside = numbers.rebalance().process(Subtask(order["door"]), output_type=_BYTES)
-        # a slot of their own: each is a task with a process
+        # these get slots of their own: each is a task with a process
         beside = beside.name("akrunner, tasks without rows").set_parallelism(others).slot_sharing_group("akrunner-others")
         out = out.union(beside)
     return out
 
 
 def packed(table: Table, job: JobSpec) -> DataStream:
-    """A table's rows, dealt evenly to the tasks that get any, as `ArrowPack.java` sends them: (kind, Arrow IPC stream)."""
+    """Return the stream of a table's rows, dealt evenly to the tasks that get any, in the form in which `ArrowPack.java`
+    sends them: (kind, Arrow IPC stream)."""
     jvm = get_gateway().jvm
     data_type = table._j_table.getResolvedSchema().toPhysicalRowDataType().notNull()
     row_data = jvm.java.lang.Class.forName("org.apache.flink.table.data.RowData", True, _class_loader())
@@ -242,7 +276,7 @@ def packed(table: Table, job: JobSpec) -> DataStream:
 
 
 def _flush_millis(job: JobSpec) -> int:
-    # half the delay is for the way in; what the tasks have written leaves with a tick
+    # half of the delay is for the way in; the rows that the tasks have written leave with a tick
     return max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
 
 
@@ -256,17 +290,22 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
     info = jvm.org.apache.flink.table.runtime.typeutils.InternalTypeInfo.of(logical)
     stream = out._j_data_stream
     unpacked = _operated(table, stream, "ArrowUnpack", [logical], info, stream.getParallelism())
-    # what PyFlink's from_data_stream does, too: without it the Python operators do not know our package
+    # PyFlink's from_data_stream does this too: without it the Python operators do not know akrunner's package
     jvm.org.apache.flink.python.util.PythonConfigUtil.configPythonOperator(unpacked._j_data_stream.getExecutionEnvironment())
     return Table(table._t_env._j_tenv.fromDataStream(unpacked._j_data_stream), table._t_env), arrow
 
 
-#: what PyFlink's Arrow takes beside the first type of a row: no views, no bytes of one length, no dates in milliseconds, no zones
+#: the Arrow types that PyFlink takes besides the first type of each row of the table of types: no views, no bytes of one
+#: length, no dates in milliseconds, no time zones
 _VARIANTS = (pa.large_string(), pa.large_binary(), *map(pa.timestamp, UNITS))
 
 
 def flink_type(name: str, arrow: pa.DataType) -> Any:
-    """Flink's type for a column's. Raises: ConfigError: it has none."""
+    """Return Flink's type for a column.
+
+    Raises:
+        ConfigError: Flink has none.
+    """
     if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow) or pa.types.is_large_list(arrow):
         return DataTypes.ARRAY(flink_type(name, arrow.value_type))
     if pa.types.is_decimal(arrow):
@@ -283,7 +322,7 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
 
 
 def _operated(table: Table, stream: Any, name: str, given: list[Any], out: Any, parallelism: int) -> DataStream:
-    """A stream through one of the Java operators beside this file."""
+    """Send a stream through one of the Java operators beside this file."""
     gateway = get_gateway()
     jvm = gateway.jvm
     references = gateway.new_array(jvm.java.lang.Object, len(given))

@@ -1,11 +1,11 @@
-"""Rows of a PyFlink table to tasks and back where the two Java operators cannot be used: a few Python calls for each, and nothing of
-Flink's but what it documents.
+"""Carries the rows of a PyFlink table to tasks and back where the two Java operators cannot be used: with a few Python
+calls for each row, and only by what Flink documents.
 
 ::
 
     Table -> UDF: row -> bytes -> key_by: dealt in turn -> FedRows (keyed: it has timers) -> UDTF: Arrow bytes -> rows -> Table
 
-Imports PyFlink: only for programs that have it.
+Imports PyFlink, so only for programs that have it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from akrunner.engines.flink.taskmanager.feed import as_bytes
 from akrunner.engines.flink.taskmanager.function import END, FINAL, HELLO, ROWS, TICK, FedSubtask
 
 _MAX_PARALLELISM = 128
-#: a row, or two bytes of the number of a subtask, come behind it
+#: the first byte of an element; a row follows it, or the number of a subtask, in two bytes
 _ROW, _HELLO = b"\1", b"\0"
-#: of an event-time timer that fires when the input has ended
+#: the time of an event-time timer that fires when the input has ended
 _THE_END = 2**63 - 1
 
 
@@ -42,7 +42,11 @@ class _AsBytes(ScalarFunction):  # type: ignore[misc, unused-ignore]
 
 
 class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
-    """Raises: RuntimeError: the words the job is to fail with."""
+    """Turns Arrow bytes into rows.
+
+    Raises:
+        RuntimeError: with the words that the job is to fail with, if the bytes begin with `FINAL`.
+    """
 
     def eval(self, data: bytes) -> Iterator[tuple[Any, ...]]:
         if data[:1] == FINAL:
@@ -53,7 +57,7 @@ class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
 
 
 class _Dealt:
-    """Which key a row has: that of one subtask after the other; a hello that of its own."""
+    """Chooses the key of an element: rows go to one subtask after the other, and a hello goes to its own subtask."""
 
     def __init__(self, keys: list[int]) -> None:
         self._keys = keys
@@ -65,10 +69,13 @@ class _Dealt:
 
 
 class FedRows(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
-    """`FedSubtask`, with rows one by one (`Values` of `control.proto`) in place of what `ArrowPack.java` sends it, and hellos, each to the subtask of a
-    number.
+    """Runs `FedSubtask` on rows that come one by one (`Values` of `control.proto`), and on a hello for each subtask, in
+    place of what `ArrowPack.java` sends.
 
-    Args: schema: of the rows, serialized; chunk_rows: so many together; flush_millis: but none waits longer, 0: each does.
+    Args:
+        schema: the schema of the rows, serialized.
+        chunk_rows: how many rows go to the task together.
+        flush_millis: how long a row waits at most for others, in milliseconds; 0 for no limit.
     """
 
     def __init__(self, fed: FedSubtask, schema: bytes, chunk_rows: int, flush_millis: int) -> None:
@@ -126,7 +133,13 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
 def fed(
     table: Table, schema: pa.Schema, subtask: FedSubtask, parallelism: int, chunk_rows: int, flush_millis: int
 ) -> DataStream:
-    """A table's rows through `subtask`, dealt in turn. Args: schema: of the table. Returns: what the tasks write, as Arrow bytes."""
+    """Send a table's rows through `subtask`, dealt in turn.
+
+    Args:
+        schema: the schema of the table.
+    Returns:
+        The stream of what the tasks write, as Arrow bytes.
+    """
     environment = table._t_env
     kinds = table.get_schema().get_field_data_types()
     columns = [_column(name, kind) for name, kind in zip(schema.names, kinds, strict=True)]
@@ -140,14 +153,15 @@ def fed(
 
 
 def _column(name: str, kind: DataType) -> Any:
-    """A column as PyFlink's functions take it: BYTES, not BINARY(n); with what is behind the milliseconds of a TIMESTAMP(6)."""
+    """Return a column in a type that PyFlink's functions take: BYTES, not BINARY(n), and text for a TIMESTAMP, so that
+    the digits after the milliseconds are kept."""
     if isinstance(kind, (BinaryType, VarBinaryType)):
         return col(name).cast(DataTypes.BYTES())
     return col(name).cast(DataTypes.STRING()) if isinstance(kind, TimestampType) else col(name)
 
 
 def _keys(parallelism: int) -> list[int]:
-    """A key for each subtask, in the order of the subtasks."""
+    """Return a key for each subtask, in the order of the subtasks."""
     jvm = get_gateway().jvm
     groups = jvm.org.apache.flink.runtime.state.KeyGroupRangeAssignment
     found: dict[int, int] = {}
@@ -162,7 +176,14 @@ def _keys(parallelism: int) -> list[int]:
 
 
 def rows_table(table: Table, out: DataStream, names: list[str], types: list[Any]) -> Table:
-    """What tasks write as a Table. Args: table: of the program; out: as `fed` gives it; names, types: of the columns, as DataTypes."""
+    """Return the rows that tasks write as a Table.
+
+    Args:
+        table: a table of the program.
+        out: the stream that `fed` returns.
+        names: the names of the columns.
+        types: their DataTypes.
+    """
     environment = table._t_env
     function = f"akrunner_rows_{uuid.uuid4().hex}"
     environment.create_temporary_system_function(function, udtf(_AsRows(), result_types=types))

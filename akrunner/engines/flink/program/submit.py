@@ -1,8 +1,9 @@
-"""Submits jobs' subtasks to Flink, in a process of its own: Java lives and ends with it.
+"""Submits jobs' subtasks to Flink, in a process of its own: Java starts and ends with that process.
 
 ::
 
-    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; its end: cancel everything that is not detached, and go
+    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; when it ends, all jobs that are not
+             detached are cancelled, and the process ends
     stdout   lines of JSON: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
 """
 
@@ -28,7 +29,7 @@ _NO_SECRET = "akrunner"
 
 
 class Running:
-    """One job."""
+    """One job that runs."""
 
     def __init__(self, number: int, client: Any) -> None:
         self.number = number
@@ -38,7 +39,7 @@ class Running:
         say(of=number, job=str(client.get_job_id()))
 
     def look(self) -> bool:
-        """Tell what has become of it. Returns: whether it has ended."""
+        """Report what has become of the job. Returns whether it has ended."""
         state = str(self.client.get_job_status().result()).rsplit(".", 1)[-1]
         if state == "FAILED":
             try:
@@ -80,7 +81,7 @@ def main() -> int:
 
 
 def heed(word: dict[str, Any], jobs: dict[int, Running]) -> None:
-    """One line of the submitter's."""
+    """Handle one line of the submitter."""
     if "submit" in word:
         try:
             if "archive" in word:
@@ -97,7 +98,7 @@ def heed(word: dict[str, Any], jobs: dict[int, Running]) -> None:
 
 
 def end(jobs: dict[int, Running]) -> None:
-    """Nothing runs on when the submitter has gone."""
+    """Cancel all jobs, so that none runs on after the submitter is gone."""
     deadline = time.monotonic() + _CANCEL_SECONDS
     for job in jobs.values():
         try:
@@ -115,7 +116,7 @@ def end(jobs: dict[int, Running]) -> None:
 
 
 def submitted(order: dict[str, Any]) -> Any:
-    """The client of the running job."""
+    """Submit a job, and return the client of the running job."""
     from pyflink.common import Types
 
     from akrunner.engines.flink.taskmanager.function import Subtask
@@ -123,21 +124,22 @@ def submitted(order: dict[str, Any]) -> Any:
     count = order["subtasks"]
     environment = _environment(order, {})
     places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
-    # from one sender, so many elements over so many receivers: one each
+    # from one sender, as many elements as there are receivers: each receiver gets one
     running = places.rebalance().process(Subtask(order["door"]), output_type=Types.INT())
     running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
     return environment.execute_async(order["name"])
 
 
 def detached(order: dict[str, Any]) -> Any:
-    """The client of a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.hosting`)."""
+    """Submit a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.hosting`), and return the
+    client of the running job."""
     from pyflink.common import Types
 
     from akrunner.engines.flink.taskmanager.function import HostedSubtask, HostSubtask
     from akrunner.engines.flink.taskmanager.hosting import FOLDER, START, WAIT
 
     count = order["subtasks"]
-    # what the host says must reach the places before its second element keeps it
+    # the host's address must reach the subtasks before the second element blocks its subtask
     environment = _environment(order, {"python.fn-execution.bundle.size": "1"})
     environment.add_python_archive(order["archive"], FOLDER)
     steps = environment.from_collection([START, WAIT], type_info=Types.STRING()).set_parallelism(1)
@@ -163,7 +165,7 @@ def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
         "pipeline.object-reuse": "true",
         "execution.runtime-mode": "STREAMING",
         "restart-strategy.type": "none",
-        # a blocked element and a barrier do not go together
+        # a subtask that is blocked by an element cannot pass a checkpoint's barrier
         "execution.checkpointing.interval": None,
         "taskmanager.numberOfTaskSlots": str(count) if order["remote"] is None else None,
         "pipeline.name": order["name"],
@@ -177,10 +179,11 @@ def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
 
 
 def environment_of(configuration: Any, remote: Mapping[str, str] | None, brings_python: bool = True) -> Any:
-    """Flink's environment.
+    """Return Flink's environment.
 
-    Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process; brings_python: whether
-    jobs bring Flink's Python to the cluster.
+    Args:
+        remote: the options for a cluster's REST service (`Address.flink_options`); None for a cluster inside this process.
+        brings_python: whether jobs bring Flink's Python to the cluster.
     """
     from pyflink.datastream import StreamExecutionEnvironment
 
@@ -199,13 +202,18 @@ def environment_of(configuration: Any, remote: Mapping[str, str] | None, brings_
     if "security.ssl.rest.enabled" in remote and certificates and not configuration.contains_key(_TRUSTSTORE):
         configuration.set_string(_TRUSTSTORE, truststore(certificates))
         configuration.set_string(_TRUSTSTORE + "-password", _NO_SECRET)
-    # PyFlink's own way in does not heed execution.target
+    # PyFlink's own way to make an environment ignores execution.target
     java = get_gateway().jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
     return StreamExecutionEnvironment(java(configuration._j_configuration))
 
 
 def truststore(certificates: str) -> str:
-    """The certificates Python trusts, for Java: a file that goes with this process. Args: certificates: path of PEM text."""
+    """Write the certificates that Python trusts to a file for Java, and return its path. The file is removed when this
+    process ends.
+
+    Args:
+        certificates: the path of a PEM file.
+    """
     from pyflink.java_gateway import get_gateway
 
     gateway = get_gateway()
@@ -220,7 +228,7 @@ def truststore(certificates: str) -> str:
     os.close(made)
     atexit.register(_unlinked, path)
     target = java.io.FileOutputStream(path)
-    # a store has a password; certificates are no secret
+    # a store must have a password; the certificates are no secret
     password = gateway.new_array(gateway.jvm.char, len(_NO_SECRET))
     for at, letter in enumerate(_NO_SECRET):
         password[at] = letter
@@ -233,14 +241,14 @@ def _unlinked(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # its directory has gone
+        pass  # its directory is gone
 
 
 def words(error: BaseException) -> str:
-    """What Java's exceptions say, the cause last."""
+    """Return the message of a Java exception: that of the last cause, if there are causes."""
     text = str(error)
     causes = [found.strip() for found in re.findall(r"Caused by: (.*)", text)]
-    # py4j says first which of its calls it was
+    # py4j puts first which of its calls it was
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line[2:] for line in lines if line.startswith(": ")]
     return next(iter(causes[-1:] or own or lines), type(error).__name__)
@@ -250,7 +258,7 @@ def say(**body: Any) -> None:
     try:
         print(json.dumps(body), flush=True)
     except OSError:
-        pass  # nobody listens any more
+        pass  # the submitter is gone
 
 
 if __name__ == "__main__":

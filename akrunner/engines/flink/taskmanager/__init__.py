@@ -1,1 +1,2 @@
-"""On a TaskManager's machine, in Flink's Python: the agent beside each subtask, and the way to a detached job's host there."""
+"""The code on a TaskManager's machine, in Flink's Python: the agent beside each subtask, and the connection to a detached
+job's host there."""

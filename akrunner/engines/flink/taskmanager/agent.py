@@ -1,16 +1,18 @@
-"""Beside a subtask: a task's process, on the machine Flink has put it, and its pipes as connections to the host.
+"""The agent beside a subtask: it runs a task's process on the machine that Flink has chosen, and connects the process's
+pipes to the host.
 
 ::
 
     host (Hub)                             agent, in the Python worker of a subtask
-    service  words           <---------->  who and where it is; start, signals, stop; samples, what it prints, the exit (`control.proto`)
-    in       package, bytes  ----------->  the task's files; the pipe the task's process reads, as it is
-    out      bytes           <-----------  the pipe it writes
+    service  words           <---------->  which subtask it is, and where; start, signals, stop; samples, the task's log,
+                                           the exit (`control.proto`)
+    in       package, bytes  ----------->  the task's files; the pipe that the task's process reads, unchanged
+    out      bytes           <-----------  the pipe that it writes
     give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
 
-Standard library, what PyFlink brings (gRPC and protobuf), and Python's own interpreter of Flink: nothing of akrunner's host half is imported
-but process, guard, ports and archives.
-No thread dies without a word: the host is told its traceback, and the job fails with it.
+Uses the standard library, what PyFlink brings (gRPC and protobuf), and Flink's own Python interpreter. Of akrunner's host
+half it imports only process, guard, ports and archives. No thread dies silently: the host is told its traceback, and the
+job fails with it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from akrunner.launch.trees import Blame
 if TYPE_CHECKING:
     from akrunner.engines.flink.taskmanager.feed import Feed
 
-#: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that is there
+#: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that runs there
 _STOPPED_SECONDS = 20.0
 _SAMPLE_SECONDS = 0.3
 _LOG_SECONDS = 0.5
@@ -56,10 +58,14 @@ __all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
 
 
 def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
-    """Be a place for tasks until the host says that it is over.
+    """Run tasks for the host until it says that the subtask is no longer needed.
 
-    Args: feed: where the task's rows come from, None: from the host; who: what `Register` says of it.
-    Raises: JobFailed: it said so, or is not there, or is somebody else; SubmitterGone, OSError: it went away.
+    Args:
+        feed: the task's rows; None if they come from the host.
+        who: the fields of `Register`.
+    Raises:
+        JobFailed: the host said that the job has failed, or does not answer, or something else answers in its place.
+        SubmitterGone, OSError: the host is gone.
     """
     _Agent(door, feed).run(who)
 
@@ -102,10 +108,10 @@ class _Agent:
             if kind == "ask":
                 self._one(told.ask)
                 self._line.say(over=self._pb.Nothing())
-            # else: of a task that could not be started
+            # else: a message about a task that could not be started
 
     def _broke(self, name: str, error: BaseException) -> None:
-        """A thread of this end has died: the host is told why, and the task goes."""
+        """Tell the host why a thread of this end has died. The task ends then."""
         if self._broken is None:
             self._broken = error
             where = f"beside the task on {socket.gethostname()}"
@@ -116,7 +122,11 @@ class _Agent:
         self._line.say(failed=self._pb.Failed(kind=kind, words=words))
 
     def _one(self, asked: Any) -> None:
-        """One task, from its address to the last of its processes and files. Args: asked: an `Ask`."""
+        """Run one task, from its address to the last of its processes and files.
+
+        Args:
+            asked: an `Ask`.
+        """
         began = time.time()
         mark = uuid.uuid4().hex
         self._process, self._pumps, self._logged, self._open, self._reads = None, [], None, [], None
@@ -158,8 +168,8 @@ class _Agent:
             return None
 
     def _interpreter(self, python_env: str) -> str | None:
-        """Path of the task's, which may have to be unpacked first."""
-        # it needs more than this module's standard library: what PyFlink has brought
+        """Return the path of the task's interpreter, which may have to be unpacked first; None if there is none."""
+        # it needs more than this module's standard library: packages that PyFlink has brought
         from akrunner.launch import environments
 
         try:
@@ -169,7 +179,8 @@ class _Agent:
             return None
 
     def _close(self) -> None:
-        """The connections of one task, and its process's pipes: only when no pump can write to what gets their numbers next."""
+        """Close the connections of a task, and its process's pipes, but only once no pump can write to a descriptor that
+        gets the same number next."""
         for connection in self._open:
             shut(connection, socket.SHUT_RDWR)
         for pump in self._pumps:
@@ -190,7 +201,11 @@ class _Agent:
     # -- the process
 
     def _start(self, order: Any, python: str, folder: str, mark: str, guard: Guard) -> bool:
-        """Whether there is a process now; why there is none was said. Args: order: an `Order`."""
+        """Start the task's process. Returns whether there is one; if not, the host was told why.
+
+        Args:
+            order: an `Order`.
+        """
         rows_in = self._connect(self._pb.Opening.IN)
         size = int.from_bytes(exactly(rows_in, _LENGTH_BYTES), "little")
         package = os.path.join(folder, "package.tar")
@@ -208,7 +223,7 @@ class _Agent:
         os.unlink(package)
         for name in order.directories:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
-        # a machine's cores are shared by the tasks it has, unless somebody has said otherwise
+        # the tasks on a machine share its cores, unless the environment says otherwise
         thread_limits = {name: str(order.threads) for name in THREADS if name not in os.environ}
         env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order.env}
         try:
@@ -244,14 +259,15 @@ class _Agent:
         return threads.started(name, self._broke, target, *given)
 
     def _log(self, source: int) -> None:
-        """What the process prints, to its end."""
+        """Send to the host what the process prints, until that ends."""
         with contextlib.suppress(OSError, SubmitterGone):
             while data := _read(source):
                 self._line.say(log=self._pb.Log(data=data))
             self._line.say(log=self._pb.Log(last=True))
 
     def _passing(self, order: Any) -> Callable[..., None] | None:
-        """Who takes the rows the task writes; None: the host, as of a task beside a PyFlink table's that has no rows of it."""
+        """Return the function that handles the rows that the task writes; None if they go to the host as they are, as
+        those of a task without rows beside the tasks of a PyFlink table do."""
         if not order.HasField("output"):
             return None
         if not order.output.part:
@@ -261,7 +277,7 @@ class _Agent:
         return pass_to_part
 
     def _attend(self, folder: str, guard: Guard) -> None:
-        """Do as the host says, and tell how the process is, until the host says that it is over."""
+        """Do as the host says, and report how the process is, until the host says that the task is over."""
         process = self._process
         assert process is not None and self._logged is not None
         told = False
@@ -292,7 +308,7 @@ class _Agent:
                     )
             ended = process.exit
             if ended is not None and not told:
-                # its last words come first; but a daemon it has left may hold the log for ever
+                # its last lines are sent first; but a daemon that it has left may hold the log open for ever
                 self._logged.join(_LOG_SECONDS)
                 told = True
                 self._line.say(
@@ -303,7 +319,7 @@ class _Agent:
                 )  # fmt: skip
 
     def _give(self, folder: str, names: Any) -> None:
-        """Files and directories of the task, as a tar."""
+        """Send files and directories of the task to the host, as a tar."""
         with opened(self._door, self._place, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
             with tarfile.open(fileobj=out, mode="w|") as archive:
                 for name in names:
@@ -313,7 +329,7 @@ class _Agent:
 
 
 def _sees(files: Any) -> bool:
-    """Whether this machine has the host's files, under the same names."""
+    """Whether this machine has the host's files, under the same names and of the same size."""
     try:
         return all(os.path.getsize(file.path) == file.bytes for file in files)
     except OSError:
@@ -339,21 +355,25 @@ def _save(connection: socket.socket, size: int, path: str) -> None:
 
 
 def _close_out(out: threading.Thread, connection: socket.socket) -> None:
-    """What the process writes has ended: so does the connection it went over."""
+    """Close the connection when the process's output, which went over it, has ended."""
     out.join()
     shut(connection, socket.SHUT_WR)
 
 
 def _close_in(fed: threading.Thread, input_fd: int) -> None:
-    """Nothing more comes for the process: its pipe ends, and with it the process."""
+    """Close the process's pipe when no more comes for it; the process then ends too."""
     fed.join()
     os.close(input_fd)
 
 
 def watch_java(failed: threads.Failed) -> None:
-    """End this process when the TaskManager it belongs to is gone: after SIGKILL of that, Flink's Python workers live on.
+    """End this process when the TaskManager that it belongs to is gone: Flink's Python workers go on after their
+    TaskManager is killed with SIGKILL.
 
-    A task's guard ends its process then, and removes its directory. Args: failed: told, should the watching itself fail.
+    A task's guard then ends its process, and removes its directory.
+
+    Args:
+        failed: called if the watching itself fails.
     """
     java = _java_ancestor()
     if java is None:
@@ -368,7 +388,7 @@ def watch_java(failed: threads.Failed) -> None:
 
 
 def _java_ancestor() -> tuple[int, str] | None:
-    """(pid, start time) of the Java process this one descends from; None where /proc does not tell."""
+    """Return (pid, start time) of the Java process that this one descends from; None if /proc does not tell."""
     pid = os.getppid()
     try:
         while pid > 1:
@@ -384,7 +404,7 @@ def _java_ancestor() -> tuple[int, str] | None:
 
 
 def _start_time(pid: int) -> str | None:
-    """None when it has gone, a zombie its parent has not noticed included."""
+    """Return a process's start time; None if it is gone, or a zombie that its parent has not noticed."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             fields = f.read().rsplit(")", 1)[1].split()

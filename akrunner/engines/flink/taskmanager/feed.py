@@ -1,4 +1,4 @@
-"""Rows on their way from Flink to the task of a place, and back to Flink: Arrow chunks, on the task's own machine.
+"""Carries rows from Flink to a subtask's task, and back to Flink, as Arrow chunks on the task's own machine.
 
 ::
 
@@ -7,7 +7,7 @@
     host       CONTEXT, END, START, STOP frames -> forwarded ----------------------> the task's pipe
     subtask    taken() -> Arrow bytes <- a few waiting <- decode <- EXAMPLES or COLUMNS frames --+
     subtask    answered(number) <- ANSWERED, CLOSED frames <--------------------------+
-    host       all other frames, PASSED in place of those <---------------------------------------- the task's pipe
+    host       all other frames, and PASSED in place of EXAMPLES and COLUMNS <----------------- the task's pipe
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from akrunner.io.partition import rechunk
 from akrunner.schema import Schema
 from akrunner.wire import frames
 
-#: chunks waiting for the task; past it Flink waits
+#: how many chunks may wait for the task; Flink waits while there are more
 _DEPTH = 4
-#: rows waiting for Flink; past it the task waits
+#: how many bytes of rows may wait for Flink; the task waits while there are more
 _WRITTEN_BYTES = 8 << 20
 _TICK = 0.1
 _TELL_SECONDS = 0.2
-#: characters of what is wrong with a row
+#: the most characters of what is wrong with a row
 _WORDS = 1 << 16
 
 Say = Callable[..., None]
 
 
 def pairs_word(pairing: Pairing) -> pb.Pairs:
-    """What an agent is told of it."""
+    """Return what an agent is told of a pairing."""
     inputs = [pb.Pairs.Input(name=i.name, dtype=i.dtype, columns=i.columns, travels=i.travels) for i in pairing.inputs]
     return pb.Pairs(
         inputs=inputs, feed=schema_bytes(pairing.feed), outputs=pairing.outputs, result=schema_bytes(pairing.result)
@@ -56,13 +56,17 @@ def pairs_word(pairing: Pairing) -> pb.Pairs:
 
 
 def pairing_of(word: pb.Pairs) -> Pairing:
-    """Of `pairs_word`."""
+    """Return the pairing that `pairs_word` has turned into a message."""
     inputs = tuple(Fed(one.name, one.dtype, tuple(one.columns), tuple(one.travels)) for one in word.inputs)
     return Pairing(inputs, schema_from(word.feed), tuple(word.outputs), schema_from(word.result))
 
 
 def as_bytes(batches: list[pa.RecordBatch]) -> bytes:
-    """An Arrow IPC stream of one batch. Args: batches: at least one, all of one schema."""
+    """Return an Arrow IPC stream of one batch.
+
+    Args:
+        batches: at least one batch, all of one schema.
+    """
     (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, joined.schema) as writer:
@@ -71,7 +75,7 @@ def as_bytes(batches: list[pa.RecordBatch]) -> bytes:
 
 
 class Written:
-    """What a task has written and Flink has not taken yet: a few megabytes at most."""
+    """The rows that a task has written and Flink has not taken yet: a few megabytes at most."""
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []
@@ -79,7 +83,11 @@ class Written:
         self._changed = threading.Condition()
 
     def put(self, batch: pa.RecordBatch, over: threading.Event) -> None:
-        """Blocks while there is enough. Args: over: set when nobody takes any more."""
+        """Add a batch. Blocks while there are too many rows.
+
+        Args:
+            over: an event that is set when the rows are no longer taken.
+        """
         with self._changed:
             while self._bytes > _WRITTEN_BYTES and not over.is_set():
                 self._changed.wait(_TICK)
@@ -88,7 +96,7 @@ class Written:
             self._changed.notify_all()
 
     def take(self, seconds: float) -> list[pa.RecordBatch]:
-        """Everything; waits so long for the first."""
+        """Return everything. Waits up to `seconds` for the first batch."""
         with self._changed:
             if not self._batches and seconds:
                 self._changed.wait(seconds)
@@ -98,7 +106,8 @@ class Written:
 
 
 def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
-    """What the task says, until it ends: rows to a file of the output's, the rest to the host. Args: as `pass_on`."""
+    """Handle what the task writes to its pipe, until it ends: rows go to a file of the output, the rest to the host. The
+    arguments are as for `pass_on`."""
     part = PartFile(output.part, output.format, schema_from(output.rows))
     pass_on(source_fd, writer, output, part.write, lambda went_well: part.close())
 
@@ -112,11 +121,17 @@ def pass_on(
     answered: Callable[[int], None] = lambda number: None,
     paired: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> None:
-    """What the task says, until it ends: rows to where they go, all else to the submitter.
+    """Handle what the task writes to its pipe, until it ends: rows go to their destination, all else to the host.
 
-    Args: source_fd: the task's pipe; writer: to the host, closed at the end; output: schemas of what it writes and of what is put; put: takes
-    rows; finish: called before the host hears that the task is done, with whether it went well; both raise PartError when the rows
-    cannot be kept; answered: called with a barrier's number once every row of before it is put; paired: makes of what the task wrote what is put.
+    Args:
+        source_fd: the task's pipe.
+        writer: writes to the host; closed at the end.
+        output: the schemas of what the task writes, and of what `put` takes.
+        put: takes rows; raises PartError if they cannot be kept.
+        finish: called before the host hears that the task is done, with whether all went well; raises PartError if the
+            rows cannot be kept.
+        answered: called with a barrier's number once every row before the barrier is put.
+        paired: makes what is put out of what the task wrote.
     """
     reader = frames.FrameReader(source_fd, frames.FROM_WORKER)
     rows = 0
@@ -164,7 +179,7 @@ def pass_on(
 
 
 class Feed:
-    """One task's rows. `put` and `taken` are the subtask's, everything else the agent's."""
+    """The rows of one task. The subtask calls `put`, `answered` and `taken`; the agent calls everything else."""
 
     def __init__(self) -> None:
         self._waiting: queue.Queue[bytes | int | None] = queue.Queue(_DEPTH)
@@ -179,9 +194,13 @@ class Feed:
         self._writer: frames.FrameWriter | None = None
 
     def put(self, chunk: bytes | int | None, seconds: float) -> bool:
-        """An Arrow IPC stream; a barrier's number, from 1; None: no more rows come.
+        """Add something for the task. Once the task is over, rows are dropped.
 
-        Returns: whether it was taken; False when the task was behind for so long. Once the task is over, rows are dropped.
+        Args:
+            chunk: an Arrow IPC stream; or the number of a barrier, from 1; or None when no more rows come.
+            seconds: how long to wait at most.
+        Returns:
+            Whether it was taken; False if the task was behind for so long.
         """
         if self._over.is_set():
             return True
@@ -192,38 +211,46 @@ class Feed:
             return False
 
     def answered(self, number: int) -> bool:
-        """Whether the task has answered all rows before a barrier, or has returned; what it wrote for them can be taken."""
+        """Whether the task has answered all rows before a barrier, or has returned. Its output for them can be taken then."""
         return self._returned or self._answered >= number
 
     def taken(self, seconds: float = 0.0) -> Iterator[bytes]:
-        """What the task has written so far, as an Arrow IPC stream; waits so long for the first of it."""
+        """Yield what the task has written so far, as an Arrow IPC stream. Waits up to `seconds` for the first of it."""
         batches = self._written.take(seconds)
         if batches:
             yield as_bytes(batches)
 
     def close(self) -> None:
-        """The task is over."""
+        """Note that the task is over."""
         self._over.set()
 
     def start(
         self, reader: frames.FrameReader, target_fd: int, order: pb.Order, say: Say, failed: Failed
     ) -> list[threading.Thread]:
-        """Args: reader: what the host sends; target_fd: the task's pipe, closed at the end; order: of the launcher; say: a `Said` to the host,
-        by name; failed: told what one of the threads dies of."""
+        """Start the threads that write to the task's pipe, and return them.
+
+        Args:
+            reader: reads what the host sends.
+            target_fd: the task's pipe; closed at the end.
+            order: the launcher's order.
+            say: sends a `Said` to the host, whose field is given by name.
+            failed: called with the error of which one of the threads dies.
+        """
         self._writer = frames.FrameWriter(target_fd)
         if order.HasField("pairs"):
             self._pairs = pairing_of(order.pairs)
         return [started("in", failed, self._forward, reader), started("rows", failed, self._feed, order, say)]
 
     def pass_on(self, source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
-        """What the task says, until it ends: rows to the subtask, the rest to the host. Args: as `pass_on`."""
+        """Handle what the task writes to its pipe, until it ends: rows go to the subtask, the rest to the host. The
+        arguments are as for `pass_on`."""
         pass_on(source_fd, writer, output, self._put_written, self._end, self._answer, self._paired)
 
     def _put_written(self, batch: pa.RecordBatch) -> None:
         self._written.put(batch, self._over)
 
     def _paired(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """With what is kept of the rows it answers; a task answers in order."""
+        """Return a batch together with the kept columns of the rows that it answers. A task answers in order."""
         return batch if self._pairs is None else self._pairs.joined(self._unpaired.popleft(), batch)
 
     def _end(self, went_well: bool) -> None:
@@ -248,7 +275,7 @@ class Feed:
             return
         finally:
             reader.close()
-            # as with a pipe: nothing more comes for the process
+            # as when a pipe ends: nothing more comes for the process
             self._writer.close()
 
     def _feed(self, order: pb.Order, say: Say) -> None:
@@ -274,7 +301,7 @@ class Feed:
                     self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)
                     given.rows += batch.num_rows
                 except OSError:
-                    # it has gone, or has returned before the stream had ended
+                    # the task is gone, or has returned before the stream had ended
                     given.dropped += batch.num_rows
                 if time.monotonic() - told > _TELL_SECONDS:
                     told = time.monotonic()
@@ -302,7 +329,7 @@ class Feed:
 
 
 class FileFeed(Feed):
-    """Rows of files that this machine reads itself; see `akrunner.engines.flink.host.files`."""
+    """Feeds rows of files that this machine reads itself; see `akrunner.engines.flink.host.files`."""
 
     def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch]:
         form, schema = formats.named(order.files.format), schema_from(order.files.schema)
@@ -317,7 +344,7 @@ class FileFeed(Feed):
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Rows `start` to `stop` of them."""
+    """Yield rows `start` to `stop` of the batches."""
     at = 0
     for batch in batches:
         first, last = max(start - at, 0), min(stop - at, batch.num_rows)

@@ -1,4 +1,4 @@
-"""What runs in Flink: functions whose subtasks are tasks' places."""
+"""The functions that Flink runs. Each of their subtasks runs tasks, or a detached job's host."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 
 from pyflink.datastream import ProcessFunction, RuntimeContext
 
-#: what `ArrowPack.java` sends
+#: the kinds of elements that `ArrowPack.java` sends
 HELLO, ROWS, END, TICK, BARRIER = range(5)
-#: what `ArrowUnpack.java` takes for words to fail with for good begins so
+#: an element that begins with this byte holds the words with which `ArrowUnpack.java` makes the job fail for good
 FINAL = b"\0"
 _TICK = 0.05
 _HOST_SECONDS = 5.0
 
 
 class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for tasks whose rows come from the host, if any do: its only element keeps it for as long as they live.
+    """A subtask that runs tasks whose rows come from the host, if they get any. Its only element keeps it busy for as
+    long as they live.
 
-    Args: door: of the host, as `Door.carried` gives it.
+    Args:
+        door: the host's door, as `Door.carried` gives it.
     """
 
     def __init__(self, door: Mapping[str, Any]) -> None:
@@ -42,9 +44,14 @@ def _who(runtime_context: RuntimeContext) -> dict[str, Any]:
 
 
 class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end.
+    """The subtask of a detached job's host. Its first element starts the host and tells the other subtasks where it is;
+    its second waits for the host's end.
 
-    Args: count: how many other subtasks there are; module: what the host process runs; tag: marks its lines in the log; secrets: what the host is told by nothing but a pipe.
+    Args:
+        count: how many other subtasks there are.
+        module: the module that the host process runs.
+        tag: marks its lines in the log.
+        secrets: values that the host gets through a pipe only.
     """
 
     def __init__(self, count: int, module: str, tag: str, secrets: Mapping[str, Any]) -> None:
@@ -64,7 +71,11 @@ class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
 
 class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for a task of a detached job; its only element says where the host is. Args: keys: of the agents."""
+    """A subtask that runs a task of a detached job. Its only element says where the host is.
+
+    Args:
+        keys: the agents' keys.
+    """
 
     def __init__(self, keys: Mapping[str, str]) -> None:
         self._keys = keys
@@ -79,16 +90,19 @@ class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         try:
             agent.work(hosting.reached(value, Keys(**self._keys)), **self._who)
         except (agent.SubmitterGone, OSError):
-            # the connection of a host that was killed ends, or is reset. The host's own subtask knows why, and is heard first then
+            # if the host was killed, the connection ends, or is reset. The host's own subtask knows why, and is to fail first
             time.sleep(_HOST_SECONDS)
             raise
         return iter(())
 
 
 class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them.
+    """A subtask that runs a task whose rows come to the subtask itself, as `ArrowPack.java` sends them.
 
-    Args: door: as of `Subtask`; goes_on: what it gives goes through `ArrowUnpack.java` into the job's own sinks, so that its barriers count.
+    Args:
+        door: as for `Subtask`.
+        goes_on: whether its output goes through `ArrowUnpack.java` into the job's own sinks, so that checkpoints must
+            wait for it.
     """
 
     def __init__(self, door: Mapping[str, Any], goes_on: bool) -> None:
@@ -123,12 +137,12 @@ class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
             yield from self._fail(self._failed)
 
     def _put(self, what: Any) -> Iterator[bytes]:
-        # a task that waits for its output to be taken takes no rows
+        # a task that waits until its output is taken takes no rows
         while not self._feed.put(what, _TICK):
             yield from self._feed.taken()
 
     def _drain(self, agent: threading.Thread) -> Iterator[bytes]:
-        """Until the task has answered every row it has been given: a checkpoint has them as done."""
+        """Wait until the task has answered every row that it was given: a checkpoint counts them as done."""
         self._barrier += 1
         yield from self._put(self._barrier)
         while not self._feed.answered(self._barrier) and agent.is_alive():
@@ -140,7 +154,7 @@ class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
         if not (self._goes_on and isinstance(error, JobFailed) and error.final):
             raise error
-        # an exception of Python's would be one more reason for Flink to start the job again
+        # an exception in Python would make Flink start the job again
         yield FINAL + str(error).encode()
 
     def _work(self, job: str) -> None:

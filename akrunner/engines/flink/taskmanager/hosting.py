@@ -1,12 +1,13 @@
-"""In a TaskManager: the process that is a detached job's host (`akrunner.detached.host`), and the way to it.
+"""In a TaskManager: the process that is a detached job's host (`akrunner.detached.host`), and the connection to it.
 
 ::
 
-    client, gone by then --- job graph, archive of the order --->  Flink job
+    client, which may then end --- job graph, archive of the order --->  Flink job
     host subtask    starts the host process beside it; its lines go to the TaskManager's log
     host process    Supervisor, feeder, sink, Hub <--- words, rows ---> agents in the other subtasks
 
-Both ends have their keys from the client, by way of Flink's job; the host's come to it by its pipe. Imports no more than `akrunner.engines.flink.taskmanager.agent`.
+Both ends get their keys from the client, through Flink's job; the host gets its keys through its pipe. Imports no more
+than `akrunner.engines.flink.taskmanager.agent`.
 """
 
 from __future__ import annotations
@@ -26,25 +27,31 @@ from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager.agent import JobFailed, watch_java
 from akrunner.engines.flink.threads import trace_of
 
-#: the order's directory, as Flink unpacks it for its Python
+#: the directory of the order, as Flink unpacks it for its Python
 FOLDER = "akrunner-job"
 START, WAIT = "start", "wait"
 _CONNECT_SECONDS = 5.0
 _END_SECONDS = 20.0
-#: lines of the tasks in a TaskManager's log, which other jobs share
+#: the most lines of the tasks in a TaskManager's log, which other jobs use too
 _LOG_LINES = 20_000
-#: of what a host has printed that has died: a traceback
+#: how much is shown of what a host that has died has printed: enough for a traceback
 _LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
 
 
 class Host:
-    """The host process: it ends with this one. Args: module: what it runs; tag: marks its lines in the log; secrets: for its pipe."""
+    """The host process. It ends when this process does.
+
+    Args:
+        module: the module that it runs, as `python -m` takes it.
+        tag: marks its lines in the log.
+        secrets: values that are written to its pipe.
+    """
 
     def __init__(self, module: str, tag: str, secrets: Mapping[str, Any]) -> None:
         watch_java(self._unwatched)
         self._tag = tag
         self._logged = 0
-        # what Flink has put on the module path is not on a child's
+        # the directories that Flink has put on this process's module path are not on a child's
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._said = os.path.join(FOLDER, "stderr.txt")
         with open(self._said, "wb") as said:
@@ -57,25 +64,33 @@ class Host:
                 start_new_session=True,
             )
         assert self._process.stdin is not None
-        # one that has died at once says why when it is heard
+        # a process that has died at once says why when its output is read
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(secrets).encode() + b"\n")
             self._process.stdin.flush()
 
     def _unwatched(self, name: str, error: BaseException) -> None:
-        """Nobody would end the host with its TaskManager: it ends now."""
+        """End the host now, because the thread that would end it with its TaskManager has failed."""
         logging.error("akrunner[%s] akrunner's own thread %r failed:\n%s", self._tag, name, trace_of(error))
         self._process.kill()
 
     def told(self) -> str:
-        """Where it is, for the places. Raises: JobFailed: it did not come to that."""
+        """Return where the host is, for the subtasks.
+
+        Raises:
+            JobFailed: the host failed before it said so.
+        """
         word = self._hear()
         while "addresses" not in word:
             word = self._hear()
         return json.dumps(word)
 
     def wait(self) -> None:
-        """Until the job has ended. Raises: JobFailed: it failed."""
+        """Wait until the job has ended.
+
+        Raises:
+            JobFailed: it failed.
+        """
         while "done" not in self._hear():
             pass
         try:
@@ -85,7 +100,7 @@ class Host:
             self._process.wait()
 
     def _hear(self) -> dict[str, Any]:
-        """Its next word; lines for the log are logged."""
+        """Return the host's next message; write lines for the log to the log."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             word: dict[str, Any] = json.loads(line)
@@ -106,7 +121,12 @@ class Host:
 
 
 def reached(told: str, keys: Keys) -> Door:
-    """The host's: the first of its addresses at which it, and nobody else of that address, answers from here. Raises: OSError: none does."""
+    """Return the door of the host: the first of its addresses at which the host answers from here, and no other program
+    that has the same address.
+
+    Raises:
+        OSError: it answers at none of them.
+    """
     word = json.loads(told)
     for address in word["addresses"]:
         door = Door(address, int(word["port"]), int(word["rows"]), keys)
@@ -122,12 +142,12 @@ _BEGIN, _END = "<<akrunner", "akrunner>>"
 
 
 def marked(text: str) -> str:
-    """Words that can be found again in Java's exceptions."""
+    """Return words in a form in which they can be found again in Java's exceptions."""
     return f"{_BEGIN}\n{text}\n{_END}"
 
 
 def unmarked(text: str) -> str | None:
-    """The words in `marked`, None when there are none."""
+    """Return the words that `marked` has put into a text; None if there are none."""
     _, begin, rest = text.partition(_BEGIN + "\n")
     inside, end, _ = rest.partition("\n" + _END)
     return inside if begin and end else None

@@ -1,6 +1,6 @@
-"""An agent's end of the service in `control.proto`: its stream, and what it says and hears there.
+"""The agent's end of the service in `control.proto`: its stream of messages to and from the host.
 
-Standard library, and gRPC and protobuf, which PyFlink brings; imported beside a subtask only.
+Standard library, and gRPC and protobuf, which PyFlink brings. Imported beside a subtask only.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from akrunner.engines.flink.connections import CONNECT_SECONDS
 from akrunner.engines.flink.control import AGENT_END, HOST_END, METHOD, NONCE, PROOF, VERSION, keepalive, library
 from akrunner.engines.flink.keys import HOST, Door, nonce
 
-#: bytes of what the host says: a task's environment, and every block it reads
+#: the most bytes of a message of the host: it has a task's environment, and every block that the task reads
 _MESSAGE_LIMIT = 256 << 20
-#: words on their way; whoever says more waits
+#: how many messages may wait to be sent; `say` blocks while there are more
 _WAITING = 64
 _TICK = 0.1
 _AGAIN_SECONDS = 0.5
-#: for the last words to arrive
+#: seconds for the last messages to arrive
 _LAST_SECONDS = 5.0
 #: what OpenSSL says, in gRPC's words, of a certificate that is not the host's
 _SOMEBODY_ELSE = (
@@ -38,11 +38,15 @@ _SOMEBODY_ELSE = (
 
 
 class SubmitterGone(Exception):
-    """The stream has ended before the host said so."""
+    """The stream has ended before the host said that the job is over."""
 
 
 class JobFailed(Exception):
-    """The job has failed, in the host's words. Attributes: final: it would fail again."""
+    """The job has failed, in the host's words.
+
+    Attributes:
+        final: whether it would fail again.
+    """
 
     def __init__(self, words: str, final: bool = False) -> None:
         super().__init__(words)
@@ -50,9 +54,14 @@ class JobFailed(Exception):
 
 
 class Line:
-    """The stream; a context manager. Attributes: address: of this machine, as the host is reached from it.
+    """The stream. A context manager.
 
-    Args: who: of `Register`. Raises: JobFailed: nobody is there, or somebody else, or one of another version.
+    Args:
+        who: the fields of `Register`.
+    Attributes:
+        address: this machine's address on the way to the host.
+    Raises:
+        JobFailed: nothing answers, or something other than the job's host does, or a host of another version.
     """
 
     def __init__(self, door: Door, **who: Any) -> None:
@@ -74,12 +83,13 @@ class Line:
             raise
 
     def _asked(self) -> str:
-        """Whether anybody is there, which the system says in words. Returns: this machine's address on the way there."""
+        """Check that something answers at the host's address; the system's own error is clear. Returns this machine's
+        address on the way there."""
         try:
             with socket.create_connection((self._door.host, self._door.port), timeout=CONNECT_SECONDS) as asked:
                 return str(asked.getsockname()[0])
         except OSError as e:
-            # started again, perhaps, after whoever submitted it has ended
+            # perhaps Flink has started the job again after its submitter has ended
             raise JobFailed(f"what submitted this job does not answer at {self._door.shown}: {e.strerror or e}", True) from e
 
     def _made(self) -> Any:
@@ -87,7 +97,7 @@ class Line:
             ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
             ("grpc.max_send_message_length", -1),
             ("grpc.enable_retries", 0),
-            # a proxy of the machine's is for what is outside
+            # the machine's proxy is for addresses outside
             ("grpc.enable_http_proxy", 0),
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.initial_reconnect_backoff_ms", 200),
@@ -101,10 +111,10 @@ class Line:
         return self._grpc.secure_channel(where, shown, [*options, ("grpc.ssl_target_name_override", HOST)])
 
     def _greeted(self, who: Any) -> None:
-        """Call until a host answers; nothing is taken from it before it has shown what it is."""
+        """Call until a host answers. Nothing is taken from the host before it has proved itself."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
-            # what a call that has failed still waits for is nobody's
+            # a new queue: messages for a call that has failed are dropped
             self._out = queue.Queue(_WAITING)
             said = nonce()
             metadata = ((NONCE, said), (PROOF, self._door.keys.proof(AGENT_END, said)))
@@ -135,7 +145,11 @@ class Line:
         self._reading = threads.started("line", self._died, self._read)
 
     def _refused(self, code: Any, why: str, deadline: float) -> None:
-        """Returns: it may be worth another call. Raises: JobFailed."""
+        """Return after a pause if another call may succeed.
+
+        Raises:
+            JobFailed: another call would fail as well.
+        """
         where, codes = self._door.shown, self._grpc.StatusCode
         if code in (codes.FAILED_PRECONDITION, codes.ALREADY_EXISTS, codes.PERMISSION_DENIED):
             raise JobFailed(f"the host at {where} refuses this agent: {why}", True)
@@ -157,7 +171,7 @@ class Line:
             for word in self._call:
                 self._words.put(word)
         except self._grpc.RpcError:
-            pass  # it has gone, in whatever way
+            pass  # the host is gone, in whatever way
         finally:
             self._gone.set()
 
@@ -165,7 +179,13 @@ class Line:
         self._gone.set()
 
     def say(self, **word: Any) -> None:
-        """Say a word; waits while others are on their way. Args: word: of `Said`. Raises: SubmitterGone."""
+        """Send a message. Blocks while too many others wait to be sent.
+
+        Args:
+            word: the field of `Said`, by name.
+        Raises:
+            SubmitterGone: the stream has ended.
+        """
         made = self._pb.Said(**word)
         while not self._gone.is_set():
             try:
@@ -176,13 +196,21 @@ class Line:
         raise SubmitterGone("the submitter has gone")
 
     def hear(self) -> Any:
-        """The next word. Raises: SubmitterGone."""
+        """Wait for the next message, and return it.
+
+        Raises:
+            SubmitterGone: the stream has ended.
+        """
         while (word := self.heard(_TICK)) is None:
             pass
         return word
 
     def heard(self, seconds: float) -> Any:
-        """The next word, None when there is none within that time. Raises: SubmitterGone."""
+        """Return the next message; None if none comes within that time.
+
+        Raises:
+            SubmitterGone: the stream has ended.
+        """
         over = self._gone.is_set()
         try:
             return self._words.get_nowait() if over else self._words.get(timeout=seconds)
