@@ -109,7 +109,7 @@ _ENDINGS = ("BatchOp", "StreamOp", "LocalOp")
 
 
 class Absent:
-    """Stands for a name of Alink's that akrunner does not have. It can be imported; using it raises an error saying what to use."""
+    """Stands for a name of Alink's that akrunner does not have. It can be imported; its use raises an error with a substitute."""
 
     def __init__(self, name: str, said: str) -> None:
         self.__name__ = name
@@ -127,7 +127,10 @@ class Absent:
 
 
 class AbsentMethod:
-    """Stands for a method of Alink's operators that akrunner does not have, on a class and on its objects: access raises an error."""
+    """Stands for a method of Alink's operators that akrunner does not have.
+
+    To get it from a class or an object raises an AttributeError that says what to use instead.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -254,7 +254,7 @@ class SplitStreamOp(_Drawing):
 
 
 class SideStreamOp(StreamOperator):
-    """Stands for the rows that a split of a stream does not give; the split itself passes them to the operators linked from here."""
+    """Gives the rows that a split of a stream does not give; the split itself passes them to the operators linked here."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]

@@ -132,7 +132,7 @@ class ScriptJob:
             self.write("tensor_types.txt", json.dumps(types))
 
     def _sides(self, sides: Sequence[pa.Table]) -> None:
-        """Write each side input (Alink calls it a broadcast input) to a text file: one line for each row, values joined by a space."""
+        """Write each side input (in Alink: broadcast input) to a text file: a line for each row, its values joined by a space."""
         for number, table in enumerate(sides, 1):
             name = f"bc_{number}"
             columns = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]
@@ -154,8 +154,8 @@ def python_env(operator: Any) -> str:
     If that is TensorFlow 2.3, and no such environment was made or named, another TensorFlow 2 is used, with a RuntimeWarning.
 
     Raises:
-        PythonEnvError: the variable in which Alink looks for TensorFlow 2.3 names an environment that does not exist; or there is
-            no TensorFlow 2 at all.
+        PythonEnvError: the variable in which Alink looks for TensorFlow 2.3 names something that is not such an environment; or
+            there is no TensorFlow 2 at all.
     """
     given = operator._get("pythonEnv")
     if given or operator._ENV != TF2:
@@ -174,7 +174,10 @@ def python_env(operator: Any) -> str:
 
 
 def text_params(given: Any) -> dict[str, str]:
-    """Return user params as Alink hands them to a script: every value as text (JSON if it is not a text). Args: given: dict or JSON."""
+    """Return user params as Alink hands them to a script: every value as text.
+
+    Args: given: a dict, or one as JSON text. A value that is not a text becomes JSON.
+    """
     given = json.loads(given) if isinstance(given, str) else given
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
 

@@ -95,7 +95,7 @@ class RandomTableSourceStreamOp(SourceStreamOp):
 
 
 def _zone(pause: float | None, zones: Sequence[float] | None) -> tuple[float, float]:
-    """Return (the shortest, the longest time between two rows), in seconds. Raises: ConfigError: the numbers make no interval."""
+    """Return (the shortest, the longest time between two rows), in seconds. Raises: ConfigError: they make no interval."""
     if pause is not None:
         zones = [pause, pause]
     least, most = (0.0, 0.0) if zones is None else (zones[0], zones[-1])
@@ -191,7 +191,7 @@ class JobStreamOp(StreamOperator):
         raise NotImplementedError
 
     def _prepare(self) -> None:
-        """Prepare what must exist before rows flow and needs DuckDB (which the operators of a flow share); by default nothing."""
+        """Do what must be done before rows flow and needs DuckDB, which the operators of a flow share; by default nothing."""
 
     def _start(self, flow: Flow) -> None:
         self._queue: queue.Queue[Any] = queue.Queue(4)
