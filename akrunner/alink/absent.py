@@ -109,7 +109,10 @@ _ENDINGS = ("BatchOp", "StreamOp", "LocalOp")
 
 
 class Absent:
-    """Stands for a name of Alink's that akrunner does not have. It can be imported; its use raises an error with a substitute."""
+    """Stands for a name of Alink's that akrunner does not have.
+
+    The name can be imported; using it raises an error that says what to use instead.
+    """
 
     def __init__(self, name: str, said: str) -> None:
         self.__name__ = name

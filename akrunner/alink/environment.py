@@ -1,4 +1,7 @@
-"""The environment of Alink's operators: where jobs run and how much they print (`useLocalEnv`, `AlinkGlobalConfiguration`, ...)."""
+"""The environment of Alink's operators: where jobs run, and how much they print.
+
+It is set by `useLocalEnv`, `useRemoteEnv`, `resetEnv` and `AlinkGlobalConfiguration`.
+"""
 
 from __future__ import annotations
 
@@ -133,14 +136,14 @@ def useLocalEnv(
 def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Environment:
     """Run jobs on a Flink cluster from now on.
 
-    If this interpreter has PyFlink, Flink also computes the tables between batch operators, with its SQL; else this process does.
+    If this interpreter has PyFlink, Flink's SQL also computes the tables between batch operators; else this process does.
 
     Args:
         host: host of the cluster's REST service.
         port: port of the cluster's REST service.
         parallelism: as for `useLocalEnv`.
-        **options: parameters of `akrunner.engines.flink.FlinkEngine`, such as `python`, `python_executable` and `options`. Alink's
-            `flinkHome`, `localIp`, `shipAlinkAlgoJar` and `config` are ignored.
+        **options: parameters of `akrunner.engines.flink.FlinkEngine`, such as `python`, `python_executable` and `options`.
+            Alink's `flinkHome`, `localIp`, `shipAlinkAlgoJar` and `config` are ignored.
     Returns:
         the environment that jobs use from now on.
     Raises:
@@ -161,7 +164,10 @@ def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Envi
 
 
 def resetEnv() -> None:
-    """Go back to a new environment: pending prints and sinks, intermediate tables and the parallelism are forgotten."""
+    """Start a new environment with the local engine: forget pending prints and sinks, intermediate tables and the parallelism.
+
+    Only the setting of `AlinkGlobalConfiguration.setPrintProcessInfo` stays.
+    """
     global _current
     if _current._connection is not None:
         _current._connection.close()
@@ -178,7 +184,7 @@ def _check_parallelism(parallelism: Any) -> None:
 
 
 class AlinkGlobalConfiguration:
-    """Settings that hold for all environments. Settings of plugins are stored and returned but have no effect: there are no plugins."""
+    """Settings that hold for all environments. Settings of plugins are stored and returned, but have no effect."""
 
     _plugins: ClassVar[dict[str, Any]] = {"dir": "plugins", "url": "", "auto": False}
 

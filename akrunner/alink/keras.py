@@ -176,7 +176,9 @@ class _Script:
 
 
 def fed_column(column: pa.Array, name: str, shape: tuple[int, ...] | None) -> pa.Array:
-    """Turn a column of text or lists into a column of tensors of one shape, whose type keeps the shape if it has 2 or more axes.
+    """Turn a column of text or lists into a column of tensors of one shape.
+
+    The column's type keeps the shape if it has two or more axes.
 
     Args: name: the column's name, for errors; shape: the shape if it is known, else None.
     Raises: DataError: a row is not a tensor, or has another shape than the first row.

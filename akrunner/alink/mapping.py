@@ -63,7 +63,7 @@ class Change(WithParams):
     TAKES: ClassVar[tuple[Param, ...]] = ()
 
     def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
-        """Convert a column. Args: shape: shape of its values, None if unknown. Returns: (the new column, the shape of its values)."""
+        """Convert a column. Args: shape: shape of its values, or None. Returns: (the new column, shape of its values)."""
         raise NotImplementedError
 
     def _mapped(self, rows: pa.RecordBatch, shapes: Shapes) -> tuple[pa.RecordBatch, Shapes]:

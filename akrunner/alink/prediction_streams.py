@@ -134,7 +134,7 @@ class KerasPredictStreamOp(ModelPredictStreamOp):
     def _next(self, table: pa.Table) -> Model:
         """Return a new model to replace the one in use.
 
-        Raises: ModelError: its labels, its input column or its kind (classifier, regression) differ from those of the model in use.
+        Raises: ModelError: its labels, input column or kind (classifier, regression) differ from those of the model in use.
         """
         found, used = KerasModel.from_table(table), self._opened
         if found.tensor_col != used.tensor_col or (found.labels is None) != (used.labels is None):

@@ -132,7 +132,7 @@ class ScriptJob:
             self.write("tensor_types.txt", json.dumps(types))
 
     def _sides(self, sides: Sequence[pa.Table]) -> None:
-        """Write each side input (in Alink: broadcast input) to a text file: a line for each row, its values joined by a space."""
+        """Write each side input (Alink's broadcast inputs) to a text file: a line for each row, values joined by a space."""
         for number, table in enumerate(sides, 1):
             name = f"bc_{number}"
             columns = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]

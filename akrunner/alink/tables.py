@@ -193,8 +193,8 @@ def names_of(names: Fields) -> list[str]:
 def kept(operator: Any, relation: Any) -> Any:
     """Return a relation whose rows are computed once and are the same whenever they are read.
 
-    DuckDB keeps the rows in a table for as long as `operator` lives. Flink keeps nothing of a table that gives the same rows each
-    time it is computed: it computes that table again.
+    DuckDB keeps the rows in a table for as long as `operator` lives. Flink does not keep a table that gives the same rows each
+    time it is computed: it computes the table again.
     """
     if is_flinks(relation):
         return relation.kept()

@@ -56,8 +56,8 @@ class Tensors:
     def column(self, fixed: bool) -> pa.Array:
         """Return the tensors as an Arrow column.
 
-        The column has one value for each row if the shape is (); else a fixed-size list for each row if `fixed` is true and the shape
-        is known; else a list for each row.
+        The column has one value for each row if the shape is (); else a fixed-size list for each row if `fixed` is true and the
+        shape is known; else a list for each row.
         """
         if self.shape == ():
             return _spread(self.values, self.valid)
