@@ -86,9 +86,9 @@ data = row["image"]
 
 
 def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
-    """Return feature -> its dtype in TensorFlow, its shape ([None]: each row has its own number of values), and if it is optional.
+    """Return feature -> its dtype in TensorFlow, its shape, and whether it is optional; columns that no feature holds are left out.
 
-    Columns that no feature can hold are left out.
+    The shape [None] means that each row has its own number of values.
     """
     spec: dict[str, dict[str, Any]] = {}
     for field in schema:
@@ -103,7 +103,7 @@ def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
 
 
 def feature_of(name: str, data_type: pa.DataType) -> str | None:
-    """Return the kind of feature that holds a column, as `feature_kind` does; None: no feature does, only Parquet and Arrow files."""
+    """Return the kind of feature that holds a column, as `feature_kind` does; None: only Parquet and Arrow files hold it."""
     try:
         return feature_kind(name, data_type)
     except SchemaError:
@@ -111,7 +111,9 @@ def feature_of(name: str, data_type: pa.DataType) -> str | None:
 
 
 def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = False) -> str:
-    """Return Python code that reads the shards, without akrunner: TFRecord files with TensorFlow 1.15 or 2.x, others with pyarrow.
+    """Return Python code that reads the shards without akrunner.
+
+    It reads TFRecord files with TensorFlow alone, 1.15 or 2.x, and other files with pyarrow.
 
     Args:
         schema: columns of the shards.

@@ -79,7 +79,7 @@ def check_values(batch: pa.RecordBatch, form: str, first: int, name: str) -> Non
 
 
 def rounded(schema: pa.Schema, form: str) -> list[str]:
-    """Return a warning about columns of doubles, if the format keeps them as floats of 32 bits, as a `tf.train.Example` does."""
+    """Return a warning about columns of doubles, if the format keeps 32 bits of them, as a `tf.train.Example` does."""
     names = [field.name for field in schema if _is_double(field.type)] if formats.named(form).examples else []
     if not names:
         return []
@@ -91,7 +91,7 @@ def rounded(schema: pa.Schema, form: str) -> list[str]:
 
 
 def wider(schema: pa.Schema, form: str) -> list[str]:
-    """Return a warning about whole numbers that Parquet and Arrow files keep, but that a job reads only if 64 bits hold them."""
+    """Return a warning about whole numbers that Parquet and Arrow files keep, and a job reads only if 64 bits hold them."""
     names = [field.name for field in schema if _is_wide(field.type)] if not formats.named(form).examples else []
     if not names:
         return []

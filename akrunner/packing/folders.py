@@ -141,7 +141,7 @@ def _matching(table: pa.Table, pattern: str) -> NDArray[np.bool_]:
 
 
 def _links_to_nothing(table: pa.Table) -> NDArray[np.bool_]:
-    """Return which files of a local directory are links that lead to nothing [rows]."""
+    """Return which files of a local directory could not be looked at, which links to nothing cannot be [rows]."""
     lost: NDArray[np.bool_] = (numbers(table.column(SIZE)) < 0) & (numbers(table.column(MTIME)) == 0)
     return lost
 

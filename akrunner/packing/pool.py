@@ -40,7 +40,7 @@ _FAR = 4
 _TOGETHER = 32 << 20
 #: how many batches ahead the system is asked to read, and how many batches are read before they are taken
 _ADVISED, _READ = 2, 2
-#: how many files of a batch are opened to measure how long it takes; seconds for one file above which several are opened at a time
+#: how many files of a batch are opened to measure how long it takes; seconds for one file above which several are opened at once
 _TRIED, _SLOW = 8, 0.0003
 #: seconds for one file above which several are read at a time, although the system was asked to read them ahead
 _LATE = 0.003
@@ -127,7 +127,10 @@ class Pool:
             os.close(self._fd)
 
     def help(self, room: int) -> None:
-        """Have a helper process read the files, if one can be started; worthwhile for many small files. Args: room: bytes of a batch."""
+        """Have a helper process read the files, if one can be started. It pays for many small files.
+
+        Args: room: bytes of a batch.
+        """
         if self._work is None and can_help():
             # if no process can be started, this one reads the files
             with contextlib.suppress(OSError):
@@ -150,7 +153,10 @@ class Pool:
         yield from self._threaded(itertools.chain(waiting, rest))
 
     def _helped(self, asked: Iterator[_Asked], waiting: deque[_Asked]) -> Iterator[Batch]:
-        """Have the helper read batches until it ends or is too slow. Args: waiting: on return, the batches it was asked for but did not read."""
+        """Give the batches that the helper reads, until it ends or is too slow.
+
+        Args: waiting: on return it has the batches that the helper was asked for and has not read.
+        """
         pieces = itertools.cycle(range(PIECES))
         while self._helper is not None:
             one = next(asked, None)
@@ -209,7 +215,10 @@ class Pool:
     def _submitted(
         self, key: Any, names: list[bytes], sizes: list[int], advised: Future[bool] | None
     ) -> tuple[Any, list[Future[_Read]], int | None]:
-        """Give a batch to threads. Returns: (key, its futures, the ticket of the first file if each file has a future of its own)."""
+        """Give a batch to threads.
+
+        Returns: (its key, its futures, the ticket of the first file if each file has a future of its own; else None).
+        """
         if advised is None:
             first = self._tickets
             self._tickets += len(names)

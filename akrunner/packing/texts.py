@@ -1,4 +1,4 @@
-"""Text files as tables: a row for each line, or several files side by side as columns; no Python object is made for each line."""
+"""Text files as tables: a row for each line, or several files side by side as columns. No Python object is made for a line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OTHERS = {
 
 
 def lines_of(path: str, column: str) -> TableSource:
-    """Return the lines of a text file, without line ends, as a table; files in gzip and bzip2 are unpacked."""
+    """Return the lines of a text file, without line ends, as a table; gzip and bzip2 files are unpacked."""
     schema = pa.schema([pa.field(column, pa.string())])
     return TableSource(
         schema, lambda: (pa.record_batch([lines], schema=schema) for lines in _lines(path)), redacted(path), replayable=True
@@ -40,7 +40,7 @@ def lines_of(path: str, column: str) -> TableSource:
 
 
 def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
-    """Return files whose lines belong together as the columns of a table. Raises: SourceError: one has more lines than another."""
+    """Return files whose lines belong together as columns of a table. Raises: SourceError: one has more lines than another."""
     counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
         for path in paths:
@@ -160,7 +160,7 @@ def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
 
 
 def other_text(data: bytes) -> str:
-    """Return the encoding of a text that is not UTF-8, in parentheses, to append to a message; "": its beginning does not tell."""
+    """Return words for a message that name the encoding of a text that is not UTF-8; "": its beginning does not tell."""
     begins = next((name for mark, name in _OTHERS.items() if data.startswith(mark)), None)
     return f" (it begins as {begins})" if begins else ""
 
