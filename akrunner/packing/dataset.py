@@ -86,9 +86,9 @@ data = row["image"]
 
 
 def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
-    """Return feature -> its dtype in TensorFlow, its shape, and whether it is optional; columns that no feature holds are left out.
+    """Return feature -> its dtype in TensorFlow, its shape, and whether it is optional.
 
-    The shape [None] means that each row has its own number of values.
+    The shape [None] means that each row has its own number of values. Columns that no feature holds are left out.
     """
     spec: dict[str, dict[str, Any]] = {}
     for field in schema:

@@ -102,7 +102,7 @@ class Reader:
         return LATE if time.monotonic() - began > len(names) * self._late else READ
 
     def _one(self, name: bytes, size: int, at: int, end: int) -> int:
-        """Read one file to position `at`. Returns: its length; -1: it is not as it was listed, cannot be read, or does not fit."""
+        """Read one file to position `at`. Returns: its length; -1: it is not as listed, cannot be read, or does not fit."""
         fd = -1
         try:
             # something that is not a regular file must not be opened

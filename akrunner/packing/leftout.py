@@ -1,4 +1,4 @@
-"""Files that earlier runs left out, because they are broken or could not be fetched. Each part's plan names those of the part."""
+"""Files that earlier runs left out, because they are broken or could not be fetched. Each part's plan names its own."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]
 
 
 def untold(table: pa.Table) -> NDArray[np.bool_]:
-    """Return which files of an index are URLs without a time, so that only another try tells whether they have changed [rows]."""
+    """Return which files of an index are URLs without a time: only another try tells whether they have changed [rows]."""
     there: NDArray[np.bool_] = (numbers(table.column(MTIME)) == 0) & truths(pc.match_substring(table.column(NAME), "://"))
     return there
 

@@ -59,7 +59,7 @@ def fault(data: bytes) -> str | None:
 
 
 class _Turns:
-    """Bounds the memory of decoding: threads decode several images at a time if these have few pixels, and a very large one alone.
+    """Bounds the memory of decoding: several images are decoded at a time if they have few pixels, a very large one alone.
 
     Threads take turns in the order in which they came.
     """
@@ -175,7 +175,7 @@ def resized(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def _made(data: bytes, size: tuple[int, int], why: str) -> bytes:
-    """Return the resized image, as `resized` does. Args: why: the result of `_why_not`. Raises: _Refused; any error of Pillow's."""
+    """Return an image resized as by `resized`. Args: why: the result of `_why_not`. Raises: _Refused; any error of Pillow's."""
     from PIL import Image, ImageOps
 
     with _opened(data, why) as image:

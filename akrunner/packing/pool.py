@@ -40,7 +40,7 @@ _FAR = 4
 _TOGETHER = 32 << 20
 #: how many batches ahead the system is asked to read, and how many batches are read before they are taken
 _ADVISED, _READ = 2, 2
-#: how many files of a batch are opened to measure how long it takes; seconds for one file above which several are opened at once
+#: how many files of a batch are opened to measure how long it takes; seconds for one above which several are opened at once
 _TRIED, _SLOW = 8, 0.0003
 #: seconds for one file above which several are read at a time, although the system was asked to read them ahead
 _LATE = 0.003
