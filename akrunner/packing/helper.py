@@ -25,7 +25,7 @@ from akrunner.packing import helping
 from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
 from akrunner.wire import ready
 
-#: how many pieces the memory has: one is being written to a shard, one may be waited for, the others are being read or asked for
+#: how many pieces the memory has: one is written to a shard, one may be waited for, the others are being read or asked for
 PIECES = 4
 #: seconds to wait for a piece; after that the helper or a disk must have stopped, and threads read the files
 _PATIENCE = 30.0
@@ -138,7 +138,7 @@ class Helper:
 
 
 def _started(words: list[str], kept: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    # block these signals while the helper starts, so that Ctrl-C reaches only this process from the helper's first instruction on
+    # the helper inherits that these signals are blocked: from its first instruction on, Ctrl-C is for this process alone
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
     try:
         return subprocess.Popen(

@@ -40,12 +40,12 @@ _OS2 = 12
 _PACKED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
 #: TensorFlow decodes images of fewer pixels than this
 MOST_PIXELS = 1 << 29
-#: the most pixels that a byte of a complete JPEG can stand for: it has at least a bit for 8 x 8 pixels (with room for odd sampling)
+#: the most pixels that a byte of a complete JPEG can stand for: it has at least a bit for 8 x 8 pixels (and room for odd sampling)
 _PIXELS_A_BYTE = 2048
-#: bytes of a PNG besides its compressed pixels (signature, header, the frame of one piece of pixels, end); and the most bytes that
-#: one byte can inflate to
+#: bytes of a PNG besides its compressed pixels (signature, header, the frame of one piece of pixels, end); and the most bytes
+#: that one byte can inflate to
 _PNG_AROUND, _INFLATED = 57, 1032
-#: bytes that a GIF has at least besides its table of colours: its header, that of a picture, and blocks of pixels, the last empty
+#: least bytes of a GIF besides its table of colours: its header, that of a picture, and blocks of pixels, the last empty
 _GIF_AROUND = 13 + 10 + 1 + 1
 #: markers before a JPEG's size that say that it is lossless, or made of several images (hierarchical)
 _ODD_JPEGS = (0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF)
@@ -86,7 +86,7 @@ class Looked:
 
 
 def look(datas: Sequence[Octets | None]) -> Looked:
-    """Read the headers of files. Args: datas: the bytes of each file; None: there is no file, and no problem is reported for it."""
+    """Read the headers of files. Args: datas: the bytes of each file; None: there is no file, and no problem is reported."""
     rows = len(datas)
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
     sizes = np.fromiter((-1 if data is None else len(data) for data in datas), np.int64, rows)

@@ -91,9 +91,9 @@ def named_as_paths(schema: pa.Schema) -> list[str]:
 
 
 def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
-    """Return a warning if half or more of a column's values look like URLs or paths of images, in a table that is packed as it is.
+    """Return a warning if a column of a table that is packed as it is looks like paths of images, or URLs; "": none does.
 
-    "" if no column looks so.
+    Half of the values that were looked at are enough.
     """
     if first is None or not first.num_rows:
         return ""

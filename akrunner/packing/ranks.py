@@ -1,4 +1,4 @@
-"""A row's split and its rank in the shuffled order, from hashes of its name: neither depends on the order in which rows are found.
+"""The split of a row, and its rank in the shuffled order: both come from hashes of its name, so the order of the input is irrelevant.
 
 ::
 
