@@ -78,7 +78,7 @@ def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
 
 
 def work_of(kind: str, settings: Settings) -> Callable[[bytes], tuple[bytes, str]] | None:
-    """Return the function that a thread calls with each file that it has read, to check or change its bytes; None: there is none."""
+    """Return the function that a thread calls with each file that it has read, to check or change its bytes; None: no function."""
     size = settings.resize
     if kind == "texts":
         return _text
@@ -213,7 +213,10 @@ def _same(hashed: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int
 
 
 def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) -> list[tuple[bytes, list[int]]]:
-    """Return (name, numbers of classes) of each file whose rows have different classes. Args: same: number of each row's file [rows]."""
+    """Return (name, numbers of classes) of each file whose rows have different classes.
+
+    Args: label: number of each row's class, -1: none [rows]; same: number of each row's file [rows].
+    """
     # rows without a class or a path are left out: they are reported as broken
     rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0)))
     rows = rows[np.lexsort((label[rows], same[rows]))]
@@ -418,7 +421,7 @@ class FilePacker:
             raise leftout.refused(self._kind, self._broken, self._unfetched, self._earlier)
 
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
-        """Whether a helper should read the files: if they are many, local and small. A larger file keeps a thread busy enough."""
+        """Whether a helper should read the files: if they are many, local and small. Larger files keep threads busy enough."""
         rows = sum(shard["end"] - shard["first"] for shard in shards)
         if rows < _HELPED or self._plan["base"] is None:
             return False
@@ -465,7 +468,7 @@ class FilePacker:
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             try:
                 if (tally.bad or tally.unfetched) and self._settings.bad_rows == "fail":
-                    # the other shards are still packed, so that the error names every broken file, and the next run has less to do
+                    # the other shards are still packed: the error names every broken file, and the next run has less to do
                     file.drop()
                     return
                 tally.rows = file.rows

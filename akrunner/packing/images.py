@@ -40,7 +40,7 @@ _OS2 = 12
 _PACKED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
 #: TensorFlow decodes images of fewer pixels than this
 MOST_PIXELS = 1 << 29
-#: the most pixels that a byte of a complete JPEG can stand for: it has at least a bit for 8 x 8 pixels (and room for odd sampling)
+#: the most pixels that a byte of a complete JPEG can stand for: it has at least a bit for each 8 x 8 (and room for odd sampling)
 _PIXELS_A_BYTE = 2048
 #: bytes of a PNG besides its compressed pixels (signature, header, the frame of one piece of pixels, end); and the most bytes
 #: that one byte can inflate to

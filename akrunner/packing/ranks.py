@@ -1,4 +1,6 @@
-"""The split of a row, and its rank in the shuffled order: both come from hashes of its name, so the order of the input is irrelevant.
+"""The split of a row, and its rank in the shuffled order.
+
+Both come from hashes of the row's name, so that they do not depend on the order in which rows are found.
 
 ::
 

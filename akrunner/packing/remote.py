@@ -69,7 +69,7 @@ def _no_object(url: str) -> str:
 
 
 class Unfetched(str):
-    """Why a file could not be fetched, half a sentence; nothing is known to be wrong with it, so the next run tries it again."""
+    """Why a file could not be fetched, half a sentence. Nothing is known to be wrong with it: the next run tries it again."""
 
 
 class _TooLarge(Exception):
@@ -105,7 +105,7 @@ class Room:
             self._changed.notify_all()
 
     def has(self, ticket: int, size: int) -> bool:
-        """Take room for a file, in place of what it had before. Returns: False if there is not enough; it keeps what it had then."""
+        """Take room for a file, in place of what it had. Returns: False if there is not enough; the file then keeps what it had."""
         with self._changed:
             others = sum(self._held.values()) - self._held.get(ticket, 0)
             if ticket != self._next and others and others + size > self._limit:

@@ -97,7 +97,7 @@ class RowPacker:
                 output.write(plain.slice(first + passed, end - first - passed))
 
     def _sorted(self, path: str, size: int, used: int) -> Iterator[pa.Table]:
-        """Give a bucket's rows, sorted by (split, rank), if it fits into memory; else deal it into smaller ones, and give those.
+        """Give a bucket's rows, sorted by (split, rank), if it fits into memory; else deal it into smaller buckets first.
 
         The smaller buckets are in order of rank, and the rows of each are sorted by (split, rank).
 

@@ -61,7 +61,7 @@ class State:
     """
 
     def __init__(self, path: str) -> None:
-        """Look at the directory; nothing is written. Raises: SinkError: it holds other files than `pack`'s, or cannot be written."""
+        """Look at the directory, and write nothing. Raises: SinkError: it holds files that `pack` did not write, or is read-only."""
         self.path = os.path.realpath(path)
         self._state = os.path.join(self.path, STATE)
         self._harmed = ""
@@ -480,7 +480,7 @@ class State:
         return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
 
     def _tidy(self) -> None:
-        """Remove files that counted before everything was packed anew, and that the run which did so left because it was killed."""
+        """Remove files that counted before everything was packed anew, if the run that did so was killed before it removed them."""
         for part in self.parts():
             self._remove(self.plan(part).get("removes", ()))
 
