@@ -37,7 +37,10 @@ U64 = NDArray[np.uint64]
 
 
 class Buckets:
-    """Writes rows to files, chosen by `BITS` bits of the rows' ranks. Args: shift: how many bits of the rank were used before."""
+    """Writes rows to files, chosen by `BITS` bits of the rows' ranks.
+
+    Args: shift: how many bits of the rank were used before.
+    """
 
     def __init__(self, folder: str, schema: pa.Schema, shift: int = 0) -> None:
         self._folder, self._schema, self._shift = folder, schema, shift
@@ -277,7 +280,10 @@ class _Classes:
 
 
 def schema_of(schema: pa.Schema, label: str | None) -> pa.Schema:
-    """Return the schema of packed rows. Args: schema: schema of the table; label: its column of classes; None: there is none."""
+    """Return the schema of packed rows.
+
+    Args: schema: schema of the table; label: its column of classes; None: there is none.
+    """
     none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     return labelled(none, label, []).schema
 

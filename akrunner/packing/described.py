@@ -134,8 +134,8 @@ def _not_held(field: pa.Field, form: str) -> Iterator[str]:
 def type_words(data_type: pa.DataType, form: str) -> str:
     """Return the name of a type in the files of a format, as `--input-schema` writes it.
 
-    Parquet and Arrow files keep a type that has no such name, so Arrow's name is returned. For TFRecord files it is the type that
-    they hold: their floats have 32 bits.
+    Parquet and Arrow files keep a type that has no such name, so Arrow's name is returned. For TFRecord files it is the type
+    that they hold: their floats have 32 bits.
     """
     if is_list(data_type):
         return f"array<{type_words(data_type.value_type, form)}>"

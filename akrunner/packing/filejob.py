@@ -343,8 +343,7 @@ def _still_broken(index: Index, state: State, overwrite: bool) -> list[leftout.L
 def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> tuple[Index, list[str]]:
     """Return the files of an index that are not packed yet, and warnings.
 
-    Args: asks: whether files that could not be fetched count as new, and broken URLs of which only another try tells if they were
-        mended.
+    Args: asks: whether files that could not be fetched count as new, and broken URLs that only another try shows to be mended.
     """
     if overwrite or not state.parts():
         return index, []
@@ -432,7 +431,7 @@ def _told(found: Difference, listed: bool) -> list[str]:
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
-    """Whether an unfinished part is what would be packed now: with the same settings and the same files, beside which others may be new."""
+    """Whether an unfinished part is what would be packed now: its settings and files are the same. Others may be new."""
     assert given.index is not None
     plan = state.plan(part)
     if (

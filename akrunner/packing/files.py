@@ -78,7 +78,7 @@ def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
 
 
 def work_of(kind: str, settings: Settings) -> Callable[[bytes], tuple[bytes, str]] | None:
-    """Return the function that a thread calls with each file that it has read, to check or change its bytes; None: no function."""
+    """Return the function by which a thread checks or changes the bytes of each file that it has read; None: there is none."""
     size = settings.resize
     if kind == "texts":
         return _text
@@ -265,7 +265,10 @@ def _sizes(
 def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> dict[int, tuple[str, str]]:
     """Return row -> (path, why) of files that cannot be packed, as far as the listing shows; no file is read.
 
-    Args: label: number of each row's class, -1: none [rows]; classes: whether the rows have classes; most: most bytes of a file.
+    Args:
+        label: number of each row's class; -1: it has none [rows].
+        classes: whether the rows have classes.
+        most: most bytes of a file.
     """
     sizes = numbers(index.table.column(SIZE))
     paths = index.table.column(NAME)
@@ -350,7 +353,7 @@ class FilePacker:
         part: number of the part.
         settings: the settings of the run.
         meter: counts what is done.
-        earlier: (path, why) of broken files of earlier runs; if there are any, the run fails even if all files of the part are good.
+        earlier: (path, why) of broken files of earlier runs; if there are any, the run fails even if the part's files are good.
         unfetched: name -> why, of files that could not be fetched a moment ago, and are not tried again.
     """
 

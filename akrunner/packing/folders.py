@@ -175,7 +175,7 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
         classes: whether folders are classes.
         by_folder: whether the first folders are splits, and folders of classes are below them.
     Raises:
-        SourceError: there are no files; files lie beside the folders of classes or splits; or the folders are splits by their names.
+        SourceError: there are no files; files lie beside the folders of classes or splits; or the folders' names are splits'.
     """
     mask = (
         matching(table, {"images": images.ENDINGS, "texts": TEXTS}[kind])

@@ -57,8 +57,8 @@ class Given:
         asked: arguments that must be the same in later runs.
         said: messages for the user.
         splits: names of the splits, if folders are the splits.
-        home: the directory or URL that names of files are relative to, used in place of `place`; it is the same in later runs, so
-            that a file keeps its name when other files come or go.
+        home: the directory or URL that names of files are relative to, used in place of `place`; it is the same in later runs,
+            so that a file keeps its name when other files come or go.
         lies: the directory or URL that holds all files of this run.
         hint: what else a table may be meant as, in words; "": nothing.
     """
@@ -129,7 +129,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     """Find out what the source is, and return it as a `Given`.
 
     Args: earlier: what is packed already; None: nothing that counts.
-    Raises: ConfigError: an argument is wrong, or does not fit the source; SourceError: the source cannot be read, or not packed so.
+    Raises: ConfigError: an argument is wrong, or does not fit the source; SourceError: the source cannot be read or packed.
     """
     source, kind, input_format = asked.source, asked.kind, asked.input_format
     if source is None:
@@ -421,8 +421,8 @@ def _of_table(
     files = _files(table.read_from.paths, where.home)
     tables = [(b"", table)]
     if options["select"] is None and table.each is not None:
-        # one table for each file, so that new files can be packed alone later; in the types of what is packed, whatever the types
-        # in the first file look like
+        # one table for each file, so that new files can be packed alone later; in the types that are packed, whatever types the
+        # first file has
         of = earlier.words if earlier is not None else ""
         tables = [(_named_in(str(where.home), path), one) for path, one in table.each(like, of)]
     else:
@@ -528,7 +528,10 @@ def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
 
 @dataclass(frozen=True)
 class _Where:
-    """Where a table's files are. Attributes: place, home, lies: as in `Given`; local: whether they are on this machine's file systems."""
+    """Where a table's files are.
+
+    Attributes: place, home, lies: as in `Given`; local: whether the files are on this machine's file systems.
+    """
 
     place: str | None = None
     home: str | None = None
@@ -564,9 +567,9 @@ def _check_once(paths: Sequence[str]) -> None:
 
 
 def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earlier | None) -> TableSource:
-    """Return the table, with columns whose values stand in the names of directories (column=value) if the packed table has them.
+    """Add columns to the table whose values stand in names of directories (column=value), if the packed table has such columns.
 
-    Such columns are missing if the user gave single files, as a shell lists them, or one of the directories.
+    They are missing if the user gave single files, as a shell lists them, or only one of the directories.
     """
     files = table.read_from
     given = [one for one in ("select", "input_schema", "input_format") if options[one] is not None]

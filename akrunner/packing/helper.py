@@ -1,7 +1,7 @@
 """The packing process's side of the helper, a process that reads files; the module `helping` is the helper itself.
 
-The helper is a second interpreter, so that reading and writing do not take turns. It ends when its pipe is closed; if the packing
-process is killed, the guard ends it, too.
+The helper is a second interpreter, so that reading and writing do not take turns. It ends when its pipe is closed; if the
+packing process is killed, the guard ends it, too.
 """
 
 from __future__ import annotations

@@ -182,8 +182,8 @@ def in_memory(names: list[bytes], base: int | None) -> bool:
 def main() -> None:
     """Run the helper.
 
-    The command's arguments: descriptor of the memory, bytes of a piece, number of pieces, descriptor of the directory (-1: none);
-    `most`, `tried`, `slow` and `late` of `Reader`; and the directory of the library for checksums.
+    The command's arguments: descriptor of the memory, bytes of a piece, number of pieces, descriptor of the directory (-1:
+    none); `most`, `tried`, `slow` and `late` of `Reader`; and the directory of the library for checksums.
     """
     fd, size, pieces, base, most, tried = map(int, sys.argv[1:7])
     slow, late = map(float, sys.argv[7:9])

@@ -2,11 +2,11 @@
 
 ::
 
-    [bytes, ...] -> their beginnings, end to end -> format, from the first bytes; width and height, from where the format has them
-                                                    JPEG: from segment to segment, all images together
+    [bytes, ...] -> their beginnings, end to end -> format, from the first bytes; width and height, from a fixed position
+                                                    JPEG: width and height, segment by segment, all images together
 
-Formats: those that `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Decoding a whole image, or resizing it, takes Pillow
-(`pictures`).
+Formats: those that `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Decoding a whole image, or resizing it, takes
+Pillow (`pictures`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OS2 = 12
 _PACKED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
 #: TensorFlow decodes images of fewer pixels than this
 MOST_PIXELS = 1 << 29
-#: the most pixels that a byte of a complete JPEG can stand for: it has at least a bit for each 8 x 8 (and room for odd sampling)
+#: the most pixels for each byte of a complete JPEG, which has at least a bit for 8 x 8 pixels (with room for odd sampling)
 _PIXELS_A_BYTE = 2048
 #: bytes of a PNG besides its compressed pixels (signature, header, the frame of one piece of pixels, end); and the most bytes
 #: that one byte can inflate to
@@ -136,8 +136,8 @@ def _more_than(height: int, width: int, size: int) -> str:
 def _odd_bitmap(data: Octets, height: int, width: int) -> str:
     """Return why TensorFlow does not decode a BMP; "": it does.
 
-    The newest TensorFlow refuses a file that has fewer bytes than its rows, or any behind them. Of the header it reads only where the
-    rows begin, the size of the image, and the bits of a pixel.
+    The newest TensorFlow refuses a file that has fewer bytes than its rows, or any behind them. Of the header it reads only
+    where the rows begin, the size of the image, and the bits of a pixel.
     """
     head = bytes(data[:34])
     size = int.from_bytes(head[14:18], "little")

@@ -232,7 +232,7 @@ def class_names(values: Any) -> list[Any]:
 def in_order(names: Collection[Any]) -> list[Any]:
     """Return classes, sorted.
 
-    Numbers are sorted by value, and so are texts if all of them are whole numbers (10 comes after 9); other texts by their characters.
+    Numbers are sorted by value, and so are texts if all are whole numbers (10 comes after 9); other texts by their characters.
     """
     whole = all(isinstance(one, str) and _WHOLE.match(one) for one in names)
     return sorted(names, key=int if whole else None)

@@ -72,7 +72,7 @@ def run_pack(asked: PackArguments) -> Packed:
 def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
     """Turn an OSError that no other code has turned into one of akrunner's.
 
-    It becomes an error of the output, of type `kind`, unless it names a file that is not below the output: then it becomes a ReadError.
+    It becomes an error of the output, of type `kind`; but if it names a file that is not below the output, a ReadError.
     """
     try:
         yield
@@ -89,7 +89,7 @@ def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _short() -> Iterator[None]:
-    """If memory, threads or open files run out, raise a JobError that says which options need less; leave other errors as they are."""
+    """If memory, threads or open files run out, raise a JobError that says which options need less; pass on other errors."""
     try:
         yield
     except (AkrunnerError, MemoryError, RuntimeError, OSError) as e:
@@ -131,7 +131,10 @@ def _told_of(schema: pa.Schema, form: str) -> list[str]:
 
 
 def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
-    """Raise a ConfigError if an option was given that means nothing for this input. Args: names: the options; why: half a sentence."""
+    """Raise a ConfigError if an option was given that means nothing for this input.
+
+    Args: names: the options; why: half a sentence.
+    """
     for name in names:
         if getattr(asked, name) != getattr(PackArguments, name):
             raise ConfigError(f"{called(name)} {why}")
@@ -169,7 +172,7 @@ def _earlier(state: State) -> Earlier | None:
 
 
 def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> None:
-    """Raise a SinkError if the rows in the output were packed with other settings than this run's, unless it overwrites them."""
+    """Raise a SinkError if the output was packed with other settings than this run's, unless this run overwrites it."""
     if state.about is None or overwrite:
         return
     there = state.about.get("settings", {})

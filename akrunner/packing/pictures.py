@@ -112,8 +112,9 @@ def _colour_fault(image: Any, data: bytes) -> str | None:
 def _gif_fault(data: bytes) -> str | None:
     """Return an error if a GIF lacks a part of a picture; else None.
 
-    The file is read part by part, because the bytes that begin a part may also occur in compressed pixels. TensorFlow decodes a GIF
-    without an end if all of its pictures are there, as some programs write it, but not one with something else before its first.
+    The file is read part by part, because the bytes that begin a part may also occur in compressed pixels. TensorFlow decodes a
+    GIF without an end if all of its pictures are there, as some programs write it, but not one with something else before its
+    first.
     """
     at, pictures = 13 + images.colour_bytes(data[10]), 0
     while at < len(data):
@@ -146,8 +147,8 @@ def _behind_blocks(data: bytes, at: int) -> int:
 def resized(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
     """Resize an image to (height, width), and turn it as EXIF says.
 
-    A JPEG stays a JPEG: grey stays grey, any other mode becomes RGB. All other formats become PNG. Of several pictures the first is
-    used.
+    A JPEG stays a JPEG: grey stays grey, any other mode becomes RGB. All other formats become PNG. Of several pictures the
+    first is used.
 
     Returns: (the encoded image, ""), or (b"", what is wrong with it).
     """

@@ -3,7 +3,7 @@
 ::
 
     chunks, each with its checksum -> those that a picture needs, in the right order
-    the bytes of all IDAT chunks   -> inflated, piece by piece: as many bytes as the rows need, each row with a filter that exists
+    the bytes of all IDAT chunks   -> inflated, piece by piece: as many as the rows need, each row with a filter that exists
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class _Refused(Exception):
 
 
 def fault(data: Octets) -> str | None:
-    """Return why TensorFlow does not decode a PNG; None: it does. Args: data: a PNG with a header that `images.look` found right."""
+    """Return why TensorFlow does not decode a PNG; None: it does.
+
+    Args: data: a PNG with a header that `images.look` found right.
+    """
     try:
         _inflate(data, _pixels(data))
     except _Refused as e:
@@ -53,7 +56,10 @@ def plain(data: Octets, also: tuple[bytes, ...] = ()) -> bytes:
 
 
 def _pixels(data: Octets) -> list[tuple[int, int]]:
-    """Check the chunks to the end. Returns: (first, end) position of the bytes of each chunk that has pixels. Raises: _Refused."""
+    """Check the chunks to the end.
+
+    Returns: (first, end) position of the bytes of each chunk that has pixels. Raises: _Refused.
+    """
     found: list[tuple[int, int]] = []
     palette, over = False, False
     for kind, first, end in _chunks(data):
@@ -109,7 +115,10 @@ def _check_palette(size: int, colours: int, again: bool, late: bool) -> None:
 
 
 def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
-    """Inflate the pixels. Args: places: the result of `_pixels`. Raises: _Refused: rows are missing, or one of them is damaged."""
+    """Inflate the pixels.
+
+    Args: places: the result of `_pixels`. Raises: _Refused: rows are missing, or one of them is damaged.
+    """
     passes = _passes(data)
     wanted, done = sum(stride * rows for stride, rows in passes), 0
     inflater, view = zlib.decompressobj(wbits=0), memoryview(data)
@@ -136,7 +145,7 @@ def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
 
 
 def _passes(data: Octets) -> list[tuple[int, int]]:
-    """Return (bytes of a row with its filter, number of rows) of each pass of a picture; one that is not interlaced has one pass."""
+    """Return (bytes of a row with its filter, number of rows) of each pass of a picture; one pass if it is not interlaced."""
     head = bytes(data[:33])
     width, height = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     bits = COLOURS[head[25]][0] * head[24]
@@ -147,7 +156,10 @@ def _passes(data: Octets) -> list[tuple[int, int]]:
 
 
 def _check_filters(some: bytes, done: int, passes: list[tuple[int, int]]) -> None:
-    """Raise a _Refused if a row has a filter that does not exist. Args: some: inflated bytes; done: how many came before them."""
+    """Raise a _Refused if a row has a filter that does not exist.
+
+    Args: some: inflated bytes; done: how many came before them.
+    """
     begins = 0
     for stride, rows in passes:
         ends = begins + stride * rows

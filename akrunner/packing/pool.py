@@ -6,7 +6,7 @@
                      -> one thread: open, read, close -> [bytes, or why there are none] of one batch, while the next is read
                         many threads where opening a file takes long (a file system on the network), and for URLs
 
-Many small files on this machine's disks are read by a process of its own (`helper`), which says so when threads would be better.
+Many small files on this machine's disks are read by a process of its own (`helper`), which reports if threads would be better.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Pool:
         """Read files, batch by batch.
 
         Args: asked: (key, names, sizes they were listed with; -1: unknown) of each batch.
-        Returns: the batches, in order. With a helper, the bytes of a batch are overwritten once the next batch but one is asked for.
+        Returns: the batches, in order. With a helper, a batch's bytes are overwritten once the next batch but one is asked for.
         """
         rest = iter(asked)
         waiting: deque[_Asked] = deque()

@@ -2,7 +2,7 @@
 
 ::
 
-    url --http, https: as downloads; else fsspec--> pieces -> bytes | why the file cannot be packed | Unfetched: why it did not come
+    url --http, https: as downloads; else fsspec--> pieces -> bytes | why it cannot be packed | Unfetched: why it did not come
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ class Room:
             self._changed.notify_all()
 
     def has(self, ticket: int, size: int) -> bool:
-        """Take room for a file, in place of what it had. Returns: False if there is not enough; the file then keeps what it had."""
+        """Take room for a file, in place of what it had.
+
+        Returns: False if there is not enough; the file then keeps what it had.
+        """
         with self._changed:
             others = sum(self._held.values()) - self._held.get(ticket, 0)
             if ticket != self._next and others and others + size > self._limit:
@@ -191,7 +194,7 @@ class Fetcher:
     def _with_room(self, url: str, size: int, ticket: int | None) -> bytes:
         """Download a file once there is room for it.
 
-        A download that finds no room is given up and begun again later, not paused: a server that had to wait would end it, too.
+        A download that finds no room is given up and begun again later, not paused: a server that waits long ends it, too.
         """
         while True:
             try:

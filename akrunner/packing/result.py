@@ -22,7 +22,7 @@ class Packed:
         skipped: (path, why) of the broken files of the input, which are not in the output; the first 1,000.
         skipped_rows: how many broken files there are.
         skipped_before: how many of them an earlier run had left out, and are as they were then.
-        unfetched: (path, why) of files that could not be fetched, and are left out until a later run gets them; the first 1,000.
+        unfetched: (path, why) of files that could not be fetched, left out until a later run gets them; the first 1,000.
         unfetched_rows: how many such files there are.
         warnings: other messages for the user.
         seconds: how long the run took.

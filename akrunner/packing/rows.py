@@ -6,8 +6,8 @@
     pass 2   a bucket --sorted by (split, rank)--> the current shard of each split
              a bucket that is too large for the memory is dealt again, by the next bits of the rank
 
-The rows' order is that of their ranks, whatever the size of the memory. A run that is killed in pass 1 begins again; one that is
-killed in pass 2 goes on behind the shards that are finished.
+The rows' order is that of their ranks, whatever the size of the memory. A run that is killed in pass 1 begins again; one that
+is killed in pass 2 goes on behind the shards that are finished.
 """
 
 from __future__ import annotations

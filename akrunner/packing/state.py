@@ -5,7 +5,7 @@ A part is what one run adds to the output.
 ::
 
     OUT/.pack/lock                   locked while a run packs
-    OUT/.pack/0001/plan.json         the plan of part 1; once it exists, the index beside it is complete: the plan has its checksum
+    OUT/.pack/0001/plan.json         the plan of part 1, with the checksum of the index: once it exists, the index is complete
                    index.arrow       the part's files, in the order in which they are written
                    train-00000.tfrecord, train-00000.tfrecord.json     a finished shard, and its record with its checksum
     OUT/dataset.json                 lists the parts that count; those it does not list are unfinished
@@ -61,7 +61,10 @@ class State:
     """
 
     def __init__(self, path: str) -> None:
-        """Look at the directory, and write nothing. Raises: SinkError: it holds files that `pack` did not write, or is read-only."""
+        """Look at the directory, and write nothing.
+
+        Raises: SinkError: it holds files that `pack` did not write, or is read-only.
+        """
         self.path = os.path.realpath(path)
         self._state = os.path.join(self.path, STATE)
         self._harmed = ""
@@ -456,8 +459,8 @@ class State:
     def namer(self, alone: bool) -> Callable[[str, int], str]:
         """Return a function (split, number of a new shard) -> name of its file, without an ending.
 
-        Names are 00000, 00001, ..., and in the second generation 00000-2, 00001-2, ...: a name never stands for another file later,
-        and a program that reads the old files never gets rows of both generations.
+        Names are 00000, 00001, ..., and in the second generation 00000-2, 00001-2, ...: a name never stands for another file
+        later, and a program that reads the old files never gets rows of both generations.
         """
         generation = self.generation(alone)
         mark = f"-{generation}" if generation > 1 else ""
@@ -480,7 +483,7 @@ class State:
         return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
 
     def _tidy(self) -> None:
-        """Remove files that counted before everything was packed anew, if the run that did so was killed before it removed them."""
+        """Remove the files of the generation before, if the run that packed everything anew was killed before it did so."""
         for part in self.parts():
             self._remove(self.plan(part).get("removes", ()))
 
