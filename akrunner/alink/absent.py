@@ -132,7 +132,7 @@ class Absent:
 class AbsentMethod:
     """Stands for a method of Alink's operators that akrunner does not have.
 
-    To get it from a class or an object raises an AttributeError that says what to use instead.
+    Access to it, on a class or an object, raises an AttributeError that says what to use instead.
     """
 
     def __init__(self, name: str) -> None:

@@ -2,9 +2,10 @@
 
 ::
 
-    model_id                        model_info                                    label_value
-    string * 2^20 + slice           string 0: JSON; 1..: [i, "text of row i"]     null
-    2147483647 * 2^20 + number      null                                          a label
+    model_id                                      model_info                                            label_value
+    number of a string * 2^20 + number of         a slice of a string; string 0: the description,       null
+        a slice of the string                         JSON; 1, 2, ...: [i, "text of row i"], the zip
+    2147483647 * 2^20 + number of the label       null                                                  a label
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class BatchOperator(AlgoOperator):
             self._table = relation if self._KEEP else kept(self, relation)
         return self._table
 
-    # -- look
+    # -- compute, print and collect
 
     def print(self, n: int = 0, title: str | None = None) -> BatchOperator:
         """Print the table now.
@@ -290,7 +290,7 @@ class BatchOperator(AlgoOperator):
         _check_parallelism(parallelism)
         current().parallelism = parallelism
 
-    # -- make another
+    # -- operators on this table
 
     def select(self, fields: Fields) -> BatchOperator:
         """Select columns and SQL expressions: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns.
@@ -494,7 +494,7 @@ class BatchOperator(AlgoOperator):
         """
         return self
 
-    # -- of something else
+    # -- operators from tables and DataFrames
 
     @staticmethod
     def fromTable(table: Any) -> BatchOperator:

@@ -44,7 +44,7 @@ def queried(query: str, **tables: Any) -> Any:
     for name in tables:
         query = query.replace("{" + name + "}", name)
     check_query(query, "the query", ConfigError)
-    # DuckDB looks tables up by the names of local variables, so these are used though Python code does not read them
+    # DuckDB looks up tables by the names of local variables, so these are needed though no Python code reads them
     input, a, b = tables.get("input"), tables.get("a"), tables.get("b")
     try:
         relation = connection.sql(query)

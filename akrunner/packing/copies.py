@@ -60,7 +60,7 @@ def keep(base: str | None, name: bytes, data: Any | None, why: str, folder: str,
     Returns:
         (path of the copy below `folder`, ""), or ("", why there is none).
     Raises:
-        WriteError: the copy cannot be written, say because the disk is full.
+        WriteError: the copy cannot be written, for example because the disk is full.
     """
     if not name:
         return "", "it has no path"

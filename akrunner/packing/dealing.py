@@ -155,7 +155,7 @@ class Dealing:
         self._meter.add(batch.num_rows, batch.nbytes)
 
     def plan(self, name_of: Callable[[str, int], str]) -> dict[str, Any] | None:
-        """Close the buckets, and return the plan of the shards, which have equally many rows; None: no row was read.
+        """Close the buckets, and return the plan; None: no row was read. The shards' numbers of rows differ by at most one.
 
         Args: name_of: (split, number of a new shard) -> its name without an ending.
         """
@@ -289,7 +289,10 @@ def schema_of(schema: pa.Schema, label: str | None) -> pa.Schema:
 
 
 def labelled(batch: pa.RecordBatch, label: str | None, labels: list[str]) -> pa.RecordBatch:
-    """Return a batch whose column of classes is replaced by two, with their numbers and names. Args: label: None: unchanged."""
+    """Return a batch whose column of classes is replaced by two, with their numbers and names.
+
+    Args: label: the column of classes; None: there is none, and the batch is unchanged; labels: names of the classes.
+    """
     if label is None:
         return batch
     fields: list[pa.Field] = []

@@ -3,7 +3,7 @@
 ::
 
     Index --hashes--> split of each, rank in the whole --> index.arrow, in the order of shards; plan.json
-    plan  --a shard at a time--> Pool: read, a batch ahead --> headers --> ShardFile --> its place
+    plan  --a shard at a time--> Pool: read, a batch ahead --> headers checked --> ShardFile --> finished shard
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _matching(table: pa.Table, pattern: str) -> NDArray[np.bool_]:
 
 
 def _links_to_nothing(table: pa.Table) -> NDArray[np.bool_]:
-    """Return which files of a local directory could not be looked at, which links to nothing cannot be [rows]."""
+    """Return which files of a local directory could not be looked at, because they are links that lead to nothing [rows]."""
     lost: NDArray[np.bool_] = (numbers(table.column(SIZE)) < 0) & (numbers(table.column(MTIME)) == 0)
     return lost
 
@@ -175,7 +175,7 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
         classes: whether folders are classes.
         by_folder: whether the first folders are splits, and folders of classes are below them.
     Raises:
-        SourceError: there are no files; files lie beside the folders of classes or splits; or the folders' names are splits'.
+        SourceError: there are no files; files lie beside the folders of classes or splits; or all folders have names of splits.
     """
     mask = (
         matching(table, {"images": images.ENDINGS, "texts": TEXTS}[kind])
@@ -297,9 +297,9 @@ def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
 
 
 def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
-    """Return the names of the second folders, if all first folders have the same ones; else an empty list.
+    """Return the names of the second-level folders, sorted, if every first-level folder has the same ones; else an empty list.
 
-    Args: all_: whether to return an empty list also if a file lies in a first folder itself. Returns: the names, sorted.
+    Args: all_: whether to return an empty list also if a file lies directly in a first-level folder.
     """
     found: dict[str, set[str]] = {}
     for chunk in table.column(NAME).chunks:

@@ -98,7 +98,7 @@ class Earlier:
     Attributes:
         place: the output directory.
         settings: what `Given.kept` returned for it.
-        ups: how many levels up from the directory that names of files are relative to the directory that held them all is.
+        ups: how many levels the directory that held all files is above the one that their names are relative to.
         table: the columns of the packed tables; None: no tables are packed.
         extra: the other columns of the packed list of files; None: there are none.
     """

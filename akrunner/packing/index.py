@@ -99,7 +99,7 @@ class Spilled:
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. Raises: WriteError: it cannot be written, say because the disk is full."""
+        """Add a batch. Raises: WriteError: it cannot be written, for example because the disk is full."""
         with underway(WriteError, f"cannot write an index of the files to the temporary directory {tempfile.gettempdir()}"):
             if self._writer is None:
                 self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)

@@ -70,7 +70,7 @@ def run_pack(asked: PackArguments) -> Packed:
 
 @contextlib.contextmanager
 def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
-    """Turn an OSError that no other code has turned into one of akrunner's.
+    """Turn an OSError that no other code has handled into an error of akrunner's.
 
     It becomes an error of the output, of type `kind`; but if it names a file that is not below the output, a ReadError.
     """

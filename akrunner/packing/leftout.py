@@ -201,7 +201,7 @@ def kept(index: Index, broken: Sequence[tuple[bytes, str]], folder: str, most: i
     """Copy broken files to the directory for them, unless their copies are there already.
 
     Args: broken: (name, why) of each file; folder: the directory; most: most bytes of a file that is copied.
-    Returns: rows for the directory's table, of the files that it does not list with a copy yet. Raises: WriteError.
+    Returns: rows for the directory's table, of the files that it does not list correctly yet. Raises: WriteError.
     """
     there = copies.listed(folder)
     return [

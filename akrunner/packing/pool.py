@@ -65,7 +65,7 @@ class Batch:
         datas: the bytes of each file; None for one that could not be read.
         problems: row -> why the file cannot be packed, half a sentence.
         first: how many files of the batch that was asked for came before, in batches of the same key.
-        crcs: [rows] CRC-32C of each file; None: not known.
+        crcs: CRC-32C of each file [rows]; None: not known.
     """
 
     key: Any
@@ -284,7 +284,7 @@ class Pool:
         if not name:
             return None, NO_PATH
         if size == 0:
-            # not read: a file of the system's own says 0 and has bytes all the same, some of which are gone once they were read
+            # not read: the system's own files have size 0 and may still give bytes, which in some of them are lost once read
             return None, "it is empty"
         try:
             if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):

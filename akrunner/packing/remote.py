@@ -46,7 +46,7 @@ _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
 
 
 def odd_url(url: str) -> str:
-    """Return why a URL cannot be one of a file, as half a sentence; "": it can."""
+    """Return why there can be no file behind a URL, as half a sentence; "": there can."""
     if not _URL.match(url):
         # for example, there is a blank before it
         return "it is no URL"
@@ -55,7 +55,7 @@ def odd_url(url: str) -> str:
 
 
 def _no_object(url: str) -> str:
-    """Return why a store's URL cannot be one of a file: it needs a bucket, and the name of an object; "": it can."""
+    """Return why there can be no file behind a store's URL, which needs a bucket and the name of an object; "": there can."""
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in _BUCKETS or "::" in url:
         return ""
@@ -130,7 +130,7 @@ class Room:
                 self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until room was taken or given back, or for `seconds`."""
+        """Wait until a file has given room back, or another is taken next, but at most `seconds`."""
         with self._changed:
             self._changed.wait(seconds)
 

@@ -120,7 +120,7 @@ def columns_of(state: State) -> pa.Schema | None:
 
 
 def ups_of(state: State) -> int:
-    """Return how many levels up from the directory that packed files are named relative to the directory that held them all is.
+    """Return how many levels the directory that held all packed files is above the one that their names are relative to.
 
     It is the largest number of ".." at the beginning of a name.
     """

@@ -193,7 +193,8 @@ class _Columns:
         self._writer.close()
 
     def stop(self) -> None:
-        # Parquet's writer would otherwise close itself when it is collected, and write to a stream that may be closed by then
+        # closed now: Parquet's writer closes itself when it is collected, whatever became of its stream, and no code can catch
+        # the error then
         self._sink.over = True
         with suppress(OSError, ValueError, pa.ArrowException):
             self._writer.close()

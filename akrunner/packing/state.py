@@ -121,7 +121,7 @@ class State:
         return about
 
     def _check_own(self) -> None:
-        """Raise a SinkError if there is a directory in the place of a file that is written again if it is gone."""
+        """Raise a SinkError if there is a directory at the path of a file that a run writes again if it is missing."""
         for folder, name in (
             (self.path, DESCRIPTION),
             (self.path, dataset.LABELS),
@@ -164,7 +164,7 @@ class State:
     def _counted_once(self) -> bool:
         """Whether some part was published, so that `dataset.json` must have listed it.
 
-        This is so if a shard is in its place in the output, and its record in the part's directory is gone.
+        This is so if a shard is at its final path in the output, and its record in the part's directory is gone.
         """
         for number in self._numbers():
             for shard in self.plan(number).get("shards", ()):
@@ -249,7 +249,7 @@ class State:
         return max([0, *self._numbers(), *self.parts()]) + 1
 
     def drop(self, part: int) -> None:
-        """Remove a part, and those of its shards that are in their places in the output but do not count."""
+        """Remove a part, and those of its shards that are at their final paths in the output but do not count."""
         folder = self.folder(part)
         plan = sealed.read(os.path.join(folder, PLAN))
         listed = self.listed()
@@ -334,7 +334,7 @@ class State:
             sealed.write(self.folder(part), PLAN, plan)
 
     def clear(self, part: int) -> None:
-        """Remove the partial files of a part that a killed run left, and directories in places where files belong."""
+        """Remove the partial files of a part that a killed run left, and directories at paths where files belong."""
         folder = self.folder(part)
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
             path = os.path.join(folder, name)
@@ -342,7 +342,7 @@ class State:
                 with contextlib.suppress(OSError):
                     os.remove(path)
             elif name != BUCKETS and os.path.isdir(path):
-                # it is in the place of a shard, or of a shard's record
+                # it is at the path of a shard, or of a shard's record
                 shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
@@ -483,7 +483,10 @@ class State:
         return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
 
     def _tidy(self) -> None:
-        """Remove the files of the generation before, if the run that packed everything anew was killed before it did so."""
+        """Remove files that counted before everything was packed anew.
+
+        The run that did so removes them itself, unless it is killed before; then the next run does.
+        """
         for part in self.parts():
             self._remove(self.plan(part).get("removes", ()))
 
@@ -501,12 +504,12 @@ class State:
         self.about = about
 
     def _write(self, about: dict[str, Any]) -> None:
-        """Write `dataset.json`, and before it its copy; both list only files that are in their places."""
+        """Write the copy of `dataset.json`, then `dataset.json`; all files that they list are at their final paths already."""
         sealed.write(self._state, DESCRIPTION, about)
         sealed.write(self.path, DESCRIPTION, about, public=True)
 
     def publish(self, part: int, about: dict[str, Any], alone: bool) -> None:
-        """Move every shard of a part to its place, then write `dataset.json`.
+        """Move every shard of a part to its final path, then write `dataset.json`.
 
         Args: about: the new content of `dataset.json`; alone: whether only this part counts from now on.
         """
