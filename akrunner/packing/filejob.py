@@ -545,7 +545,7 @@ def _finish(
             given.kind, *([tuple(row) for one in results for row in one.get(what, ())] for what in ("bad", "unfetched"))
         )
     if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
-        # all files were only tried once more, and are as before, so no part is kept; any other part records how its files are now
+        # all files were only tried once more, and are as before: keep no part. A part of other files records how they are now
         state.drop(part)
         return 0
     state.note(part, {**plan, leftout.BROKEN: broken, leftout.UNFETCHED: again})
