@@ -1,9 +1,12 @@
-"""Alink's operators, by their own names, on this machine: change the import line to `from akrunner.alink import *`.
+"""Alink's operators under their own names, run on this machine or on a Flink cluster.
+
+To use them in a program written for Alink, change its import line to `from akrunner.alink import *`.
 
 ::
 
     environment, params -> tables -> operator, flow -> { sources, scripts, predictions } -> streams -> pipeline
-    all of it thin over `akrunner.run`, `train`, `stream`, `predict`; the tables in between are DuckDB's, or Flink's
+    all of these are thin layers over `akrunner.run`, `train`, `stream` and `predict`;
+    the tables between operators are DuckDB's, or Flink's
 """
 
 from typing import Any
@@ -190,7 +193,8 @@ __all__ = [
     "useRemoteEnv",
 ]
 
-#: what is here; who imports everything also gets Alink's other names, which say what to use instead
+#: names that are implemented here; `import *` also gives Alink's other names, and using one of those raises an error that says
+#: what to use instead
 OPERATORS = tuple(__all__)
 __all__ += _absent.names()
 

@@ -1,4 +1,4 @@
-"""Alink's names that are not here: whoever uses one is told so, and what to use instead.
+"""Stand-ins for Alink's names that akrunner does not have: using one raises an error that says what to use instead.
 
 ::
 
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from akrunner.alink.absent_names import NAMES
 from akrunner.errors import ConfigError
 
-#: {script}: the operator that runs a script over what this one would have had: a batch, or a stream
+#: `{script}` stands for the operator that runs a script over a batch or a stream, whichever the absent operator takes
 _ON_ROWS = "on the rows collectToDataframe() gives, or in a script of yours ({script})"
 _SKLEARN = f"scikit-learn {_ON_ROWS}"
 
@@ -51,7 +51,7 @@ _ADVICE: dict[str, str] = {
     "words": f"SQL (select has DuckDB's text functions), or a library that has it {_ON_ROWS}",
 }
 
-#: names that have a substitute of their own
+#: name -> what to use, for names whose substitute is not that of their kind
 _OWN: dict[str, str] = {
     "AppendIdBatchOp": 'select("*, ROW_NUMBER() OVER () - 1 AS append_id")',
     "FullOuterJoinBatchOp": 'join(..., type="FULL")',
@@ -104,12 +104,15 @@ _METHODS: dict[str, str] = {
 }  # fmt: skip
 
 _KIND = {name: kind for kind, names in NAMES.items() for name in names.split()}
-#: how Alink's operators end, those included that its Python has no name for
+#: endings of the names of Alink's operators, also of those that Alink has only in Java
 _ENDINGS = ("BatchOp", "StreamOp", "LocalOp")
 
 
 class Absent:
-    """A name of Alink's that is not here. It can be imported; whatever is done with it says what to use."""
+    """Stands for a name of Alink's that akrunner does not have.
+
+    The name can be imported; using it raises an error that says what to use instead.
+    """
 
     def __init__(self, name: str, said: str) -> None:
         self.__name__ = name
@@ -119,7 +122,7 @@ class Absent:
         raise ConfigError(self._said)
 
     def __getattr__(self, name: str) -> NoReturn:
-        # an AttributeError, as whoever looks whether something is there expects it
+        # an AttributeError, because `hasattr` and `getattr` with a default expect that exception
         raise AttributeError(self._said if not name.startswith("__") else name)
 
     def __repr__(self) -> str:
@@ -127,7 +130,10 @@ class Absent:
 
 
 class AbsentMethod:
-    """A method of Alink's operators that is not here, of a class or of one of its objects."""
+    """Stands for a method of Alink's operators that akrunner does not have.
+
+    Access to it, on a class or an object, raises an AttributeError that says what to use instead.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -137,25 +143,25 @@ class AbsentMethod:
 
 
 def no_method(kind: type, name: str) -> str | None:
-    """What is said of a method of Alink's that a class of operators has not; None: it is none of Alink's."""
+    """Return the error message for a method of Alink's that an operator class does not have; None: Alink has no such method."""
     instead = _METHODS.get(name)
     return f"Alink's {kind.__name__}.{name} is not in akrunner; use {instead}" if instead is not None else None
 
 
 def without_methods(kind: type) -> None:
-    """Have a class of operators say what to use for each method of Alink's that it has not."""
+    """Give an operator class an `AbsentMethod` for each method of Alink's that it does not define."""
     for name in _METHODS:
         if name not in vars(kind):
             setattr(kind, name, AbsentMethod(name))
 
 
 def names() -> list[str]:
-    """What a program of Alink's may import that is not here."""
+    """Return the names that a program written for Alink may import and that akrunner does not have, sorted."""
     return sorted(_KIND)
 
 
 def absent(name: str) -> Absent | None:
-    """What stands for a name; None: it is none of Alink's."""
+    """Return the stand-in for a name; None: the name is not one of Alink's, and does not end like its operators' names."""
     kind = _KIND.get(name)
     if kind is None and not (name[:1].isupper() and name.endswith(_ENDINGS)):
         return None

@@ -1,4 +1,4 @@
-"""The names of Alink 1.6.2 that are not here, by kind; the kinds are those of `akrunner.alink.absent`."""
+"""The names of Alink 1.6.2 that akrunner does not have, by kind; `akrunner.alink.absent` says what to use for each kind."""
 
 NAMES = {
     "boosting": """

@@ -1,4 +1,4 @@
-"""Alink's own files: `AkSourceBatchOp`, `AkSinkBatchOp`, and their like for streams."""
+"""Operators that read and write Alink's own .ak files: `AkSourceBatchOp`, `AkSinkBatchOp`, and the same for streams."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AkSourceStreamOp(SourceStreamOp):
 
 
 class AkSinkBatchOp(BatchOperator):
-    """Writes Alink's .ak files when something is executed; they are there only when they are whole."""
+    """Writes Alink's .ak files when the program executes its sinks; the files appear only once they are complete."""
 
     TAKES = (FILE_PATH, OVERWRITE, NUM_FILES, PARTITION_COLS)
 
@@ -68,13 +68,13 @@ class AkSinkBatchOp(BatchOperator):
 
 
 def _check_there(path: str, overwrite: bool) -> None:
-    """Raises: ConfigError: something is there that may not be replaced."""
+    """Raise a ConfigError if `path` exists and `overwrite` is false."""
     if os.path.exists(os.path.expanduser(path)) and not overwrite:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
 
 
 def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitions: list[str] | None = None) -> None:
-    """All rows of a relation."""
+    """Write all rows of a relation to .ak files at `path`. Raises: ConfigError: `path` exists and `overwrite` is false."""
     _check_there(path, overwrite)
     sink = AkSink(path, arrow_schema(relation), overwrite, files, partitions)
     with underway(WriteError, f"filePath: cannot write {path}"), committed(sink):
@@ -83,7 +83,7 @@ def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitio
 
 
 class AkSinkStreamOp(SinkStreamOp):
-    """Writes a stream into Alink's .ak files, which are there when the stream has ended."""
+    """Writes a stream into Alink's .ak files, which appear when the stream has ended."""
 
     TAKES = (FILE_PATH, OVERWRITE, NUM_FILES)
     _sink: AkSink | None = None

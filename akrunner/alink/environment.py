@@ -1,4 +1,7 @@
-"""Where operators run, and how much they say: `useLocalEnv`, `resetEnv`, `AlinkGlobalConfiguration`."""
+"""The environment of Alink's operators: where jobs run, and how much they print.
+
+It is set by `useLocalEnv`, `useRemoteEnv`, `resetEnv` and `AlinkGlobalConfiguration`.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,16 @@ from akrunner.errors import ConfigError
 
 @dataclass
 class Environment:
-    """What all operators share.
+    """State that all operators share.
 
     Attributes:
-        parallelism: workers and parameter servers together, where an operator does not say; None: one worker.
-        engine: of the jobs.
-        debug: keep the work dirs of jobs. echo: print what the tasks print.
-        flink: Flink's SQL (`akrunner.engines.flink.host.sql.Sql`), beneath batch tables; None: DuckDB's.
-        pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
+        parallelism: number of workers and parameter servers together, for operators that do not set it; None: one worker.
+        engine: the engine of the jobs.
+        debug: keep the work directories of jobs, and print what their tasks print.
+        echo: print what the tasks of jobs print.
+        flink: Flink's SQL (`akrunner.engines.flink.host.sql.Sql`), used beneath batch tables; None: DuckDB is used.
+        pending: the actions that `BatchOperator.execute()` runs: sinks and lazy prints.
+        streams: the sinks that `StreamOperator.execute()` runs.
     """
 
     parallelism: int | None = None
@@ -43,17 +48,19 @@ class Environment:
     _connection: Any | None = None
 
     def hold(self, engine: FlinkEngine) -> None:
-        """Run jobs on it. Its slots are kept until another environment is chosen, or the program ends. Batch tables are Flink's then,
-        where this interpreter has PyFlink."""
+        """Run jobs on a Flink engine from now on, and hold its slots until another environment is chosen or the program ends.
+
+        Batch tables are then Flink's, if this interpreter has PyFlink.
+        """
         self.engine = engine.__enter__()
         self.flink = engine.sql(self.parallelism or 1)
 
     @property
     def connection(self) -> Any:
-        """The DuckDB beneath the tables; in memory, and on disk where that does not suffice."""
+        """Return the DuckDB connection beneath the tables; it holds rows in memory, and on disk if memory is short."""
         if self._connection is None:
             self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
-            # Flink's name for it
+            # Flink's SQL calls the function RAND
             self._connection.execute("CREATE MACRO RAND() AS random()")
         return self._connection
 
@@ -62,14 +69,14 @@ class Environment:
         return Echo() if self.echo or self.debug else None
 
     def execute(self) -> None:
-        """Do what is pending, in its order."""
+        """Run the pending actions, in the order in which they were added, and forget them."""
         pending, self.pending = self.pending, []
         for action in pending:
             action()
 
 
 class Echo:
-    """Prints what the tasks of a job print (`akrunner.engines.base.Observer`)."""
+    """Observer (`akrunner.engines.base.Observer`) that prints what the tasks of a job print, to stderr."""
 
     def progress(self, progress: Progress) -> None:
         pass
@@ -79,7 +86,7 @@ class Echo:
 
 
 _current = Environment()
-#: of Alink's useRemoteEnv, and nothing here
+#: parameters of Alink's useRemoteEnv that are ignored here
 _OF_ALINK = ("flinkHome", "localIp", "shipAlinkAlgoJar", "config")
 
 
@@ -96,16 +103,17 @@ def current() -> Environment:
 def useLocalEnv(
     parallelism: int = 1, flinkHome: str | None = None, config: Mapping[str, Any] | None = None, engine: str = "local"
 ) -> Environment:
-    """Run jobs as processes of this machine.
+    """Run jobs on this machine from now on.
 
     Args:
-        parallelism: workers and parameter servers together, where an operator does not say (`setNumWorkers`, `setNumPSs`).
-        flinkHome: ignored; no Flink has a part in it.
-        config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print; `flink_python`: with engine="flink",
-            an interpreter that has PyFlink, where this one has not. Other keys are ignored.
-        engine: "local", an engine that a package adds, or "flink": on a Flink of this machine, that stays until another environment is chosen.
+        parallelism: number of workers and parameter servers together, for operators that do not set `numWorkers` and `numPSs`.
+        flinkHome: ignored.
+        config: `debug_mode`: True keeps the work directories of jobs and prints what their tasks print; `flink_python`: with
+            engine="flink", an interpreter that has PyFlink, if this one does not have it. Other keys are ignored.
+        engine: "local" (tasks are processes of this machine), the name of an engine that a package adds, or "flink" (a Flink
+            cluster on this machine, which stays until another environment is chosen).
     Returns:
-        the environment, which jobs take from now on.
+        the environment that jobs use from now on.
     Raises:
         ConfigError: an argument is wrong.
     """
@@ -126,17 +134,18 @@ def useLocalEnv(
 
 
 def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Environment:
-    """Run jobs on a Flink cluster. Where this interpreter has PyFlink, the tables between batch operators are Flink's, and their SQL;
-    else this process's.
+    """Run jobs on a Flink cluster from now on.
+
+    If this interpreter has PyFlink, Flink's SQL also computes the tables between batch operators; else this process does.
 
     Args:
-        host: of the cluster's REST service.
-        port: of the cluster's REST service.
+        host: host of the cluster's REST service.
+        port: port of the cluster's REST service.
         parallelism: as for `useLocalEnv`.
-        **options: of `akrunner.engines.flink.FlinkEngine`: `python`, `python_executable`, `options` and so on; `flinkHome`,
-            `localIp`, `shipAlinkAlgoJar` and `config` of Alink are ignored.
+        **options: parameters of `akrunner.engines.flink.FlinkEngine`, such as `python`, `python_executable` and `options`.
+            Alink's `flinkHome`, `localIp`, `shipAlinkAlgoJar` and `config` are ignored.
     Returns:
-        the environment, which jobs take from now on.
+        the environment that jobs use from now on.
     Raises:
         ConfigError: an argument is wrong.
     """
@@ -155,7 +164,10 @@ def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Envi
 
 
 def resetEnv() -> None:
-    """Forget everything: pending prints and sinks, intermediate tables, the parallelism."""
+    """Start a new environment with the local engine: forget pending prints and sinks, intermediate tables and the parallelism.
+
+    Only the setting of `AlinkGlobalConfiguration.setPrintProcessInfo` stays.
+    """
     global _current
     if _current._connection is not None:
         _current._connection.close()
@@ -172,34 +184,34 @@ def _check_parallelism(parallelism: Any) -> None:
 
 
 class AlinkGlobalConfiguration:
-    """What holds for all environments. What is said of plugins is kept and given back, and nothing else: there are none."""
+    """Settings that hold for all environments. Settings of plugins are stored and returned, but have no effect."""
 
     _plugins: ClassVar[dict[str, Any]] = {"dir": "plugins", "url": "", "auto": False}
 
     @staticmethod
     def setPrintProcessInfo(value: bool) -> None:
-        """Print what the tasks of jobs print.
+        """Set whether the output of the tasks of jobs is printed.
 
         Args:
-            value: whether.
+            value: True to print it.
         """
         current().echo = bool(value)
 
     @staticmethod
     def isPrintProcessInfo() -> bool:
-        """Whether what the tasks of jobs print is printed.
+        """Whether the output of the tasks of jobs is printed.
 
         Returns:
-            whether it is.
+            the value that `setPrintProcessInfo` set, else False.
         """
         return current().echo
 
     @staticmethod
     def getFlinkVersion() -> str:
-        """Of the PyFlink in this interpreter.
+        """Return the Flink version of the PyFlink in this interpreter.
 
         Returns:
-            its version, as "flink-1.20"; "" without one.
+            the version, such as "flink-1.20"; "" if there is no PyFlink.
         """
         try:
             return "flink-" + ".".join(metadata.version("apache-flink").split(".")[:2])
@@ -208,7 +220,7 @@ class AlinkGlobalConfiguration:
 
     @staticmethod
     def getPluginDownloader() -> PluginDownloader:
-        """A downloader that downloads nothing, and says which interpreter scripts run on.
+        """Return a downloader that downloads nothing, and prints which interpreter scripts run on.
 
         Returns:
             the downloader.
@@ -217,55 +229,55 @@ class AlinkGlobalConfiguration:
 
     @classmethod
     def setPluginDir(cls, pluginDir: str) -> None:
-        """Nothing is looked for there.
+        """Store a directory of plugins, which is not used.
 
         Args:
-            pluginDir: given back by `getPluginDir`.
+            pluginDir: the directory that `getPluginDir` returns.
         """
         cls._plugins["dir"] = pluginDir
 
     @classmethod
     def getPluginDir(cls) -> str:
-        """`ALINK_PLUGINS_DIR` comes first.
+        """Return the directory of plugins, which is not used.
 
         Returns:
-            that, or what `setPluginDir` was given.
+            the environment variable `ALINK_PLUGINS_DIR` if it is set, else the directory given to `setPluginDir`.
         """
         return os.environ.get("ALINK_PLUGINS_DIR") or str(cls._plugins["dir"])
 
     @classmethod
     def setPluginUrl(cls, url: str) -> None:
-        """Nothing is downloaded from it.
+        """Store a URL of plugins, from which nothing is downloaded.
 
         Args:
-            url: given back by `getPluginUrl`.
+            url: the URL that `getPluginUrl` returns.
         """
         cls._plugins["url"] = url
 
     @classmethod
     def getPluginUrl(cls) -> str:
-        """Nothing is downloaded from it.
+        """Return the URL of plugins, from which nothing is downloaded.
 
         Returns:
-            what `setPluginUrl` was given.
+            the URL given to `setPluginUrl`.
         """
         return str(cls._plugins["url"])
 
     @classmethod
     def setAutoPluginDownload(cls, autoPluginDownload: bool) -> None:
-        """Nothing is downloaded, whatever is said.
+        """Store whether plugins are downloaded automatically; none are, either way.
 
         Args:
-            autoPluginDownload: given back by `getAutoPluginDownload`.
+            autoPluginDownload: the value that `getAutoPluginDownload` returns.
         """
         cls._plugins["auto"] = bool(autoPluginDownload)
 
     @classmethod
     def getAutoPluginDownload(cls) -> bool:
-        """Nothing is downloaded either way.
+        """Return the stored setting of automatic downloads; no plugin is downloaded, either way.
 
         Returns:
-            what `setAutoPluginDownload` was given.
+            the value given to `setAutoPluginDownload`.
         """
         return bool(cls._plugins["auto"])
 

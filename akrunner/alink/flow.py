@@ -2,7 +2,7 @@
 
 ::
 
-    source thread -> select -> script (a queue, its worker processes, a thread that takes what they write) -> sink
+    source thread -> select -> script (a queue, its worker processes, a thread that reads the rows they write) -> sink
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _TICK = 0.1
 
 
 class StreamOperator(AlgoOperator):
-    """A table that flows."""
+    """A stream of rows, or an operator that makes one from other streams."""
 
-    #: whether taking rows may wait for somebody
+    #: whether `_take` may block, because it passes rows on to a running job
     WAITS = False
 
     def _kind(self) -> type:
@@ -33,12 +33,14 @@ class StreamOperator(AlgoOperator):
 
     @staticmethod
     def execute(jobName: str | None = None) -> None:
-        """Run everything that was linked to a sink or printed, until the sources end. The first error of any operator is raised; everything is stopped then.
+        """Run every stream that was linked to a sink or printed, until the sources end.
+
+        The first error of any operator stops all streams and is raised.
 
         Args:
             jobName: ignored.
         Raises:
-            ConfigError: nothing was linked to a sink, or printed.
+            ConfigError: no stream was linked to a sink or printed.
         """
         environment = current()
         sinks, environment.streams = environment.streams, []
@@ -48,28 +50,28 @@ class StreamOperator(AlgoOperator):
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: str | None = None) -> StreamOperator:
-        """The rows of a pandas DataFrame.
+        """Return a stream of the rows of a pandas DataFrame.
 
         Args:
-            frame: its rows.
-            schemaStr: names and types of its columns, in their order; None: its own.
+            frame: the DataFrame.
+            schemaStr: names and types for its columns, in their order; None: those of the DataFrame.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         stream: StreamOperator = StreamOperator._classes["TableStreamOp"](frame, schemaStr)
         return stream
 
     @staticmethod
     def setParallelism(parallelism: int) -> None:
-        """As `BatchOperator.setParallelism`.
+        """Set the number of tasks of later jobs, as `BatchOperator.setParallelism` does.
 
         Args:
-            parallelism: how many.
+            parallelism: number of workers and parameter servers together.
         """
         BatchOperator.setParallelism(parallelism)
 
     def print(self, refreshInterval: int = 0, maxLimit: int = 0) -> StreamOperator:
-        """Print rows as they come, once something is executed.
+        """Print the rows as they arrive, once streams are executed.
 
         Args:
             refreshInterval: ignored.
@@ -81,72 +83,72 @@ class StreamOperator(AlgoOperator):
         return self
 
     def select(self, fields: Fields) -> StreamOperator:
-        """Columns and expressions, SQL: `"a, b + 1 AS c"`, or a list of columns.
+        """Select columns and SQL expressions: `"a, b + 1 AS c"`, or a list of columns.
 
         Args:
-            fields: text, or a list.
+            fields: SQL text, or a list of column names.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return SqlStreamOp(f"SELECT {DUCKDBS.fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> StreamOperator:
-        """Rows for which an SQL expression is true.
+        """Keep the rows for which an SQL expression is true.
 
         Args:
-            predicate: the expression.
+            predicate: the SQL expression.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return SqlStreamOp(f"SELECT * FROM {{input}} WHERE {DUCKDBS.text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> StreamOperator:
-        """As `where`.
+        """Do the same as `where`.
 
         Args:
-            predicate: the expression.
+            predicate: the SQL expression.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return self.where(predicate)
 
     def as_(self, names: Fields) -> StreamOperator:
-        """The same columns under other names.
+        """Rename the columns.
 
         Args:
-            names: as many, as text or a list.
+            names: a name for each column, as text ("a, b") or a list.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return AliasStreamOp(names_of(names)).linkFrom(self)
 
     def alias(self, names: Fields) -> StreamOperator:
-        """As `as_`.
+        """Do the same as `as_`.
 
         Args:
-            names: as many, as text or a list.
+            names: a name for each column, as text ("a, b") or a list.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return self.as_(names)
 
     def unionAll(self, *others: StreamOperator) -> StreamOperator:
-        """The rows of all, as they come; columns by their place.
+        """Merge the rows of several streams as they arrive; columns are matched by position.
 
         Args:
             *others: the other streams.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         """
         return UnionAllStreamOp().linkFrom(self, *others)
 
     def sample(self, ratio: float) -> StreamOperator:
-        """Each row with this probability.
+        """Draw each row with the same probability.
 
         Args:
-            ratio: 0 to 1.
+            ratio: the probability, 0 to 1.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, once streams are executed.
         Raises:
             ConfigError: an argument is wrong.
         """
@@ -157,24 +159,24 @@ class StreamOperator(AlgoOperator):
     # -- while it flows
 
     def _start(self, flow: Flow) -> None:
-        """Called before the first row."""
+        """Prepare to take rows; called before the first row."""
 
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
-        """Rows of an input."""
+        """Take a batch of rows of an input, and give the result to the operators linked to this one."""
         relation = self._compute([flow.relation(batch)], False)
         for out in arrow_table(relation).to_batches():
             flow.give(self, out)
 
     def _end(self, flow: Flow) -> None:
-        """Every input has ended."""
+        """Called when every input has ended; by default, tells the next operators so."""
         flow.end(self)
 
     def _close(self) -> None:
-        """The flow is over, well or not."""
+        """Release resources; called when the flow is over, whether it succeeded or failed."""
 
 
 class Flow:
-    """One execution. Args: sinks: what is to get rows."""
+    """One execution of streams. Args: sinks: the operators at their ends, to which rows flow."""
 
     def __init__(self, sinks: Sequence[StreamOperator]) -> None:
         self._takers: dict[StreamOperator, list[StreamOperator]] = {}
@@ -199,9 +201,9 @@ class Flow:
         self._order.append(operator)
 
     def run(self) -> None:
-        """Until every source has ended, or something failed."""
+        """Run until every source has ended or an operator has failed. Raises: the first error of any operator."""
         try:
-            # sinks first, so that whoever gives rows finds takers
+            # sinks first, so that operators which give rows find the next ones ready
             for operator in reversed(self._order):
                 operator._start(self)
             while any(thread.is_alive() for thread in list(self._threads)):
@@ -220,7 +222,7 @@ class Flow:
             raise self.error
 
     def thread(self, name: str, target: Callable[[], None]) -> None:
-        """Run something until it ends or the flow is stopped; what it raises is the flow's error."""
+        """Run `target` in a thread of the flow. An exception it raises becomes the flow's error; `Stopped` just ends it."""
 
         def run() -> None:
             try:
@@ -240,16 +242,19 @@ class Flow:
         self.stopped.set()
 
     def relation(self, batch: pa.RecordBatch) -> Any:
-        """For a query over a batch."""
+        """Return a DuckDB relation over a batch, for a query."""
         return current().connection.from_arrow(pa.Table.from_batches([batch]))
 
     def give(self, operator: StreamOperator, batch: pa.RecordBatch) -> None:
-        """Rows of an operator, to all that take them. One at a time: DuckDB's connection is shared."""
+        """Pass rows that an operator gives to every operator linked to it; those that may not block take them one at a time.
+
+        One at a time, because all operators share DuckDB's connection. Raises: Stopped: the flow was stopped.
+        """
         if self.stopped.is_set():
             raise Stopped
         for taker in self._takers.get(operator, ()):
             if taker.WAITS:
-                taker._take(self, batch)  # may wait, so others must not wait for it
+                taker._take(self, batch)  # without the lock: this may block, and must not keep other operators waiting
                 continue
             with self._lock:
                 taker._take(self, batch)
@@ -264,11 +269,11 @@ class Flow:
 
 
 class Stopped(Exception):
-    """The flow was stopped."""
+    """Raised in the threads of a flow when the flow was stopped."""
 
 
 class SqlStreamOp(StreamOperator):
-    """A query over each batch."""
+    """Runs a query over each batch."""
 
     def __init__(self, query: str) -> None:
         super().__init__()
@@ -279,7 +284,7 @@ class SqlStreamOp(StreamOperator):
 
 
 class AliasStreamOp(StreamOperator):
-    """Other names."""
+    """Renames the columns."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__()
@@ -290,7 +295,7 @@ class AliasStreamOp(StreamOperator):
 
 
 class UnionAllStreamOp(StreamOperator):
-    """The rows of all inputs."""
+    """Gives the rows of all inputs."""
 
     INPUTS = (1, None)
 
@@ -302,7 +307,7 @@ class UnionAllStreamOp(StreamOperator):
 
 
 class PrintStreamOp(StreamOperator):
-    """Prints a line of names, then a line a row."""
+    """Prints a line with the column names, then a line for each row."""
 
     def __init__(self, operator: StreamOperator) -> None:
         super().__init__()

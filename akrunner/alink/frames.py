@@ -1,4 +1,4 @@
-"""Alink's functions between pandas and operators."""
+"""Alink's functions that convert pandas DataFrames to operators and back."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from akrunner.errors import ConfigError
 
 
 def dataframeToOperator(df: Any, schemaStr: str | None = None, op_type: str | None = None, opType: str | None = None) -> Any:
-    """A pandas DataFrame as an operator: `BatchOperator.fromDataframe`, or `StreamOperator.fromDataframe`.
+    """Turn a pandas DataFrame into an operator, as `BatchOperator.fromDataframe` or `StreamOperator.fromDataframe` does.
 
     Args:
-        df: its rows.
-        schemaStr: names and types of its columns, in their order; None: its own.
+        df: the DataFrame.
+        schemaStr: names and types for its columns, in their order; None: those of the DataFrame.
         op_type: "batch" or "stream".
-        opType: the same.
+        opType: another name for `op_type`; where both are given, this one is used.
     Returns:
         the operator.
     Raises:
-        ConfigError: the type is neither, or the frame does not fit the schema.
+        ConfigError: the type is neither "batch" nor "stream", or the DataFrame does not fit the schema.
     """
     kind = opType if opType is not None else op_type
     if kind not in ("batch", "stream"):
@@ -30,11 +30,11 @@ def dataframeToOperator(df: Any, schemaStr: str | None = None, op_type: str | No
 
 
 def collectToDataframes(*ops: BatchOperator) -> list[Any]:
-    """Compute operators, and bring their rows here.
+    """Compute operators, and return their rows.
 
     Args:
         *ops: the operators.
     Returns:
-        a pandas DataFrame of each.
+        one pandas DataFrame for each operator, in the same order.
     """
     return [op.collectToDataframe() for op in ops]

@@ -1,4 +1,4 @@
-"""Keras models that are a list of layers, one after the other: Alink's KerasSequential operators, on every TensorFlow.
+"""Alink's KerasSequential operators: they train and run Keras models that are a list of layers, on every TensorFlow version.
 
 ::
 
@@ -66,12 +66,12 @@ PREDICT_REGRESSION = (PREDICTION, RESERVED, INFER_BATCH, INTRA_OP, PYTHON_ENV)
 PREDICT_CLASSES = (PREDICTION, DETAIL, RESERVED, INFER_BATCH, INTRA_OP, PYTHON_ENV)
 
 _SCRIPT = "from akdl.models.tf.keras_sequential.keras_sequential_main import main\n"
-#: of columns of a job; none of a table's may be called so
+#: names of columns that are added for a job; no column of a table may have one of these names
 _LOGITS, _TENSOR = "akrunner logits", "akrunner tensor"
 
 
 def column_of(schema: pa.Schema, name: str, parameter: str) -> pa.Field:
-    """Raises: ConfigError: there is none."""
+    """Return the field of a column. Raises: ConfigError: the column that `parameter` names does not exist."""
     if name not in schema.names:
         raise ConfigError(f"{parameter}: there is no column {name!r}{nearest(name, schema.names)} ({', '.join(schema.names)})")
     return schema.field(name)
@@ -81,7 +81,7 @@ def column_of(schema: pa.Schema, name: str, parameter: str) -> pa.Field:
 
 
 class KerasTrainBatchOp(BatchOperator):
-    """Trains a model that is a list of layers."""
+    """Base class of the operators that train a Keras model made of a list of layers."""
 
     TAKES: ClassVar[tuple[Param, ...]] = TRAIN
     _KEEP = True
@@ -104,7 +104,10 @@ class KerasTrainBatchOp(BatchOperator):
         return from_arrow(KerasModel(model, self._get("tensorCol"), labels).to_table(kind))
 
     def _rows(self, rows: pa.RecordBatch) -> tuple[pa.Table, pa.Array | None]:
-        """(what the script gets, the labels in their order: None: of a regression)."""
+        """Return (the table for the script, the distinct labels in sorted order; None for a regression).
+
+        Raises: DataError: there are no rows, a value is null, or the labels cannot be sorted or are no numbers.
+        """
         tensor, label = self._get("tensorCol"), self._get("labelCol")
         if not rows.num_rows:
             raise DataError("the table to train on has no rows")
@@ -141,7 +144,7 @@ class KerasTrainBatchOp(BatchOperator):
         return result.model
 
     def _params(self) -> dict[str, Any]:
-        """What Alink's script for these models is told."""
+        """Return the user params that Alink's script for these models takes."""
         params: dict[str, Any] = {
             "tensor_cols": [self._get("tensorCol")], "label_col": self._get("labelCol"), "label_type": "long" if self._CLASSES else "float",
             "model_config": {"layers": self._get("layers")}, "optimizer": self._get("optimizer"), "batch_size": self._get("batchSize"),
@@ -155,7 +158,7 @@ class KerasTrainBatchOp(BatchOperator):
 
 
 class _Script:
-    """A KerasSequential operator as the script operator it is beneath (`ScriptJob`, `trained`)."""
+    """Presents a KerasSequential operator as a script operator, for `ScriptJob` and `trained`."""
 
     def __init__(self, operator: KerasTrainBatchOp) -> None:
         self._operator = operator
@@ -173,7 +176,13 @@ class _Script:
 
 
 def fed_column(column: pa.Array, name: str, shape: tuple[int, ...] | None) -> pa.Array:
-    """Tensors of one shape as a column that keeps it, of text or lists. Raises: DataError: a row is none, or of another shape."""
+    """Turn a column of text or lists into a column of tensors of one shape.
+
+    The column's type keeps the shape if it has two or more axes.
+
+    Args: name: the column's name, for errors; shape: the shape if it is known, else None.
+    Raises: DataError: a row is not a tensor, or has another shape than the first row.
+    """
     if isinstance(column, pa.ExtensionArray):
         return column
     if shape is not None and is_list(column.type):
@@ -198,14 +207,14 @@ def fed_column(column: pa.Array, name: str, shape: tuple[int, ...] | None) -> pa
 
 
 class KerasSequentialClassifierTrainBatchOp(KerasTrainBatchOp):
-    """Trains a classifier that is a list of Keras layers; the model is a table."""
+    """Trains a classifier that is a list of Keras layers, and gives the model as a table."""
 
     TAKES = TRAIN
     _CLASSES = True
 
 
 class KerasSequentialRegressorTrainBatchOp(KerasTrainBatchOp):
-    """Trains a regression that is a list of Keras layers; the model is a table."""
+    """Trains a regression that is a list of Keras layers, and gives the model as a table."""
 
     TAKES = TRAIN
     _CLASSES = False
@@ -215,9 +224,14 @@ class KerasSequentialRegressorTrainBatchOp(KerasTrainBatchOp):
 
 
 class KerasPlan:
-    """How rows become predictions of a model.
+    """Prepares rows for a KerasSequential model, and turns the model's output into the operator's columns.
 
-    Args: operator: whose parameters; model: what predicts; schema: of the rows.
+    Args:
+        operator: the operator whose parameters are used.
+        model: the model.
+        schema: schema of the operator's rows.
+    Raises:
+        ConfigError: the model is a classifier and the operator is for regressions, or the reverse; or a column is missing.
     """
 
     def __init__(self, operator: Any, model: KerasModel, schema: pa.Schema) -> None:
@@ -226,12 +240,12 @@ class KerasPlan:
             found, other = ("regression", "Classifier") if operator._CLASSES else ("classifier", "Regressor")
             raise ConfigError(f"{type(operator).__name__}: the model is a {found}; use the operators for it, not the {other}'s")
         field = column_of(schema, model.tensor_col, "the model's tensor column")
-        # text is fed by a column of its own, so that it is kept as it is
+        # a column of text is converted into an extra column that feeds the model, so that the text itself stays as it is
         self.feeds = _TENSOR if is_text(field.type) else model.tensor_col
         self._result = keras_result(operator, schema, None if model.labels is None else model.labels.type)
 
     def arguments(self) -> dict[str, Any]:
-        """Of `akrunner.predict` and `predict_stream`."""
+        """Return the keyword arguments for `akrunner.predict` and `predict_stream`."""
         operator = self._operator
         signature = signature_of(self.model.model.path, "serving_default", "serve")
         return dict(
@@ -245,11 +259,11 @@ class KerasPlan:
         )
 
     def fed_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Of rows as the model gets them."""
+        """Return the schema of the rows that the model gets. Args: schema: schema of the operator's rows."""
         return schema if self.feeds != _TENSOR else schema.append(pa.field(_TENSOR, pa.list_(pa.float64())))
 
     def fed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Rows as the model gets them. Args: schema: `fed_schema` of theirs."""
+        """Return a batch as the model gets it. Args: schema: the result of `fed_schema`."""
         if self.feeds != _TENSOR:
             return batch
         column = fed_column(batch.column(self.model.tensor_col), self.model.tensor_col, None)
@@ -257,7 +271,7 @@ class KerasPlan:
         return pa.RecordBatch.from_arrays([*batch.columns, flat.cast(schema.field(_TENSOR).type)], schema=schema)
 
     def said(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What `predict` gave, as the operator gives it."""
+        """Turn a batch that `predict` returned into the batch that the operator gives."""
         lists = batch.column(_LOGITS)
         logits = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64).reshape(batch.num_rows, -1)
         made = self._made(logits)
@@ -279,9 +293,9 @@ class KerasPlan:
 
 
 def probabilities(logits: np.ndarray[Any, Any], classes: int) -> np.ndarray[Any, Any]:
-    """[rows, classes], of one logit a row (a sigmoid) or of one for each class (a softmax)."""
+    """Return probabilities [rows, classes], from one logit for each row (by a sigmoid) or one for each class (by a softmax)."""
     if logits.shape[1] == 1:
-        # the same, without a number that is too large
+        # a sigmoid, written so that exp() does not overflow
         second = np.where(
             logits[:, 0] >= 0, 1 / (1 + np.exp(-np.abs(logits[:, 0]))), 1 - 1 / (1 + np.exp(-np.abs(logits[:, 0])))
         )
@@ -292,7 +306,7 @@ def probabilities(logits: np.ndarray[Any, Any], classes: int) -> np.ndarray[Any,
 
 
 def details(shares: np.ndarray[Any, Any], labels: pa.Array) -> pa.Array:
-    """A column of {"label": probability}, JSON."""
+    """Return a column of JSON texts, {"label": probability, ...}."""
     parts: list[Any] = []
     for i, label in enumerate(labels.to_pylist()):
         opening = (
@@ -305,7 +319,7 @@ def details(shares: np.ndarray[Any, Any], labels: pa.Array) -> pa.Array:
 
 
 def keras_result(operator: Any, schema: pa.Schema, label_type: pa.DataType | None) -> pa.Schema:
-    """Columns of a prediction. Args: label_type: None: of a regression."""
+    """Return the columns of a prediction. Args: label_type: type of the labels; None: the model is a regression."""
     reserved = operator._get("reservedCols")
     for name in reserved or ():
         column_of(schema, name, "reservedCols")
@@ -317,7 +331,7 @@ def keras_result(operator: Any, schema: pa.Schema, label_type: pa.DataType | Non
 
 
 class KerasPredictBatchOp(BatchOperator):
-    """Predicts with a KerasSequential model: linked from the model and the table."""
+    """Base class of the operators that predict with a KerasSequential model; they are linked from the model and the table."""
 
     INPUTS = (2, 2)
     TAKES: ClassVar[tuple[Param, ...]] = ()
@@ -348,14 +362,14 @@ class KerasPredictBatchOp(BatchOperator):
 
 
 class KerasSequentialClassifierPredictBatchOp(KerasPredictBatchOp):
-    """Says which label each row of a table has, by a model of KerasSequentialClassifierTrainBatchOp."""
+    """Predicts the label of each row of a table, with a model from KerasSequentialClassifierTrainBatchOp."""
 
     TAKES = PREDICT_CLASSES
     _CLASSES = True
 
 
 class KerasSequentialRegressorPredictBatchOp(KerasPredictBatchOp):
-    """Says a number for each row of a table, by a model of KerasSequentialRegressorTrainBatchOp."""
+    """Predicts a number for each row of a table, with a model from KerasSequentialRegressorTrainBatchOp."""
 
     TAKES = PREDICT_REGRESSION
     _CLASSES = False

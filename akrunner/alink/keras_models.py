@@ -2,9 +2,10 @@
 
 ::
 
-    model_id                        model_info                                    label_value
-    string * 2^20 + slice           string 0: JSON; 1..: [i, "text of row i"]     null
-    2147483647 * 2^20 + number      null                                          a label
+    model_id                                      model_info                                            label_value
+    number of a string * 2^20 + number of         a slice of a string; string 0: the description,       null
+        a slice of the string                         JSON; 1, 2, ...: [i, "text of row i"], the zip
+    2147483647 * 2^20 + number of the label       null                                                  a label
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ _LABELS = 2147483647
 
 @dataclass(frozen=True)
 class KerasModel:
-    """A model and what goes with it.
+    """A KerasSequential model, the name of its input column, and its labels.
 
-    Attributes: tensor_col: the column it is fed with; labels: in the order of its outputs, None: it is a regression.
+    Attributes:
+        model: the SavedModel.
+        tensor_col: the column that feeds the model.
+        labels: the labels, in the order of the model's outputs; None: the model is a regression.
     """
 
     model: Model
@@ -37,7 +41,7 @@ class KerasModel:
     labels: pa.Array | None
 
     def to_table(self, label_type: pa.DataType) -> pa.Table:
-        """As a model table. Args: label_type: of the column of labels."""
+        """Return the model as a model table. Args: label_type: type of the column `label_value`."""
         meta = {
             "tensorCol": self.tensor_col,
             "tfInputCols": [self.tensor_col],
@@ -49,7 +53,7 @@ class KerasModel:
             "preprocessPipelineModelPartitionSize": 0,
             "tfModelPartitionStart": 0,
         }
-        # every value is JSON in JSON, as Alink's params are
+        # every value is encoded as JSON before the whole is, as Alink encodes its params
         strings = [json.dumps({name: json.dumps(value) for name, value in meta.items()})]
         rows: list[str] = self.model.to_table()["model_info"].to_pylist()
         strings += [json.dumps([i, text]) for i, text in enumerate(rows)]
@@ -70,7 +74,10 @@ class KerasModel:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> KerasModel:
-        """From a model table; rows in any order. Raises: ModelError: it is none of a KerasSequential operator, or damaged."""
+        """Read a model table, whose rows may be in any order.
+
+        Raises: ModelError: the table is not the model of a KerasSequential operator, or is damaged.
+        """
         if table.num_columns != 3 or table.column_names[:2] != ["model_id", "model_info"]:
             raise ModelError(
                 f"the model has the columns {', '.join(table.column_names)}: a KerasSequential model has model_id, model_info and label_value"
@@ -89,7 +96,7 @@ class KerasModel:
             regression = "REGRESSION" in str(meta.get("taskType", "")).upper()
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
             raise ModelError(f"the model table is damaged: its description is not Alink's: {e}") from None
-        # what stands before a row with the name of a zip is a pipeline's that prepares the rows
+        # rows before the one with the name of a zip belong to a pipeline that prepares the input
         first = next((i for i, (_, text) in enumerate(rows) if text.endswith(".zip") and len(text) < 1024), None)
         if first is None:
             raise ModelError("the model table is damaged: no row of it is the name of a zip")
@@ -101,7 +108,7 @@ class KerasModel:
 
 
 def _strings(table: pa.Table) -> list[str]:
-    """The texts, put together of their slices."""
+    """Return the texts, each joined from its slices."""
     parts: dict[int, list[str]] = {}
     for number, text in zip(table["model_id"].to_pylist(), table["model_info"].to_pylist()):
         parts.setdefault(number // _SLICES, []).append(text)
@@ -109,5 +116,5 @@ def _strings(table: pa.Table) -> list[str]:
 
 
 def keras_schema(label_type: pa.DataType) -> pa.Schema:
-    """Of a model table."""
+    """Return the schema of a model table. Args: label_type: type of the column `label_value`."""
     return pa.schema([*MODEL_SCHEMA, ("label_value", label_type)])

@@ -1,8 +1,11 @@
-"""Operators that change a column of each row, in a batch, in a stream and as a stage of a pipeline: types, tensors, vectors.
+"""Operators that convert a column: its type, or to and from tensors and vectors.
+
+Each conversion is available as a batch operator, as a stream operator, and (but for types) as a stage of a pipeline:
 
 ::
 
-    a Change (params -> columns in, columns out)  --in_batch--> ...BatchOp   --in_stream--> ...StreamOp   stage --transform--> either
+    a Change (params -> columns in, columns out)  --in batches--> ...BatchOp   --in streams--> ...StreamOp
+    a stage's transform() uses one or the other
 """
 
 from __future__ import annotations
@@ -55,16 +58,20 @@ CONVERTED = Param("selectedCols", "texts", "The columns; all of them without it.
 
 
 class Change(WithParams):
-    """Makes one column of another."""
+    """Base class of the conversions that make one column from another."""
 
     TAKES: ClassVar[tuple[Param, ...]] = ()
 
     def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
-        """(the column that is made, the shape of its values). Args: shape: of those of `column`, where it is known."""
+        """Convert a column. Args: shape: shape of its values, or None. Returns: (the new column, shape of its values)."""
         raise NotImplementedError
 
     def _mapped(self, rows: pa.RecordBatch, shapes: Shapes) -> tuple[pa.RecordBatch, Shapes]:
-        """The result's rows, and the shape of the column that was made, in the order Alink puts columns in."""
+        """Convert the column `selectedCol` of a batch.
+
+        Returns: (the rows, with the columns in Alink's order; the shape of the new column, {} if it is unknown).
+        Raises: ConfigError: a column does not exist; DataError: a value cannot be converted.
+        """
         name = self._get("selectedCol")
         if name not in rows.schema.names:
             raise ConfigError(f"selectedCol: there is no column {name!r}{nearest(name, rows.schema.names)}")
@@ -81,7 +88,7 @@ class Change(WithParams):
 
 
 class ToTensorChange(Change):
-    """Text, a vector or a number, to a tensor."""
+    """Converts text, vectors or numbers to tensors."""
 
     def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
         name = self._get("selectedCol")
@@ -106,7 +113,7 @@ def _fixed(read: Tensors) -> tuple[pa.Array, tuple[int, ...] | None]:
 
 
 class TensorToVectorChange(Change):
-    """A tensor to a vector of doubles."""
+    """Converts tensors to vectors of doubles."""
 
     def _changed(self, column: pa.Array, shape: tuple[int, ...] | None) -> tuple[pa.Array, tuple[int, ...] | None]:
         read = tensors_of(column, None)
@@ -125,7 +132,7 @@ class TensorToVectorChange(Change):
 
 
 class ChangeBatchOp(Change, BatchOperator):
-    """A change of a table's column."""
+    """Base class of the operators that convert a column of a table."""
 
     _KEEP = True
     _found: Shapes | None = None
@@ -147,7 +154,7 @@ class ChangeBatchOp(Change, BatchOperator):
 
 
 class ChangeStreamOp(Change, StreamOperator):
-    """A change of a stream's column."""
+    """Base class of the operators that convert a column of a stream."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
@@ -163,37 +170,37 @@ class ChangeStreamOp(Change, StreamOperator):
 
 
 class ToTensorBatchOp(ToTensorChange, ChangeBatchOp):
-    """Makes tensors of a column of text (Alink's, or of a vector), of lists, or of numbers."""
+    """Turns a column of text (Alink's text of tensors or vectors), lists or numbers into tensors."""
 
     TAKES = TO_TENSOR
 
 
 class ToTensorStreamOp(ToTensorChange, ChangeStreamOp):
-    """Makes tensors of a stream's column of text (Alink's, or of a vector), of lists, or of numbers."""
+    """Turns a stream's column of text (Alink's text of tensors or vectors), lists or numbers into tensors."""
 
     TAKES = TO_TENSOR
 
 
 class VectorToTensorBatchOp(ToTensorChange, ChangeBatchOp):
-    """Makes tensors of a column of vectors."""
+    """Turns a column of vectors into tensors."""
 
     TAKES = TO_TENSOR
 
 
 class VectorToTensorStreamOp(ToTensorChange, ChangeStreamOp):
-    """Makes tensors of a stream's column of vectors."""
+    """Turns a stream's column of vectors into tensors."""
 
     TAKES = TO_TENSOR
 
 
 class TensorToVectorBatchOp(TensorToVectorChange, ChangeBatchOp):
-    """Makes vectors of a column of tensors."""
+    """Turns a column of tensors into vectors."""
 
     TAKES = TO_VECTOR
 
 
 class TensorToVectorStreamOp(TensorToVectorChange, ChangeStreamOp):
-    """Makes vectors of a stream's column of tensors."""
+    """Turns a stream's column of tensors into vectors."""
 
     TAKES = TO_VECTOR
 
@@ -223,7 +230,10 @@ class TypeConvert(WithParams):
         return queried(f"SELECT {', '.join(fields)} FROM {{input}}", input=relation)
 
     def _lists(self, relation: Any, target: str, chosen: Sequence[str] | None) -> tuple[Any, pa.Schema]:
-        """The same with vectors as text."""
+        """Return (the relation with columns of vectors turned into text, its schema).
+
+        Raises: ConfigError: a column of vectors is to become another type than a text.
+        """
         rows = in_one(arrow_table(relation))
         for at, field in enumerate(rows.schema):
             if is_list(field.type) and (chosen is None or field.name in chosen):
@@ -241,7 +251,7 @@ def _cast(name: str, found: pa.DataType, target: str) -> str:
     if pa.types.is_boolean(found) and wanted not in ("VARCHAR", "BOOLEAN"):
         return f"CAST(CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END AS {wanted})"
     if pa.types.is_floating(found) and wanted in ("INT", "BIGINT"):
-        # as Java: 2.7 is 2, where DuckDB says 3
+        # cut the fraction off as Java does: 2.7 becomes 2, whereas DuckDB's CAST rounds it to 3
         return f"CAST(TRUNC({name}) AS {wanted})" if name.startswith('"') else f"CAST({name} AS {wanted})"
     return f"CAST({name} AS {wanted})"
 

@@ -1,4 +1,6 @@
-"""Models of files, and models that come while a stream runs: what predictors of streams take, and what puts models there.
+"""Models in files, and model streams: directories into which new models are put while a prediction over a stream runs.
+
+This module has the parameters of the predictors that read models, and the operator that puts models into a model stream:
 
 ::
 
@@ -41,7 +43,7 @@ SCAN = Param("modelStreamScanInterval", "number", "Seconds between two looks for
 START = Param(
     "modelStreamStartTime", "text", "Models from this time on, 2026-01-31 12:00:00; from the start of the stream without it."
 )
-#: of predictors of streams, and of stages
+#: parameters of the operators that predict over streams, and of stages of pipelines
 STREAM_MODEL = (MODEL_FILE, MODEL_STREAM, SCAN, START)
 OVERWRITE_MODEL = Param("overwriteSink", "flag", "Replace the file at modelFilePath when the pipeline is saved.", False)
 STAGE_MODEL = (*STREAM_MODEL, OVERWRITE_MODEL)
@@ -58,20 +60,26 @@ SCHEMA = Param("schemaStr", "text", "Taken as Alink takes it: a model's files sa
 
 
 def table_of(path: str) -> pa.Table:
-    """The rows of a model in .ak files."""
+    """Return the rows of a model table that is stored in .ak files."""
     source = ak_source(path)
     return pa.Table.from_batches(list(source.batches()), source.schema)
 
 
 def model_of(path: str) -> Model:
-    """Of an .ak file, or of a SavedModel's directory or zip."""
+    """Open a model: a SavedModel's zip if the path ends with ".zip", else an .ak file of a model table."""
     return Model.from_saved_model(path) if path.endswith(".zip") else Model.from_table(table_of(path))
 
 
 def watch_of(
     operator: WithParams, source: ModelStreamFileSourceStreamOp | None, from_table: Callable[[pa.Table], Model]
 ) -> Watch | None:
-    """Where an operator's new models come; None: nowhere. Args: source: the model stream it was linked from."""
+    """Return where an operator looks for new models; None: nowhere.
+
+    Args:
+        operator: the operator, whose parameters may name a model stream.
+        source: the model stream that the operator was linked from, or None; it takes precedence over the parameters.
+        from_table: function that makes a model from a model table.
+    """
     path, seconds, since = (operator._get(one.name) for one in (MODEL_STREAM, SCAN, START))
     name = MODEL_STREAM.name
     if source is not None:
@@ -83,7 +91,7 @@ def watch_of(
 
 
 class ModelStreamFileSourceStreamOp(StreamOperator):
-    """The models that come into a model stream: the second table a predictor of a stream is linked from."""
+    """Gives the models that arrive in a model stream, to operators that predict over streams: `linkFrom(rows, models)`."""
 
     INPUTS = (0, 0)
     TAKES = (ROOT, SOURCE_SCAN, SOURCE_START, SCHEMA)
@@ -96,7 +104,7 @@ class ModelStreamFileSourceStreamOp(StreamOperator):
 
 
 class AppendModelStreamFileSinkBatchOp(BatchOperator):
-    """Puts a model into a model stream, from where running predictions take it."""
+    """Puts a model into a model stream, from which running predictions take it."""
 
     TAKES = (ROOT, MODEL_TIME, NUM_FILES, KEEP)
 
@@ -124,8 +132,19 @@ class AppendModelStreamFileSinkBatchOp(BatchOperator):
 
 
 def append(root: str, table: pa.Table, at: datetime.datetime, files: int = 1) -> str:
-    """Put a model into a model stream; it is there when it is whole. Returns: its directory. Raises: ConfigError: there is one of this
-    time; SinkError: its cells cannot be written."""
+    """Put a model into a model stream, where it appears once it is complete.
+
+    Args:
+        root: root directory of the model stream.
+        table: the model table.
+        at: time of the model, from which its directory gets its name.
+        files: how many files the table is written to.
+    Returns:
+        The model's directory.
+    Raises:
+        ConfigError: the model stream has a model of this time already.
+        SinkError: the table has values that cannot be written.
+    """
     check_types(table.schema, "filePath")
     name = at.strftime("%Y%m%d%H%M%S") + (f"{at.microsecond:06d}".rstrip("0") or "0")
     if os.path.exists(os.path.join(root, name)):
@@ -155,7 +174,7 @@ def append(root: str, table: pa.Table, at: datetime.datetime, files: int = 1) ->
 
 
 def keep(root: str, most: int) -> None:
-    """Remove all models but the latest so many."""
+    """Remove all models of a model stream but the latest `most`."""
     found = look(Watch(root)) if os.path.isdir(os.path.join(root, "conf")) else []
     for one in found[: max(0, len(found) - most)]:
         shutil.rmtree(one.path)

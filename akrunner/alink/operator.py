@@ -1,10 +1,10 @@
-"""Batch operators: a graph of tables, computed when somebody looks.
+"""Batch operators: a graph of tables, which are computed only when their rows are needed.
 
 ::
 
     source -> select -> job -> print          nothing happens before print, collect or execute
 
-A table that several operators use is computed once (it is kept in DuckDB then); what a job wrote is always kept.
+A table that several operators use is computed once, and kept in DuckDB. The output of a job is always kept.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ from akrunner.checks import shown as in_short
 from akrunner.errors import ConfigError
 from akrunner.io.frames import to_pandas
 
-#: rows, to SQL
+#: the largest number of rows that SQL takes
 _MOST = 2**63 - 1
 Op = TypeVar("Op", bound="AlgoOperator")
 Other = TypeVar("Other", bound="AlgoOperator")
 
 
 class AlgoOperator(WithParams):
-    """A table, or what makes one of other tables."""
+    """Base class of operators: a table, or an operation that makes a table from other tables."""
 
-    #: how many tables it is linked from: (least, most); None: any number
+    #: how many tables the operator is linked from: (least, most); None: any number
     INPUTS: tuple[int, int | None] = (1, 1)
 
     def __init__(self, **given: Any) -> None:
-        """Nothing is computed yet.
+        """Set parameters; nothing is computed yet.
 
         Args:
-            **given: parameters by name, as the setters take them.
+            **given: parameters by name, with values as the setters take them.
         """
         super().__init__(**given)
         self._inputs: list[Any] = []
 
     def linkFrom(self: Op, *operators: Any) -> Op:
-        """Take these tables as its input.
+        """Take the tables of other operators as input.
 
         Args:
-            *operators: as many as it takes.
+            *operators: the operators, as many as this one takes.
         Returns:
             this operator.
         Raises:
-            ConfigError: they are not what it takes.
+            ConfigError: there are too few or too many operators, or one is of the wrong kind (batch or stream).
         """
         least, most = self.INPUTS
         if len(operators) < least or (most is not None and len(operators) > most):
@@ -79,38 +79,38 @@ class AlgoOperator(WithParams):
         return self
 
     def link(self, operator: Other) -> Other:
-        """Give this table to another operator.
+        """Give this table to another operator as its input.
 
         Args:
-            operator: that takes it.
+            operator: the operator that takes the table.
         Returns:
-            that operator.
+            the other operator.
         """
         return operator.linkFrom(self)
 
     linkTo = link
 
     def getColNames(self) -> list[str]:
-        """Names of the columns. Runs nothing.
+        """Return the names of the columns, without computing rows.
 
         Returns:
-            names of the columns.
+            the names of the columns.
         """
         return list(self._schema().names)
 
     def getColTypes(self) -> list[str]:
-        """Types of the columns, as Alink calls them. Runs nothing.
+        """Return Alink's names of the types of the columns, without computing rows.
 
         Returns:
-            types of the columns, as Alink calls them.
+            the types, one for each column.
         """
         return [type_text(field.type) for field in self._schema()]
 
     def getSchemaStr(self) -> str:
-        """Names and types of the columns, as text. Runs nothing.
+        """Return the names and types of the columns as text, without computing rows.
 
         Returns:
-            "id BIGINT, p DOUBLE".
+            a text such as "id BIGINT, p DOUBLE".
         """
         return schema_text(self._schema())
 
@@ -124,7 +124,7 @@ class AlgoOperator(WithParams):
         raise NotImplementedError
 
     def _linked(self) -> None:
-        """Called when inputs were given."""
+        """Called after `linkFrom` has set the inputs."""
 
     def _check_linked(self) -> None:
         if len(self._inputs) < self.INPUTS[0]:
@@ -134,17 +134,23 @@ class AlgoOperator(WithParams):
         return arrow_schema(self._nothing())
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Column of lists -> the shape of a value, of those that have more than one dimension: the tables beneath know none."""
+        """Return the shapes of columns of tensors: column -> shape of a value.
+
+        The operators remember them, because the tables beneath hold such columns as plain lists.
+        """
         known = {name: shape for operator in self._inputs for name, shape in operator._shapes().items()}
         return {field.name: known[field.name] for field in self._schema() if field.name in known} if known else {}
 
     def _nothing(self) -> Any:
-        """A relation of its columns, without rows."""
+        """Return a relation that has the operator's columns and no rows."""
         self._check_linked()
         return self._compute([operator._nothing() for operator in self._inputs], True)
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
-        """Relations in, relation out. Args: dry: only the columns are wanted: run no job, read no rows."""
+        """Compute the operator's relation from those of its inputs.
+
+        Args: dry: whether only the columns are needed; then no job runs and no rows are read.
+        """
         raise NotImplementedError
 
 
@@ -152,16 +158,16 @@ without_methods(AlgoOperator)
 
 
 class BatchOperator(AlgoOperator):
-    """A table with an end."""
+    """A finite table, or an operation that makes one; it is computed only when its rows are needed."""
 
-    #: computed once, whoever looks
+    #: whether the operator is computed only once, however many others use it
     _KEEP = False
 
     def __init__(self, **given: Any) -> None:
-        """A table with an end.
+        """Set parameters; nothing is computed yet.
 
         Args:
-            **given: parameters by name, as the setters take them.
+            **given: parameters by name, with values as the setters take them.
         """
         super().__init__(**given)
         self._users = 0
@@ -175,7 +181,7 @@ class BatchOperator(AlgoOperator):
             operator._users += 1
 
     def _relation(self) -> Any:
-        """Its rows, as a relation. Runs what must be run."""
+        """Return the operator's rows as a relation; runs the jobs that this needs."""
         if self._table is None:
             self._check_linked()
             self._check_required()
@@ -185,14 +191,14 @@ class BatchOperator(AlgoOperator):
             self._table = relation if self._KEEP else kept(self, relation)
         return self._table
 
-    # -- look
+    # -- compute, print and collect
 
     def print(self, n: int = 0, title: str | None = None) -> BatchOperator:
-        """Print it now.
+        """Print the table now.
 
         Args:
-            n: so many rows, 0 for all.
-            title: a line above.
+            n: how many rows to print; 0: all.
+            title: a line printed above the table; None: no line.
         Returns:
             this operator.
         """
@@ -201,11 +207,11 @@ class BatchOperator(AlgoOperator):
         return self
 
     def lazyPrint(self, n: int = 0, title: str | None = None) -> BatchOperator:
-        """Print it when something is executed.
+        """Print the table when the program next executes (`execute`, `print` or `collect`).
 
         Args:
-            n: so many rows, 0 for all.
-            title: a line above.
+            n: how many rows to print; 0: all.
+            title: a line printed above the table; None: no line.
         Returns:
             this operator.
         """
@@ -221,10 +227,10 @@ class BatchOperator(AlgoOperator):
         return self
 
     def lazyCollectToDataframe(self, *callbacks: Callable[[Any], None]) -> BatchOperator:
-        """Give a pandas DataFrame of the rows to functions when something is executed.
+        """Call functions with a pandas DataFrame of the rows when the program next executes (`execute`, `print` or `collect`).
 
         Args:
-            *callbacks: the functions.
+            *callbacks: the functions, each of which takes the DataFrame.
         Returns:
             this operator.
         """
@@ -239,35 +245,35 @@ class BatchOperator(AlgoOperator):
         return self
 
     def collectToTable(self) -> pa.Table:
-        """All rows as a pyarrow Table.
+        """Compute the table, and return it as a pyarrow Table.
 
         Returns:
-            the rows, a pyarrow Table.
+            a pyarrow Table of all rows.
         """
         self._users += 1
         current().execute()
         return arrow_table(self._relation())
 
     def collectToDataframe(self) -> Any:
-        """All rows as a pandas DataFrame.
+        """Compute the table, and return it as a pandas DataFrame.
 
         Returns:
-            the rows, a pandas DataFrame, with nullable integers where `akrunner.Result.to_pandas` has them.
+            a pandas DataFrame of all rows, with nullable integers where `akrunner.Result.to_pandas` has them.
         """
         return to_pandas(self.collectToTable())
 
     def collect(self) -> list[tuple[Any, ...]]:
-        """All rows, as tuples.
+        """Compute the table, and return its rows as tuples.
 
         Returns:
-            the rows, as tuples.
+            a list with one tuple for each row.
         """
         table = self.collectToTable()
         return list(zip(*(column.to_pylist() for column in table.columns))) if table.num_columns else []
 
     @staticmethod
     def execute(jobName: str | None = None) -> None:
-        """Do everything that waits for it: sinks, and lazy prints.
+        """Run all pending actions: sinks and lazy prints.
 
         Args:
             jobName: ignored.
@@ -276,71 +282,71 @@ class BatchOperator(AlgoOperator):
 
     @staticmethod
     def setParallelism(parallelism: int) -> None:
-        """Workers and parameter servers together, where an operator does not say.
+        """Set the number of workers and parameter servers together, for operators that do not set it.
 
         Args:
-            parallelism: how many.
+            parallelism: number of workers and parameter servers, 1 or more.
         """
         _check_parallelism(parallelism)
         current().parallelism = parallelism
 
-    # -- make another
+    # -- operators on this table
 
     def select(self, fields: Fields) -> BatchOperator:
-        """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns.
+        """Select columns and SQL expressions: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns.
 
         Args:
-            fields: text, or a list.
+            fields: SQL text, or a list of column names.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return SqlOp(f"SELECT {dialect().fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> BatchOperator:
-        """Rows for which an SQL expression is true.
+        """Keep the rows for which an SQL expression is true.
 
         Args:
-            predicate: the expression.
+            predicate: the SQL expression.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return SqlOp(f"SELECT * FROM {{input}} WHERE {dialect().text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> BatchOperator:
-        """As `where`.
+        """Do the same as `where`.
 
         Args:
-            predicate: the expression.
+            predicate: the SQL expression.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return self.where(predicate)
 
     def as_(self, names: Fields) -> BatchOperator:
-        """The same columns under other names.
+        """Rename the columns.
 
         Args:
-            names: as many, as text or a list.
+            names: a name for each column, as text ("a, b") or a list.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return AliasOp(names_of(names)).linkFrom(self)
 
     def alias(self, names: Fields) -> BatchOperator:
-        """As `as_`.
+        """Do the same as `as_`.
 
         Args:
-            names: as many, as text or a list.
+            names: a name for each column, as text ("a, b") or a list.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return self.as_(names)
 
     def distinct(self) -> BatchOperator:
-        """Every different row once.
+        """Keep each distinct row once.
 
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return SqlOp("SELECT DISTINCT * FROM {input}").linkFrom(self)
 
@@ -353,17 +359,17 @@ class BatchOperator(AlgoOperator):
         order: str = "asc",
         isAscending: bool | None = None,
     ) -> BatchOperator:
-        """Rows in order.
+        """Sort the rows.
 
         Args:
-            fieldName: column to go by.
-            limit: the first so many.
-            fetch: the same.
-            offset: leave out so many before.
-            order: asc or desc.
-            isAscending: in place of `order`.
+            fieldName: the column to sort by.
+            limit: how many of the first rows to keep; None: all.
+            fetch: another name for `limit`, used if that is None.
+            offset: how many rows at the beginning to leave out; None: none.
+            order: "asc" or "desc".
+            isAscending: True or False, used in place of `order`; None: `order` is used.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         Raises:
             ConfigError: an argument is wrong.
         """
@@ -379,27 +385,27 @@ class BatchOperator(AlgoOperator):
         )
 
     def groupBy(self, groupByPredicate: Fields, selectClause: str) -> BatchOperator:
-        """A row a group: `groupBy("species", "species, AVG(p) AS p")`.
+        """Compute one row for each group of rows: `groupBy("species", "species, AVG(p) AS p")`.
 
         Args:
-            groupByPredicate: columns, as text or a list.
-            selectClause: what is computed of each group, SQL.
+            groupByPredicate: the columns to group by, as text or a list.
+            selectClause: SQL that says what is computed for each group.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         groups = dialect().fields(groupByPredicate)
         return SqlOp(f"SELECT {dialect().text(selectClause)} FROM {{input}} GROUP BY {groups}").linkFrom(self)
 
     def join(self, right: BatchOperator, joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> BatchOperator:
-        """Two tables side by side; in SQL this one is `a`, the other `b`.
+        """Join this table, which the SQL calls `a`, with another, which it calls `b`.
 
         Args:
             right: the other table.
-            joinPredicate: "a.id = b.id".
-            selectClause: "a.id, b.p".
+            joinPredicate: the SQL condition, such as "a.id = b.id".
+            selectClause: SQL that says what is selected, such as "a.id, b.p".
             type: JOIN, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         Raises:
             ConfigError: an argument is wrong.
         """
@@ -410,30 +416,30 @@ class BatchOperator(AlgoOperator):
         how = "JOIN" if type.upper() == "JOIN" else f"{type.upper()} JOIN"
         selected, on = dialect().text(selectClause), dialect().text(joinPredicate)
         if type.upper() in ("SEMI", "ANTI"):
-            # as every SQL has it
+            # EXISTS instead of SEMI or ANTI JOIN, because every SQL dialect has it
             some = ("" if type.upper() == "SEMI" else "NOT ") + f"EXISTS (SELECT 1 FROM {{b}} WHERE {on})"
             return JoinOp(f"SELECT {selected} FROM {{a}} WHERE {some}").linkFrom(self, right)
         on = "" if type.upper() == "CROSS" else f" ON {on}"
         return JoinOp(f"SELECT {selected} FROM {{a}} {how} {{b}}{on}").linkFrom(self, right)
 
     def unionAll(self, *others: BatchOperator) -> BatchOperator:
-        """The rows of all, columns by their place.
+        """Append the rows of other tables; columns are matched by position.
 
         Args:
             *others: the other tables.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return UnionAllOp().linkFrom(self, *others)
 
     def sample(self, ratio: float, withReplacement: bool = False) -> BatchOperator:
-        """Each row with this probability; the same ones every time.
+        """Draw each row with the same probability; the result has the same rows every time.
 
         Args:
-            ratio: 0 to 1.
-            withReplacement: False; True is refused.
+            ratio: the probability, 0 to 1.
+            withReplacement: must be False.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         Raises:
             ConfigError: an argument is wrong.
         """
@@ -446,32 +452,32 @@ class BatchOperator(AlgoOperator):
         return SqlOp(f"SELECT * FROM {{input}} USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
 
     def firstN(self, size: int) -> BatchOperator:
-        """The first so many rows.
+        """Keep the first rows.
 
         Args:
-            size: how many.
+            size: how many rows to keep.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         return SqlOp(f"SELECT * FROM {{input}} LIMIT {check_count('size', size, 0, _MOST)}").linkFrom(self)
 
     def shuffle(self) -> BatchOperator:
-        """The rows in another order, another one every time.
+        """Put the rows in random order, a different one each time.
 
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         shuffled: BatchOperator = self._classes["ShuffleBatchOp"]().linkFrom(self)
         return shuffled
 
     def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> BatchOperator:
-        """So many rows, others every time.
+        """Draw a number of rows at random, different ones each time.
 
         Args:
-            numSamples: how many.
-            withReplacement: False; True is refused.
+            numSamples: how many rows to draw.
+            withReplacement: must be False.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         Raises:
             ConfigError: an argument is wrong.
         """
@@ -480,24 +486,24 @@ class BatchOperator(AlgoOperator):
         return self.shuffle().firstN(check_count("sampleWithSize: numSamples", numSamples, 0, _MOST))
 
     def rebalance(self) -> BatchOperator:
-        """Does nothing: rows are dealt to workers one by one, so their shares are even to within a row.
+        """Do nothing: rows are dealt to workers one by one, so the workers' shares differ by at most one row.
 
         Returns:
             this operator.
         """
         return self
 
-    # -- of something else
+    # -- operators from tables and DataFrames
 
     @staticmethod
     def fromTable(table: Any) -> BatchOperator:
-        """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source. Or a PyFlink Table or
-        DataStream, which Flink computes.
+        """Turn a table into an operator.
 
         Args:
-            table: what has the rows.
+            table: a table in memory (pyarrow, polars, a dict of columns, any source that `akrunner.run` takes); or a PyFlink
+                Table or DataStream, which Flink computes.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         kind = "FlinkSourceBatchOp" if type(table).__module__.startswith("pyflink.") else "TableSourceBatchOp"
         source: BatchOperator = BatchOperator._classes[kind](table)
@@ -505,13 +511,13 @@ class BatchOperator(AlgoOperator):
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: str | None = None) -> BatchOperator:
-        """A pandas DataFrame.
+        """Turn a pandas DataFrame into an operator.
 
         Args:
-            frame: its rows.
-            schemaStr: names and types of its columns, in their order; None: its own.
+            frame: the DataFrame.
+            schemaStr: names and types for its columns, in their order; None: those of the DataFrame.
         Returns:
-            an operator of those rows, computed when somebody looks.
+            an operator that gives those rows, computed only when they are needed.
         """
         source: BatchOperator = BatchOperator._classes["TableSourceBatchOp"](frame, schemaStr)
         return source
@@ -531,7 +537,7 @@ class BatchOperator(AlgoOperator):
 
 
 class SqlOp(BatchOperator):
-    """The result of a query over `input`."""
+    """Gives the result of a query over one table, which the query calls `input`."""
 
     def __init__(self, query: str) -> None:
         super().__init__()
@@ -542,7 +548,7 @@ class SqlOp(BatchOperator):
 
 
 class JoinOp(BatchOperator):
-    """The result of a query over `a` and `b`."""
+    """Gives the result of a query over two tables, which the query calls `a` and `b`."""
 
     INPUTS = (2, 2)
 
@@ -555,7 +561,7 @@ class JoinOp(BatchOperator):
 
 
 class AliasOp(BatchOperator):
-    """Other names."""
+    """Renames the columns."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__()
@@ -566,7 +572,7 @@ class AliasOp(BatchOperator):
 
 
 class UnionAllOp(BatchOperator):
-    """The rows of all inputs."""
+    """Gives the rows of all inputs."""
 
     INPUTS = (1, None)
 

@@ -1,4 +1,4 @@
-"""What operators take: one declaration makes setters, getters, keyword arguments and the documentation.
+"""Parameters of operators: one declaration (`Param`) makes the setter, the getter, the keyword argument and the documentation.
 
 ::
 
@@ -27,12 +27,16 @@ from akrunner.schema import Schema
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter.
+    """One parameter of an operator.
 
     Attributes:
-        name: as Alink writes it, "numWorkers"; kind: key of `_KINDS`; doc: one sentence.
-        default: None: none; required: whether it must be given; aliases: other names of it.
-        choices: the texts it takes, in any case; empty: all.
+        name: the parameter's name as Alink writes it, such as "numWorkers".
+        kind: a key of `_KINDS`, which says what values are accepted.
+        doc: one sentence for the documentation.
+        default: the value used if none is given; None: there is no default.
+        required: whether a value must be given.
+        aliases: other names of the parameter.
+        choices: the texts that are accepted, in upper or lower case; empty: any text.
     """
 
     name: str
@@ -45,11 +49,11 @@ class Param:
 
     @property
     def takes(self) -> str:
-        """What may be given, in words."""
+        """What values the parameter accepts, in words."""
         return "one of " + ", ".join(self.choices) if self.choices else _KINDS[self.kind][0]
 
     def check(self, value: Any) -> Any:
-        """The value as it is kept. Raises: ConfigError: it is not of the kind."""
+        """Check a value and return it as it is stored; None stays None. Raises: ConfigError: the value is not of `kind`."""
         if value is None:
             return None
         with ours(ConfigError, f"{self.name} takes {self.takes}"):
@@ -61,7 +65,7 @@ class Param:
         return kept
 
     def must(self) -> Param:
-        """The same, required."""
+        """Return a copy of the parameter that is required."""
         return dataclasses.replace(self, required=True)
 
 
@@ -84,7 +88,7 @@ def _flag(value: Any) -> bool | None:
 
 
 def _texts(value: Any) -> list[str] | None:
-    """A list, the JSON text of one, or one text."""
+    """Return a list of texts, given a list, a list as JSON text, or a single text; None if the value is none of these."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
@@ -99,7 +103,7 @@ def _texts(value: Any) -> list[str] | None:
 
 
 def _wholes(value: Any) -> list[int] | None:
-    """A list of whole numbers, or the JSON text of one."""
+    """Return a list of whole numbers, given a list or a list as JSON text; None if the value is neither."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -112,13 +116,16 @@ def _wholes(value: Any) -> list[int] | None:
 
 
 def _numbers(value: Any) -> list[float] | None:
-    """A list of numbers, or one."""
+    """Return a list of numbers, given a list or a single number; None if the value is neither."""
     numbers = [_number(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
     return None if None in numbers else [one for one in numbers if one is not None]
 
 
 def _object(value: Any) -> dict[str, Any] | None:
-    """A dict, or the JSON text of one."""
+    """Return a dict, given a dict or one as JSON text; None if the value is neither.
+
+    Raises: ConfigError: a text is not JSON, or has a key twice in one object.
+    """
     if isinstance(value, str):
         try:
             value = json.loads(value, object_pairs_hook=once_each)
@@ -150,15 +157,15 @@ _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-#: what a table says of itself, whatever the parameter `schemaStr` is
+#: names for which no getter or setter is made: `getSchemaStr` returns the table's columns, not the parameter `schemaStr`
 _TAKEN = ("getSchemaStr",)
 
 
 class WithParams:
-    """Has the parameters its class declares in `TAKES`: setters, getters and keyword arguments."""
+    """Base class that gives each parameter a class declares in `TAKES` a setter, a getter and a keyword argument."""
 
     TAKES: ClassVar[tuple[Param, ...]] = ()
-    #: every name a parameter may be called by -> it
+    #: each name or alias of a parameter -> the parameter
     _named: ClassVar[dict[str, Param]] = {}
     #: name of a class -> it, of every class below this one. Operators make operators that are defined in modules above their own by it
     _classes: ClassVar[dict[str, Any]] = {}
@@ -173,12 +180,12 @@ class WithParams:
                     setattr(cls, made.__name__, made)
 
     def __init__(self, **given: Any) -> None:
-        """Parameters may be given here, or set afterwards.
+        """Set parameters; others can be set later with the setters.
 
         Args:
-            **given: parameters by name, as the setters take them.
+            **given: parameters by name, with values as the setters take them.
         Raises:
-            ConfigError: one is unknown, or of a wrong type.
+            ConfigError: a parameter is unknown, or its value has a wrong type.
         """
         self._given: dict[str, Any] = {}
         for name, value in given.items():
@@ -193,7 +200,7 @@ class WithParams:
             raise ConfigError(f"{type(self).__name__}.{param.name}: {e}") from None
 
     def _get(self, name: str) -> Any:
-        """The value of a parameter, or its default. Raises: ConfigError: it is required, and was not given."""
+        """Return a parameter's value, or its default. Raises: ConfigError: the parameter is required, and was not given."""
         param = self._named[name]
         value = self._given.get(param.name, param.default)
         if value is None and param.required:
@@ -206,7 +213,7 @@ class WithParams:
             self._get(param.name)
 
     def __getattr__(self, name: str) -> Any:
-        # only for what is not there
+        # Python calls this only for an attribute that does not exist
         raise AttributeError(f"{type(self).__name__} has no {name}{self._nearest(name, dir(type(self)))}")
 
     @staticmethod
@@ -248,22 +255,22 @@ def _default(param: Param) -> str:
 
 
 def schema_text(schema: pa.Schema) -> str:
-    """ "id BIGINT, p DOUBLE", of an Arrow schema."""
+    """Return an Arrow schema as Alink's text, such as "id BIGINT, p DOUBLE"."""
     return ", ".join(f"{field.name} {type_text(field.type)}" for field in schema)
 
 
-#: numbers of types that Alink does not have
+#: family of a number whose type Alink does not have -> the Alink type used for it
 _WITHOUT_NAME = {Family.WHOLE: "BIGINT", Family.REAL: "DOUBLE"}
 
 
 def type_text(data_type: pa.DataType) -> str:
-    """Alink's name of a type."""
+    """Return Alink's name of an Arrow type; the Arrow name in upper case where Alink has none."""
     row = type_of(data_type)
     if row is not None and row.family in _WITHOUT_NAME and not row.alink:
         return _WITHOUT_NAME[row.family]
     known = wider(row, lambda one: one.alink) if row is not None else None
     if known is not None:
-        # what SQL there calls a text; files have the other name
+        # Alink's SQL calls a text VARCHAR; Alink's files use the other name
         return "VARCHAR" if known.family is Family.TEXT else known.alink[0]
     if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
         return f"ARRAY<{type_text(data_type.value_type)}>"

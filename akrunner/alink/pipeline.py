@@ -1,4 +1,4 @@
-"""Trainers, predictors and pipelines: `fit`, `transform`, `save`, `load`; and single rows, with `LocalPredictor`.
+"""Trainers, predictors and pipelines (`fit`, `transform`, `save`, `load`), and predictions for single rows (`LocalPredictor`).
 
 ::
 
@@ -47,7 +47,8 @@ from akrunner.prepare.schemas import schema_of
 
 _DESCRIPTION = "pipeline.json"
 
-#: what a trainer takes of both, once each; whose selectedCols means what the script gets
+#: parameters of prediction that a trainer takes besides those of training, without names that are in both; the trainer's
+#: `selectedCols` are the columns that the script gets
 _PREDICTING = tuple(
     param.must() if param.name == "outputSchemaStr" else param
     for param in (*COMMON, *STAGE_MODEL)
@@ -62,40 +63,40 @@ INFER_SELECTED = Param(
 
 
 class Trainer(WithParams):
-    """Trains a model on a table."""
+    """Base class of the stages that train a model on a table."""
 
     TAKES: ClassVar[tuple[Param, ...]] = ()
     _OPERATOR: ClassVar[type[BatchOperator]]
     _MODEL: ClassVar[type[TableModel]]
 
     def fit(self, operator: BatchOperator) -> Any:
-        """Train it, here and once.
+        """Train a model on a table, at once.
 
         Args:
-            operator: the table.
+            operator: the batch operator that gives the table.
         Returns:
-            the model.
+            the trained model, a stage that transforms tables.
         """
         self._check_required()
         training = {name: value for name, value in self._given.items() if name in self._OPERATOR._named}
         model = self._OPERATOR(**training).linkFrom(operator)
-        # trained once, and here: what fit gives is a model
+        # train now and only once, as `fit` returns a trained model
         model._relation()
         return self._MODEL(**self._predicting()).setModelData(model)
 
     def _predicting(self) -> dict[str, Any]:
-        """The parameters of the model."""
+        """Return the given parameters that the model takes."""
         return {name: value for name, value in self._given.items() if name in self._MODEL._named}
 
 
 class TableModelTrainer(Trainer):
-    """Trains a model on a table, with a script."""
+    """Base class of the stages that train a model on a table with a script."""
 
     TAKES: ClassVar[tuple[Param, ...]] = (*TRAIN, INFER_SELECTED, *_PREDICTING)
     _MODEL = TFTableModelPredictor
 
     def _predicting(self) -> dict[str, Any]:
-        # the columns a script is given are not those its model is fed with
+        # `selectedCols` names the columns of the script, `inferSelectedCols` those that feed the model
         kept = {name: value for name, value in super()._predicting().items() if name != "selectedCols"}
         if self._get("inferSelectedCols") is not None:
             kept["selectedCols"] = self._get("inferSelectedCols")
@@ -103,21 +104,21 @@ class TableModelTrainer(Trainer):
 
 
 class TFTableModelTrainer(TableModelTrainer):
-    """Trains with a script of TensorFlow 1; `fit` gives a `TFTableModelPredictor`."""
+    """Trains with a TensorFlow 1 script; `fit` returns a `TFTableModelPredictor`."""
 
     TAKES = TableModelTrainer.TAKES
     _OPERATOR = TFTableModelTrainBatchOp
 
 
 class TF2TableModelTrainer(TableModelTrainer):
-    """Trains with a script of TensorFlow 2; `fit` gives a `TFTableModelPredictor`."""
+    """Trains with a TensorFlow 2 script; `fit` returns a `TFTableModelPredictor`."""
 
     TAKES = TableModelTrainer.TAKES
     _OPERATOR = TF2TableModelTrainBatchOp
 
 
 class KerasSequentialClassifier(Trainer):
-    """Trains a classifier that is a list of Keras layers; `fit` gives a `KerasSequentialClassificationModel`."""
+    """Trains a classifier that is a list of Keras layers; `fit` returns a `KerasSequentialClassificationModel`."""
 
     TAKES = (*KERAS_TRAIN, *(one for one in PREDICT_CLASSES if one not in KERAS_TRAIN), *STAGE_MODEL)
     _OPERATOR = KerasSequentialClassifierTrainBatchOp
@@ -125,7 +126,7 @@ class KerasSequentialClassifier(Trainer):
 
 
 class KerasSequentialRegressor(Trainer):
-    """Trains a regression that is a list of Keras layers; `fit` gives a `KerasSequentialRegressionModel`."""
+    """Trains a regression that is a list of Keras layers; `fit` returns a `KerasSequentialRegressionModel`."""
 
     TAKES = (*KERAS_TRAIN, *(one for one in PREDICT_REGRESSION if one not in KERAS_TRAIN), *STAGE_MODEL)
     _OPERATOR = KerasSequentialRegressorTrainBatchOp
@@ -136,25 +137,25 @@ Stage = Trainer | Transformer
 
 
 class Pipeline:
-    """Stages one after another: trainers, predictors."""
+    """A sequence of stages: trainers, and stages that transform tables."""
 
     def __init__(self, *stages: Stage) -> None:
-        """More may be added.
+        """Set the first stages; `add` appends more.
 
         Args:
-            *stages: in their order.
+            *stages: the stages, in their order.
         """
         self._stages: list[Stage] = list(stages)
 
     def add(self, stage: Stage) -> Pipeline:
-        """One more stage, at the end.
+        """Append a stage.
 
         Args:
-            stage: a trainer, or what transforms a table.
+            stage: a trainer, or a stage that transforms tables.
         Returns:
             this pipeline.
         Raises:
-            ConfigError: it is neither.
+            ConfigError: the stage is neither.
         """
         if not isinstance(stage, (Trainer, Transformer)):
             raise ConfigError(f"Pipeline.add takes a trainer or a predictor, not {type(stage).__name__}")
@@ -162,14 +163,14 @@ class Pipeline:
         return self
 
     def fit(self, operator: BatchOperator) -> PipelineModel:
-        """Train every stage on what the stages before it give.
+        """Train every trainer of the pipeline on the output of the stages before it.
 
         Args:
-            operator: the table.
+            operator: the batch operator that gives the table.
         Returns:
-            the model.
+            the trained pipeline.
         Raises:
-            ConfigError: there is no stage.
+            ConfigError: the pipeline has no stage.
         """
         if not self._stages:
             raise ConfigError("the pipeline is empty: add(stage) first")
@@ -183,38 +184,40 @@ class Pipeline:
 
 
 class PipelineModel:
-    """Trained stages."""
+    """A trained pipeline: a sequence of stages that transform tables."""
 
     def __init__(self, *stages: Transformer) -> None:
-        """As `Pipeline.fit` and `load` make it.
+        """Set the stages; `Pipeline.fit` and `load` make such models.
 
         Args:
-            *stages: in their order.
+            *stages: the stages, in their order.
         """
         self._stages = list(stages)
 
     def transform(self, operator: Any) -> Any:
-        """What the stages make of a table, one after another.
+        """Apply the stages to a table, one after another.
 
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         """
         for stage in self._stages:
             operator = stage.transform(operator)
         return operator
 
     def save(self, path: str, overwrite: bool = False) -> PipelineModel:
-        """Write it to a new directory: `pipeline.json`, and a zip for each model.
+        """Write the pipeline to a directory: `pipeline.json`, and a file for each model.
+
+        The file is a zip, or for a KerasSequential model an .ak file.
 
         Args:
-            path: the directory.
-            overwrite: replace what is there already.
+            path: the directory; it is made if it does not exist.
+            overwrite: whether a pipeline in the directory may be replaced.
         Returns:
             this model.
         Raises:
-            ModelError: it is there already, or cannot be written.
+            ModelError: the directory holds a pipeline already, or cannot be written.
         """
         folder = os.path.abspath(os.path.expanduser(path))
         if os.path.exists(os.path.join(folder, _DESCRIPTION)) and not overwrite:
@@ -235,14 +238,14 @@ class PipelineModel:
 
     @staticmethod
     def load(path: str) -> PipelineModel:
-        """Read what `save` wrote.
+        """Read a pipeline that `save` wrote.
 
         Args:
             path: the directory.
         Returns:
-            the model.
+            the pipeline.
         Raises:
-            ModelError: it is not that.
+            ModelError: the directory does not hold a saved pipeline, or it is damaged.
         """
         folder = os.path.abspath(os.path.expanduser(path))
         try:
@@ -257,17 +260,17 @@ class PipelineModel:
         return PipelineModel(*(_loaded(one, folder) for one in described))
 
     def collectLocalPredictor(self, inputSchemaStr: str) -> LocalPredictor:
-        """For single rows.
+        """Return a predictor that applies the pipeline to single rows.
 
         Args:
-            inputSchemaStr: columns of a row, "id bigint, x double".
+            inputSchemaStr: the columns of a row, such as "id bigint, x double".
         Returns:
-            the predictor, which is to be closed.
+            the predictor, which the caller must close.
         """
         return LocalPredictor(self, inputSchemaStr)
 
 
-#: what a pipeline may be saved with, by name
+#: the stages that a saved pipeline may have, by name
 _STAGES: dict[str, type[Transformer]] = {
     kind.__name__: kind
     for kind in (
@@ -283,7 +286,7 @@ def _is_stage(described: Any) -> bool:
 
 
 def _loaded(described: dict[str, Any], folder: str) -> Transformer:
-    """A stage as `PipelineModel.save` described it."""
+    """Load a stage. Args: described: its entry in `pipeline.json`. Raises: ModelError: its kind is unknown."""
     model = described.get("model")
     kind = _STAGES.get(described["stage"])
     if kind is None:
@@ -292,14 +295,17 @@ def _loaded(described: dict[str, Any], folder: str) -> Transformer:
 
 
 class LocalPredictor:
-    """A pipeline's models, each warm in a process of its own, for single rows. Close it, or use it as a context manager."""
+    """Predicts single rows with a pipeline, each of whose models is kept running in a process of its own.
+
+    Close the predictor, or use it as a context manager.
+    """
 
     def __init__(self, model: PipelineModel | str, inputSchemaStr: str) -> None:
-        """Start its processes.
+        """Start the processes that run the models.
 
         Args:
-            model: a `PipelineModel`, or the directory of one.
-            inputSchemaStr: columns of a row, "id bigint, x double".
+            model: a `PipelineModel`, or the directory of a saved one.
+            inputSchemaStr: the columns of a row, such as "id bigint, x double".
         """
         pipeline = PipelineModel.load(model) if isinstance(model, str) else model
         parsed = schema_of(inputSchemaStr, "inputSchemaStr")
@@ -322,11 +328,11 @@ class LocalPredictor:
         """Predict one row.
 
         Args:
-            row: a value for each column of the schema.
+            row: a value for each column of `inputSchemaStr`, in its order.
         Returns:
-            a value for each of `getOutputColNames()`.
+            a value for each column of `getOutputColNames()`.
         Raises:
-            ConfigError: an argument is wrong.
+            ConfigError: the row has too few or too many values.
         """
         if len(row) != len(self._names):
             raise ConfigError(f"map: {len(row)} values for {len(self._names)} columns ({', '.join(self._names)})")
@@ -337,23 +343,23 @@ class LocalPredictor:
         return tuple(named.values())
 
     def getOutputColNames(self) -> list[str]:
-        """Names of what `map` returns.
+        """Return the names of the columns of the rows that `map` returns.
 
         Returns:
-            the names, in its order.
+            the names, in the order of the values.
         """
         return list(self._schema.names)
 
     def getOutputSchemaStr(self) -> str:
-        """Names and types of what `map` returns, as text.
+        """Return the names and types of the columns of the rows that `map` returns, as text.
 
         Returns:
-            "id BIGINT, p DOUBLE".
+            a text such as "id BIGINT, p DOUBLE".
         """
         return schema_text(self._schema)
 
     def close(self) -> None:
-        """End the processes."""
+        """End the processes that run the models."""
         for predictor, _ in self._stages:
             predictor.close()
 

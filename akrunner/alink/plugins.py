@@ -1,4 +1,7 @@
-"""Alink's plugins, which akrunner has no use for: what downloads them says which interpreter scripts run on, and downloads nothing."""
+"""A stand-in for Alink's plugin downloader, which akrunner does not need.
+
+It downloads nothing: it prints which interpreter scripts run on instead.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from akrunner.checks import check_text
 from akrunner.errors import PythonEnvError
 from akrunner.prepare.python import environment_of, instead_of
 
-#: how Alink's plugins that are Pythons begin, whatever system they end with -> the environment that stands for them
+#: first part of the name of an Alink plugin that holds a Python (its operating system follows) -> the environment used instead
 _PYTHONS: dict[str, str] = {"tf115_python_env": "tf1.15", "tf231_python_env": "tf2.3"}
 _SYSTEM = {"darwin": "macosx", "win32": "windows"}.get(sys.platform, "linux")
 
 
 class PluginDownloader:
-    """Alink's, for programs that begin with it. It downloads nothing; each of its methods that did says so in a line."""
+    """Stands in for Alink's PluginDownloader. Nothing is downloaded; methods that download in Alink print a line saying so."""
 
     def loadConfig(self, configFileName: str | None = None) -> None:
-        """Nothing: there is no list of plugins to be had.
+        """Do nothing: there is no list of plugins to load.
 
         Args:
             configFileName: ignored.
@@ -26,29 +29,29 @@ class PluginDownloader:
     loadJarsPluginConfig = loadResourcePluginConfig = loadConfig
 
     def listAvailablePlugins(self) -> list[str]:
-        """The Pythons that Alink has as plugins; akrunner has environments for them.
+        """Return the names of Alink's plugins that hold a Python; akrunner has environments that replace them.
 
         Returns:
-            their names.
+            the names of the plugins.
         """
         return [f"{name}_{_SYSTEM}" for name in _PYTHONS]
 
     def listAvailablePluginVersions(self, pluginName: str) -> list[str]:
-        """The version of TensorFlow of such a Python.
+        """Return the TensorFlow version of a plugin that holds a Python.
 
         Args:
-            pluginName: its name.
+            pluginName: name of the plugin.
         Returns:
-            one version; nothing for any other plugin.
+            a list of one version; an empty list for any other plugin.
         """
         stands = _environment(pluginName)
         return [stands.removeprefix("tf")] if stands else []
 
     def downloadPlugin(self, pluginName: str, pluginVersion: str | None = None) -> None:
-        """Say what is used in place of a plugin.
+        """Print what is used in place of a plugin, to stderr.
 
         Args:
-            pluginName: its name.
+            pluginName: name of the plugin.
             pluginVersion: ignored.
         """
         print(instead(pluginName), file=sys.stderr)
@@ -56,16 +59,16 @@ class PluginDownloader:
     downloadPluginSafely = downloadPlugin
 
     def downloadAll(self) -> None:
-        """The same of all there are."""
+        """Print what is used in place of each plugin that `listAvailablePlugins` names."""
         for name in self.listAvailablePlugins():
             self.downloadPlugin(name)
 
     def upgrade(self) -> None:
-        """As `downloadAll`."""
+        """Do the same as `downloadAll`."""
         self.downloadAll()
 
     def upgradePlugin(self, pluginFiles: object = None) -> None:
-        """As `downloadAll`.
+        """Do the same as `downloadAll`.
 
         Args:
             pluginFiles: ignored.
@@ -74,7 +77,7 @@ class PluginDownloader:
 
 
 def instead(plugin: str) -> str:
-    """A line: what is used in place of a plugin, and how to make it if it is not there."""
+    """Return a line that says what is used in place of a plugin, and how to make that environment if it does not exist."""
     stands = _environment(plugin)
     if stands is None:
         return f"{plugin}: akrunner has no plugins and downloads none"

@@ -1,4 +1,7 @@
-"""Predictions over streams: with a model of a directory, of a training operator, of a file, and with those that come meanwhile."""
+"""Operators that predict over streams.
+
+The model comes from a directory, a training operator or a file; new models may replace it while the stream runs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from akrunner.stream_job import StreamJob
 
 
 class PredictStreamOp(JobStreamOp):
-    """Runs a SavedModel over rows as they come."""
+    """Base class of the operators that run a SavedModel over the rows of a stream as they arrive."""
 
     TAKES: ClassVar[tuple[Param, ...]] = ()
 
@@ -35,7 +38,7 @@ class PredictStreamOp(JobStreamOp):
         self._opened = self._model()
 
     def _watch(self) -> Watch | None:
-        """Where new models come; None: nowhere."""
+        """Return where to look for new models while the stream runs; None: nowhere."""
         return None
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
@@ -55,17 +58,17 @@ class PredictStreamOp(JobStreamOp):
 
 
 class ModelPredictStreamOp(PredictStreamOp):
-    """Runs the model of a training operator, of a file, and those that come while the stream runs."""
+    """Base class of the operators that run a model from a training operator or a file, and new models as they arrive."""
 
     INPUTS = (1, 2)
     TAKES: ClassVar[tuple[Param, ...]] = ()
     _models: ModelStreamFileSourceStreamOp | None = None
 
     def __init__(self, model: Any = None, **given: Any) -> None:
-        """The model may also be linked, as the first of two.
+        """Set the model; without one, `modelFilePath` must name a file that has it.
 
         Args:
-            model: the batch operator that gives the model.
+            model: the batch operator that gives the model; None: the model is read from `modelFilePath`.
             **given: parameters by name, as the setters take them.
         """
         super().__init__(**given)
@@ -78,7 +81,7 @@ class ModelPredictStreamOp(PredictStreamOp):
                     f"{type(self).__name__} is linked from rows and from a ModelStreamFileSourceStreamOp, not {type(operator).__name__}"
                 )
             self._models = operator
-        # models are no rows that flow
+        # the stream of models gives no rows, so it is not an input
         self._inputs = self._inputs[:1]
         if self._model_operator is None and self._get("modelFilePath") is None:
             raise ConfigError(
@@ -95,13 +98,13 @@ class ModelPredictStreamOp(PredictStreamOp):
 
 
 class TFTableModelPredictStreamOp(ModelPredictStreamOp):
-    """Runs a model that a training operator gave over a stream: `TFTableModelPredictStreamOp(model).linkFrom(stream)`."""
+    """Runs a model that a training operator made over a stream: `TFTableModelPredictStreamOp(model).linkFrom(stream)`."""
 
     TAKES = (*COMMON, *STREAM_MODEL)
 
 
 class TFSavedModelPredictStreamOp(PredictStreamOp):
-    """Runs a SavedModel of a directory over a stream."""
+    """Runs a SavedModel from a directory over a stream."""
 
     TAKES = (MODEL_PATH, *COMMON)
 
@@ -110,7 +113,7 @@ class TFSavedModelPredictStreamOp(PredictStreamOp):
 
 
 class KerasPredictStreamOp(ModelPredictStreamOp):
-    """Runs a KerasSequential model over a stream."""
+    """Base class of the operators that run a KerasSequential model over a stream."""
 
     TAKES: ClassVar[tuple[Param, ...]] = ()
     _CLASSES: ClassVar[bool]
@@ -129,7 +132,10 @@ class KerasPredictStreamOp(ModelPredictStreamOp):
         return current().connection.from_arrow(keras_result(self, schema, label).empty_table())
 
     def _next(self, table: pa.Table) -> Model:
-        """A model that takes the place of the one in use. Raises: ModelError: it has other labels, or another column."""
+        """Return a new model to replace the one in use.
+
+        Raises: ModelError: its labels, input column or kind (classifier, regression) differ from those of the model in use.
+        """
         found, used = KerasModel.from_table(table), self._opened
         if found.tensor_col != used.tensor_col or (found.labels is None) != (used.labels is None):
             raise ModelError("it is fed with another column, or is of another kind")
@@ -156,7 +162,7 @@ class KerasPredictStreamOp(ModelPredictStreamOp):
 
 
 class _Said:
-    """A running prediction, as a KerasSequential operator gives its rows."""
+    """A running prediction job whose batches are turned into the rows that a KerasSequential operator gives."""
 
     def __init__(self, job: StreamJob, plan: KerasPlan) -> None:
         self._job, self._plan = job, plan
@@ -173,14 +179,14 @@ class _Said:
 
 
 class KerasSequentialClassifierPredictStreamOp(KerasPredictStreamOp):
-    """Says which label each row of a stream has: `KerasSequentialClassifierPredictStreamOp(model).linkFrom(stream)`."""
+    """Predicts the label of each row of a stream: `KerasSequentialClassifierPredictStreamOp(model).linkFrom(stream)`."""
 
     TAKES = (*PREDICT_CLASSES, *STREAM_MODEL)
     _CLASSES = True
 
 
 class KerasSequentialRegressorPredictStreamOp(KerasPredictStreamOp):
-    """Says a number for each row of a stream: `KerasSequentialRegressorPredictStreamOp(model).linkFrom(stream)`."""
+    """Predicts a number for each row of a stream: `KerasSequentialRegressorPredictStreamOp(model).linkFrom(stream)`."""
 
     TAKES = (*PREDICT_REGRESSION, *STREAM_MODEL)
     _CLASSES = False

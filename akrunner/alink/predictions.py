@@ -1,4 +1,4 @@
-"""Operators that run a SavedModel over a table: one that a training operator gave, or one in a directory."""
+"""Operators that run a SavedModel over a table; the model comes from a training operator or from a directory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMMON = (
 
 
 def predict_arguments(operator: WithParams) -> dict[str, Any]:
-    """Keyword arguments of `akrunner.predict`, as the parameters say."""
+    """Return the keyword arguments for `akrunner.predict` that an operator's parameters stand for."""
     return dict(
         selected_cols=operator._get("selectedCols"),
         input_signature_defs=operator._get("inputSignatureDefs"),
@@ -55,7 +55,7 @@ def predict_arguments(operator: WithParams) -> dict[str, Any]:
 
 
 class PredictBatchOp(BatchOperator):
-    """Runs a SavedModel over its last input."""
+    """Base class of the operators that run a SavedModel over their last input."""
 
     TAKES: ClassVar[tuple[Param, ...]] = COMMON
     _KEEP = True
@@ -82,7 +82,10 @@ class PredictBatchOp(BatchOperator):
 
 
 def predicted_schema(operator: Any, table: Any) -> pa.Schema:
-    """Columns of a prediction: those kept, an output in the place of one of its name, then the other outputs."""
+    """Return the columns of a prediction: the columns kept of `table`, then the outputs.
+
+    An output that has the name of a kept column takes that column's position.
+    """
     outputs = Schema.parse(operator._get("outputSchemaStr"), "outputSchemaStr").arrow
     found = arrow_schema(table)
     reserved = operator._get("reservedCols")
@@ -92,7 +95,7 @@ def predicted_schema(operator: Any, table: Any) -> pa.Schema:
 
 
 class TFTableModelPredictBatchOp(PredictBatchOp):
-    """Runs a model that a training operator gave over a table: `linkFrom(model, table)`."""
+    """Runs a model that a training operator made over a table: `linkFrom(model, table)`."""
 
     INPUTS = (2, 2)
     TAKES = COMMON
@@ -102,7 +105,7 @@ class TFTableModelPredictBatchOp(PredictBatchOp):
 
 
 class TFSavedModelPredictBatchOp(PredictBatchOp):
-    """Runs a SavedModel of a directory over a table."""
+    """Runs a SavedModel from a directory over a table."""
 
     TAKES = (MODEL_PATH, *COMMON)
 

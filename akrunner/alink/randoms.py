@@ -1,8 +1,8 @@
-"""Tables of random numbers, with Alink's words for what each column is drawn from.
+"""Tables of random numbers; a text in Alink's syntax says which distribution each column is drawn from.
 
 ::
 
-    "age: gauss(40, 9); kind: weight_set(0, 0.8, 1, 0.2); visits: poisson(3, nullper=0.1)"       other columns: uniform(0, 1)
+    "age: gauss(40, 9); kind: weight_set(0, 0.8, 1, 0.2); visits: poisson(3, nullper=0.1)"       any other column: uniform(0, 1)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from akrunner.wire.near import nearest
 Draw = Callable[[np.random.Generator, int], Any]
 
 _CONF = re.compile(r"\s*(?P<name>[^:]+?)\s*:\s*(?P<dist>\w+)\s*\((?P<args>[^()]*)\)\s*")
-#: name -> (numbers it takes, None: pairs of them; what it is, in words)
+#: name of a distribution -> (how many numbers it takes, None: pairs of numbers; how it is written)
 _TAKES: dict[str, tuple[int | None, str]] = {
     "uniform": (2, "uniform(a, b)"),
     "uniform_open": (2, "uniform_open(a, b)"),
@@ -35,7 +35,12 @@ _TAKES: dict[str, tuple[int | None, str]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """What a column is drawn from. Attributes: draw: so many numbers; nulls: share of nulls."""
+    """How a column is drawn.
+
+    Attributes:
+        draw: function that draws a given count of numbers from a generator.
+        nulls: share of the rows that are null, 0 to 1.
+    """
 
     draw: Draw
     nulls: float = 0.0
@@ -45,7 +50,10 @@ UNIFORM = Column(lambda random, count: random.random(count))
 
 
 def columns_of(text: str | None, names: Sequence[str]) -> list[Column]:
-    """A column for each name. Raises: ConfigError: the text is wrong, or is about a column that is not there."""
+    """Parse a text of distributions, and return a `Column` for each name.
+
+    Raises: ConfigError: the text is malformed, or names a column that is not among `names`.
+    """
     told: dict[str, Column] = {}
     for one in filter(str.strip, (text or "").split(";")):
         match = _CONF.fullmatch(one)
@@ -92,7 +100,7 @@ def _draw(text: str, dist: str, numbers: list[float]) -> Draw:
         low, high = numbers
         if not low <= high:
             raise ConfigError(f"outputColConfs: {text!r}: the first number must not be greater than the second")
-        # without its ends
+        # uniform_open leaves out both ends of the interval
         low = float(np.nextafter(low, high)) if dist == "uniform_open" else low
         return lambda random, count: random.uniform(low, high, count)
     if dist == "gauss":
@@ -118,7 +126,19 @@ def random_table(
     seed: int,
     batch_rows: int = 65536,
 ) -> TableSource:
-    """Random numbers, the same for the same seed. Args: id_column: numbers the rows, from `first_id`; None: there is none."""
+    """Return a source of random numbers; the same seed gives the same numbers.
+
+    Args:
+        rows: how many rows.
+        names: names of the columns of random numbers.
+        confs: the columns' distributions as text (see the module); None: uniform(0, 1) for every column.
+        id_column: name of a column that numbers the rows from `first_id`; None: there is no such column.
+        first_id: number of the first row.
+        seed: seed of the random numbers.
+        batch_rows: most rows of a batch.
+    Raises:
+        ConfigError: `rows` is negative, `confs` is wrong, or two columns have the same name.
+    """
     if rows < 0:
         raise ConfigError(f"{rows} rows: give 0 or more")
     columns = columns_of(confs, names)
@@ -143,7 +163,7 @@ def random_table(
 
 
 def names_for(columns: int, names: Sequence[str] | None) -> list[str]:
-    """Names of the columns: those given, else col0, col1, ..."""
+    """Return `names`, or "col0", "col1", ... if it is None. Raises: ConfigError: `names` is None and `columns` is below 1."""
     if names is None and columns < 1:
         raise ConfigError(f"numCols={columns}: give 1 or more")
     return list(names) if names is not None else [f"col{i}" for i in range(columns)]

@@ -1,4 +1,4 @@
-"""Alink's operators for what tables do by themselves: select, where, sample, split, shuffle and their like."""
+"""Alink's operators that need no script or model: select, where, sample, split, shuffle and similar ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ REPLACEMENT = Param("withReplacement", "flag", "Whether a row may come several t
 FRACTION = Param("fraction", "number", "Share of the rows that this operator gives: 0 to 1.", required=True)
 SPLIT_SEED = Param("randomSeed", "whole", "Of the choice: the same seed, the same rows.", 772209414)
 
-#: of samples: the same rows every time
+#: seed of the samples: fixed, so that they have the same rows every time
 _SEED = 7
 
 
 class SelectBatchOp(BatchOperator):
-    """Columns and expressions of a table, SQL."""
+    """Selects columns and SQL expressions of a table."""
 
     TAKES = (FIELDS,)
 
@@ -38,7 +38,7 @@ class SelectBatchOp(BatchOperator):
 
 
 class WhereBatchOp(BatchOperator):
-    """Rows of a table for which an SQL expression is true."""
+    """Keeps the rows of a table for which an SQL expression is true."""
 
     TAKES: ClassVar[tuple[Param, ...]] = (CONDITION,)
 
@@ -47,13 +47,13 @@ class WhereBatchOp(BatchOperator):
 
 
 class FilterBatchOp(WhereBatchOp):
-    """As WhereBatchOp."""
+    """Does the same as WhereBatchOp."""
 
     TAKES = (CONDITION,)
 
 
 class AsBatchOp(BatchOperator):
-    """The same columns under other names."""
+    """Renames the columns of a table."""
 
     TAKES = (NAMES,)
 
@@ -62,14 +62,14 @@ class AsBatchOp(BatchOperator):
 
 
 class DistinctBatchOp(BatchOperator):
-    """Every different row once."""
+    """Keeps each distinct row once."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return queried("SELECT DISTINCT * FROM {input}", input=inputs[0])
 
 
 class FirstNBatchOp(BatchOperator):
-    """The first so many rows."""
+    """Keeps the first `size` rows."""
 
     TAKES = (SIZE,)
 
@@ -81,11 +81,11 @@ class FirstNBatchOp(BatchOperator):
 
 
 class UnionAllBatchOp(UnionAllOp):
-    """The rows of all its inputs, columns by their place."""
+    """Gives the rows of all its inputs; columns are matched by position."""
 
 
 class ShuffleBatchOp(BatchOperator):
-    """The rows in another order, another one every time."""
+    """Gives the rows in random order, a different one each time."""
 
     _KEEP = True
 
@@ -94,7 +94,7 @@ class ShuffleBatchOp(BatchOperator):
 
 
 class SampleBatchOp(BatchOperator):
-    """Each row with the same probability; the same rows every time."""
+    """Draws each row with the same probability; the result has the same rows every time."""
 
     TAKES = (RATIO, REPLACEMENT)
     _KEEP = True
@@ -108,7 +108,10 @@ class SampleBatchOp(BatchOperator):
 
 
 def _drawn(rows: int, ratio: float, again: bool, random: np.random.Generator) -> pa.Array:
-    """The numbers of the rows that are taken."""
+    """Draw rows, and return their indices.
+
+    Args: rows: how many rows there are; ratio: share to draw; again: whether a row can be drawn several times.
+    """
     times = random.poisson(ratio, rows) if again else random.random(rows) < ratio
     return pa.array(np.repeat(np.arange(rows), times))
 
@@ -120,19 +123,19 @@ def _share(name: str, value: float, unlimited: bool = False) -> float:
 
 
 class SplitBatchOp(BatchOperator):
-    """A share of a table's rows, to a row; `getSideOutput(0)` has the others."""
+    """Draws a share of a table's rows, exact to within one row; `getSideOutput(0)` gives the others."""
 
     TAKES = (FRACTION, SPLIT_SEED)
     _KEEP = True
     _rest: Any | None = None
 
     def getSideOutput(self, index: int) -> BatchOperator:
-        """The other rows.
+        """Return an operator that gives the rows that this split does not give.
 
         Args:
-            index: 0.
+            index: must be 0, as there is one side output.
         Returns:
-            an operator that gives them.
+            the operator that gives the other rows.
         """
         _check_side(index)
         return SideBatchOp().linkFrom(self)
@@ -150,7 +153,7 @@ class SplitBatchOp(BatchOperator):
 
 
 class SideBatchOp(BatchOperator):
-    """The rows a split does not give."""
+    """Gives the rows that a split does not give."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         rest = self._inputs[0]._rest
@@ -166,7 +169,7 @@ def _check_side(index: Any) -> None:
 
 
 class SelectStreamOp(StreamOperator):
-    """Columns and expressions of a stream, SQL."""
+    """Selects columns and SQL expressions of a stream."""
 
     TAKES = (FIELDS,)
 
@@ -175,7 +178,7 @@ class SelectStreamOp(StreamOperator):
 
 
 class WhereStreamOp(StreamOperator):
-    """Rows of a stream for which an SQL expression is true."""
+    """Keeps the rows of a stream for which an SQL expression is true."""
 
     TAKES: ClassVar[tuple[Param, ...]] = (CONDITION,)
 
@@ -184,13 +187,13 @@ class WhereStreamOp(StreamOperator):
 
 
 class FilterStreamOp(WhereStreamOp):
-    """As WhereStreamOp."""
+    """Does the same as WhereStreamOp."""
 
     TAKES = (CONDITION,)
 
 
 class AsStreamOp(StreamOperator):
-    """The same columns of a stream under other names."""
+    """Renames the columns of a stream."""
 
     TAKES = (NAMES,)
 
@@ -199,7 +202,7 @@ class AsStreamOp(StreamOperator):
 
 
 class _Drawing(StreamOperator):
-    """Chooses among the rows of each batch."""
+    """Base class of the operators that draw rows from each batch of a stream."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         self._check_required()
@@ -207,7 +210,7 @@ class _Drawing(StreamOperator):
 
 
 class SampleStreamOp(_Drawing):
-    """Each row of a stream with the same probability."""
+    """Draws each row of a stream with the same probability."""
 
     TAKES = (RATIO, REPLACEMENT)
 
@@ -221,18 +224,18 @@ class SampleStreamOp(_Drawing):
 
 
 class SplitStreamOp(_Drawing):
-    """Each row of a stream with a probability; `getSideOutput(0)` has the others."""
+    """Draws each row of a stream with the probability `fraction`; `getSideOutput(0)` gives the others."""
 
     TAKES = (FRACTION, SPLIT_SEED)
     _side: SideStreamOp | None = None
 
     def getSideOutput(self, index: int) -> StreamOperator:
-        """The other rows.
+        """Return an operator that gives the rows that this split does not give.
 
         Args:
-            index: 0.
+            index: must be 0, as there is one side output.
         Returns:
-            an operator that gives them.
+            the operator that gives the other rows.
         """
         _check_side(index)
         if self._side is None:
@@ -251,7 +254,7 @@ class SplitStreamOp(_Drawing):
 
 
 class SideStreamOp(StreamOperator):
-    """The rows a split of a stream does not give; the split gives them to whom they are for."""
+    """Gives the rows that a split of a stream does not give; the split itself passes them to the operators linked here."""
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         return inputs[0]

@@ -1,4 +1,4 @@
-"""Operators that run a script: over a table (`TensorFlowBatchOp`), or to train a model (`TFTableModelTrainBatchOp`)."""
+"""Operators that run a script over a table (`TensorFlowBatchOp`), or to train a model (`TFTableModelTrainBatchOp`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from akrunner.prepare.python import instead_of
 from akrunner.running.result import Result
 from akrunner.schema import Field, Schema
 
-#: what Alink's operators of TensorFlow 2 run on
+#: the environment that Alink's operators for TensorFlow 2 run on
 TF2 = "tf2.3"
 ANY_TF2 = "tf2"
 
@@ -71,9 +71,12 @@ TRAIN = (*SCRIPT, CHECKPOINTS, REMOVE_CHECKPOINTS)
 
 
 class ScriptJob:
-    """What a script operator's parameters say, as arguments of `akrunner.run` and its like.
+    """The parameters of a script operator as arguments of `akrunner.run`, `train` or `stream`, with the files they need.
 
-    Args: operator: whose parameters; schema: of the rows the script gets; sides: side inputs, a table each.
+    Args:
+        operator: the operator whose parameters are used.
+        schema: schema of the rows that the script gets.
+        sides: the side inputs, one table each.
     """
 
     def __init__(self, operator: Any, schema: pa.Schema, sides: Sequence[pa.Table] = ()) -> None:
@@ -90,7 +93,7 @@ class ScriptJob:
             raise
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments; the files among them are there until `close`."""
+        """Return the keyword arguments; the files they name exist until `close` is called."""
         operator, environment = self._operator, current()
         return dict(
             user_params=self._params,
@@ -98,7 +101,7 @@ class ScriptJob:
             num_workers=operator._get("numWorkers"),
             num_ps=operator._get("numPSs"),
             parallelism=_parallelism(operator, environment.parallelism),
-            # one worker alone has a TF_CONFIG, as in Alink
+            # so that a single worker has a TF_CONFIG, as it has in Alink
             chief=True,
             python_env=python_env(operator),
             intra_op_parallelism=operator._get("intraOpParallelism"),
@@ -108,14 +111,14 @@ class ScriptJob:
         )
 
     def put(self, name: str, value: str) -> None:
-        """One more user param."""
+        """Add a user param."""
         self._params[name] = value
 
     def close(self) -> None:
         leftovers.drop(self._folder)
 
     def _tensors(self, schema: pa.Schema) -> None:
-        """`tensor_shapes.txt` and `tensor_types.txt`, for columns of tensors."""
+        """Write `tensor_shapes.txt` and `tensor_types.txt`, if the schema has columns of tensors."""
         shapes, types = {}, {}
         for one in schema:
             field = Field(one.name, one.type)
@@ -130,16 +133,16 @@ class ScriptJob:
             self.write("tensor_types.txt", json.dumps(types))
 
     def _sides(self, sides: Sequence[pa.Table]) -> None:
-        """Alink's broadcast inputs: a text file each, a row a line, values joined by a space."""
+        """Write each side input (Alink's broadcast inputs) to a text file: a line for each row, values joined by a space."""
         for number, table in enumerate(sides, 1):
             name = f"bc_{number}"
             columns = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]
             self.write(name, "".join(" ".join(row) + "\n" for row in zip(*columns)))
-            # beside the script, which is where it is run
+            # the name alone is enough, as the file lies beside the script, in the directory the script runs in
             self._params[f"ALINK:{name}"] = name
 
     def write(self, name: str, text: str) -> None:
-        """One more file beside the script."""
+        """Add a file that is laid beside the script."""
         path = os.path.join(self._folder, name)
         with open(path, "w") as f:
             f.write(text)
@@ -147,10 +150,13 @@ class ScriptJob:
 
 
 def python_env(operator: Any) -> str:
-    """Where an operator's script runs: `pythonEnv`, else on the TensorFlow that Alink gives it. For TensorFlow 2.3, if nobody has made or named
-    such an environment, another TensorFlow 2 is taken, with a warning.
+    """Return the Python environment that an operator's script runs on: `pythonEnv`, or the TensorFlow version that Alink uses.
 
-    Raises: PythonEnvError: 2.3 was named where Alink looks for it, and is not there; or there is no TensorFlow 2 either.
+    If that is TensorFlow 2.3, and no such environment was made or named, another TensorFlow 2 is used, with a RuntimeWarning.
+
+    Raises:
+        PythonEnvError: the variable in which Alink looks for TensorFlow 2.3 names something that is not such an environment; or
+            there is no TensorFlow 2 at all.
     """
     given = operator._get("pythonEnv")
     if given or operator._ENV != TF2:
@@ -169,22 +175,28 @@ def python_env(operator: Any) -> str:
 
 
 def text_params(given: Any) -> dict[str, str]:
-    """User params as Alink hands them over: every value as text."""
+    """Return user params as Alink hands them to a script: every value as text.
+
+    Args: given: a dict, or one as JSON text. A value that is not a text becomes JSON.
+    """
     given = json.loads(given) if isinstance(given, str) else given
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
 
 
 def _parallelism(operator: Any, parallelism: int | None) -> int | None:
-    """To be divided between workers and parameter servers, where one of the counts is not given; None: nothing to divide."""
+    """Return the number of tasks to divide between workers and parameter servers.
+
+    None if both counts are given, or the environment sets no parallelism: there is nothing to divide then.
+    """
     counts = [operator._get("numWorkers"), operator._get("numPSs")]
     if parallelism is None or None not in counts:
         return None
-    # who asks for more than there is gets it, and nothing of the other kind
+    # an operator that asks for more tasks of one kind than the parallelism gets them, and none of the other kind
     return int(max(parallelism, *(count for count in counts if count is not None), 1))
 
 
 def chosen(relation: Any, columns: Sequence[str] | None) -> Any:
-    """These columns of a relation, all of them for None."""
+    """Return a relation with the given columns; None: with all. Raises: ConfigError: a column does not exist."""
     if columns is None:
         return relation
     missing = [name for name in columns if name not in relation.columns]
@@ -195,7 +207,10 @@ def chosen(relation: Any, columns: Sequence[str] | None) -> Any:
 
 
 def with_shapes(relation: Any, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Any, pa.Schema]:
-    """A relation as a source of a job, and its schema. Args: shapes: of columns of lists, which the tables beneath do not know."""
+    """Return a relation as the source of a job, and its schema.
+
+    Args: shapes: shapes of the columns of lists (DuckDB's and Flink's tables do not keep them).
+    """
     wanted = {name: shape for name, shape in shapes.items() if name in relation.columns}
     if not wanted:
         return source_of(relation), arrow_schema(relation)
@@ -205,7 +220,7 @@ def with_shapes(relation: Any, shapes: Mapping[str, tuple[int, ...]]) -> tuple[A
 
 
 class ScriptBatchOp(BatchOperator):
-    """Runs a script over its first input; further ones are side inputs, files named in `user_params["ALINK:bc_1"]`, ..."""
+    """Runs a script over its first input. Further inputs are side inputs: files named in `user_params["ALINK:bc_1"]`, ..."""
 
     INPUTS = (1, None)
     TAKES: ClassVar[tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
@@ -237,20 +252,20 @@ class ScriptBatchOp(BatchOperator):
 
 
 class TensorFlowBatchOp(ScriptBatchOp):
-    """Runs a script of TensorFlow 1 over a table and gives what it writes."""
+    """Runs a TensorFlow 1 script over a table, and gives the rows that the script writes."""
 
     TAKES = ScriptBatchOp.TAKES
     _ENV = "tf1.15"
 
 
 class TensorFlow2BatchOp(ScriptBatchOp):
-    """Runs a script of TensorFlow 2 over a table and gives what it writes."""
+    """Runs a TensorFlow 2 script over a table, and gives the rows that the script writes."""
 
     TAKES = ScriptBatchOp.TAKES
 
 
 class TrainBatchOp(ScriptBatchOp):
-    """Runs a script that trains a model on a table, and gives the model as a table."""
+    """Base class of the operators that run a script to train a model on a table, and give the model as a table."""
 
     TAKES = TRAIN
 
@@ -264,7 +279,7 @@ class TrainBatchOp(ScriptBatchOp):
 
 
 def trained(operator: Any, source: Any, job: ScriptJob) -> Result:
-    """Run a training script with an operator's parameters."""
+    """Run a training script with an operator's parameters, and return the job's result."""
     checkpoints, remove = operator._get("checkpointFilePath"), operator._get("removeCheckpointBeforeTraining")
     if checkpoints is not None:
         job.put("ALINK:model_dir", os.path.abspath(os.path.expanduser(checkpoints)))
@@ -279,13 +294,13 @@ def trained(operator: Any, source: Any, job: ScriptJob) -> Result:
 
 
 class TFTableModelTrainBatchOp(TrainBatchOp):
-    """Trains a model with a script of TensorFlow 1; the model is a table."""
+    """Trains a model with a TensorFlow 1 script, and gives the model as a table."""
 
     TAKES = TRAIN
     _ENV = "tf1.15"
 
 
 class TF2TableModelTrainBatchOp(TrainBatchOp):
-    """Trains a model with a script of TensorFlow 2; the model is a table."""
+    """Trains a model with a TensorFlow 2 script, and gives the model as a table."""
 
     TAKES = TRAIN

@@ -1,4 +1,4 @@
-"""Where batch tables come from and go to: random numbers, memory, CSV, Parquet, text and TFRecord files."""
+"""Batch sources and sinks: random numbers, memory, and CSV, Parquet, text and TFRecord files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEXT_COL = Param("textCol", "text", "Name of the column of lines.", "text")
 
 
 class SourceOp(BatchOperator):
-    """A table that is made of nothing; read once, whoever looks."""
+    """Base class of batch sources: operators without inputs, which are read once however many operators use them."""
 
     INPUTS = (0, 0)
     _KEEP = True
@@ -58,13 +58,13 @@ class SourceOp(BatchOperator):
         source = self._open()
         if dry:
             return from_arrow(source.schema.empty_table())
-        # a reader can be scanned once: its rows go into a table of DuckDB's, which is on disk where memory does not suffice
+        # a reader can be read only once, so its rows go into a table of DuckDB's, which spills to disk if memory is short
         reader = pa.RecordBatchReader.from_batches(source.schema, source.batches())
         return kept(self, from_arrow(reader))
 
 
 class RandomTableSourceBatchOp(SourceOp):
-    """A table of random numbers, between 0 and 1 or of the distributions that outputColConfs names."""
+    """Gives a table of random numbers: between 0 and 1, or from the distributions that outputColConfs names."""
 
     TAKES = (NUM_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, CONFS, SEED)
 
@@ -74,7 +74,7 @@ class RandomTableSourceBatchOp(SourceOp):
 
 
 class FlinkSourceBatchOp(BatchOperator):
-    """A PyFlink Table or DataStream, whose rows stay where Flink has them."""
+    """Gives the rows of a PyFlink Table or DataStream, which stay in Flink."""
 
     INPUTS = (0, 0)
 
@@ -92,14 +92,14 @@ class FlinkSourceBatchOp(BatchOperator):
 
 
 class TableSourceBatchOp(SourceOp):
-    """A table in memory: pyarrow, pandas, polars, DuckDB, a dict of columns, anything `akrunner.run` takes."""
+    """Gives a table in memory: pyarrow, pandas, polars, DuckDB, a dict of columns, or any other source of `akrunner.run`."""
 
     def __init__(self, table: Any, schemaStr: str | None = None) -> None:
-        """Nothing is read yet.
+        """Set the table; its rows are read later.
 
         Args:
-            table: what has the rows.
-            schemaStr: names and types of its columns, in their order; None: its own.
+            table: the table.
+            schemaStr: names and types for its columns, in their order; None: those of the table.
         """
         super().__init__()
         with ours(SourceError, "table: it cannot be read"):
@@ -124,14 +124,14 @@ class TableSourceBatchOp(SourceOp):
 
 
 class MemSourceBatchOp(SourceOp):
-    """Rows given as a list of tuples, with the schema, or the names, of their columns."""
+    """Gives rows that are passed as a list of tuples, with a schema or names for their columns."""
 
     def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
-        """Nothing is read yet.
+        """Set the rows and their columns.
 
         Args:
             rows: tuples, one for each row.
-            schemaStr: "id bigint, x double", or a list of names.
+            schemaStr: a schema such as "id bigint, x double", or a list of column names.
         """
         super().__init__()
         with ours(SourceError, "rows: they are no rows"):
@@ -142,7 +142,7 @@ class MemSourceBatchOp(SourceOp):
 
 
 def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
-    """Args: schema: text, or a list of names."""
+    """Return rows in memory as a source. Args: schema: schema text, a list of column names, or the name of the only column."""
     rows = [row if isinstance(row, (list, tuple)) else (row,) for row in rows]
     names = list(schema) if isinstance(schema, (list, tuple)) else [schema] if _is_name(schema) else None
     if names is not None:
@@ -157,7 +157,7 @@ def _is_name(schema: Any) -> bool:
 
 
 class CsvSourceBatchOp(SourceOp):
-    """A CSV file. Without `ignoreFirstLine` its first line is values; the columns are those of `schemaStr`."""
+    """Reads a CSV file. Without `ignoreFirstLine` its first line holds values; the columns are those of `schemaStr`."""
 
     TAKES = (FILE_PATH, SCHEMA.must(), DELIMITER, FIRST_LINE, QUOTE)
 
@@ -166,7 +166,7 @@ class CsvSourceBatchOp(SourceOp):
 
 
 def csv_source(operator: Any) -> TableSource:
-    """What the parameters of a CSV source say."""
+    """Return the table source that a CSV operator's parameters describe."""
     wanted = schema_of(operator._get("schemaStr"), "schemaStr")
     assert wanted is not None
     files = paths.expand(operator._get("filePath"), "csv")
@@ -182,7 +182,7 @@ def csv_source(operator: Any) -> TableSource:
 
 
 class ParquetSourceBatchOp(SourceOp):
-    """A Parquet file, or several."""
+    """Reads one or more Parquet files."""
 
     TAKES = (FILE_PATH,)
     _FORMAT = "parquet"
@@ -194,17 +194,17 @@ class ParquetSourceBatchOp(SourceOp):
         path = self._get("filePath")
         if dry or "://" in path or current().flink is not None:
             return super()._compute(inputs, dry)
-        # of what `akrunner pack` has written, the files that count
+        # in a directory that `akrunner pack` has written, only the data files count
         of_pack = packed.find(path)
         if of_pack is not None and of_pack.files.format != self._FORMAT:
             return super()._compute(inputs, dry)
         files = of_pack.files if of_pack is not None else paths.expand(path, self._FORMAT)
-        # DuckDB reads what a query needs of it, and no more
+        # DuckDB reads only those parts of the files that a query needs
         return current().connection.read_parquet(files.paths)
 
 
 class TFRecordSourceBatchOp(SourceOp):
-    """A TFRecord file of Examples, or several."""
+    """Reads one or more TFRecord files of Examples."""
 
     TAKES = (FILE_PATH, SCHEMA.must())
 
@@ -216,7 +216,7 @@ class TFRecordSourceBatchOp(SourceOp):
 
 
 class TextSourceBatchOp(SourceOp):
-    """The lines of a text file."""
+    """Reads the lines of one or more text files."""
 
     TAKES = (FILE_PATH, TEXT_COL)
 
@@ -237,7 +237,10 @@ class TextSourceBatchOp(SourceOp):
 
 
 class SinkOp(BatchOperator):
-    """Writes its input to a file when something is executed; the file is there only when it is whole."""
+    """Base class of batch sinks, which write their input to a file when the program executes.
+
+    The file appears only once it is complete.
+    """
 
     _FORMAT = ""
 
@@ -255,7 +258,10 @@ class SinkOp(BatchOperator):
 
 
 def write_file(path: str, form: str, relation: Any, overwrite: bool) -> None:
-    """All rows of a relation, in a file of a format."""
+    """Write all rows of a relation to a file.
+
+    Args: form: name of the file's format; overwrite: whether an existing file may be replaced.
+    """
     sink = FileSink(path, arrow_schema(relation), codec.write_examples, form, overwrite)
     with committed(sink, underway(WriteError, f"filePath: cannot write {path}")):
         for batch in rows_of(relation):
@@ -264,7 +270,7 @@ def write_file(path: str, form: str, relation: Any, overwrite: bool) -> None:
 
 
 class CsvSinkBatchOp(SinkOp):
-    """Writes a CSV file without a line of names, as `CsvSourceBatchOp` reads it."""
+    """Writes a CSV file without a header line, as `CsvSourceBatchOp` reads it."""
 
     TAKES = (FILE_PATH, DELIMITER, OVERWRITE)
 
@@ -274,7 +280,10 @@ class CsvSinkBatchOp(SinkOp):
 
 
 def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None:
-    """Values only, a row a line; the file is there only when it is whole."""
+    """Write all rows of a relation to a CSV file without a header line; the file appears only once it is complete.
+
+    Raises: ConfigError: the file exists and `overwrite` is false, or the path is not local; WriteError: it cannot be written.
+    """
     if os.path.exists(path) and not overwrite:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
     place = file_place(path, overwrite)

@@ -1,4 +1,6 @@
-"""Stages that transform: what changes columns, what runs a model; how each is stored, and predicts single rows.
+"""Stages of a pipeline that transform a table: they change columns, or run a model.
+
+Each stage can be stored with its pipeline, and can predict single rows:
 
 ::
 
@@ -58,35 +60,38 @@ Table = TypeVar("Table", bound="TableModel")
 
 
 class Transformer(WithParams):
-    """Makes a table of a table."""
+    """Base class of the stages that turn one table into another."""
 
     def transform(self, operator: Any) -> Any:
-        """What this stage makes of a table.
+        """Apply this stage to a table.
 
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         Raises:
-            NotImplementedError: this class has none; those of it have.
+            NotImplementedError: always in this class; subclasses implement the method.
         """
         raise NotImplementedError
 
     def _open(self) -> Model:
-        """The model it runs."""
+        """Return the model that the stage runs."""
         raise NotImplementedError
 
     def _stored(self, path: str) -> str | None:
-        """Write what it has learned. Args: path: of a file that has no ending yet. Returns: the file; None: it has learned nothing."""
+        """Write the stage's model to a file.
+
+        Args: path: path of the file, without an ending. Returns: the file that was written; None: the stage has no model.
+        """
         return self._open().save(path + ".zip", overwrite=True)
 
     @classmethod
     def _loaded(cls, params: dict[str, Any], path: str | None) -> Transformer:
-        """Of what `_stored` wrote."""
+        """Make a stage from its parameters and the file that `_stored` wrote (None: it wrote none)."""
         raise NotImplementedError
 
     def _single(self, schema: pa.Schema) -> Any:
-        """What predicts single rows (as `akrunner.LocalPredictor`). Args: schema: of the rows."""
+        """Return an object that predicts single rows as `akrunner.LocalPredictor` does. Args: schema: schema of the rows."""
         arguments = predict_arguments(self)
         kept = arguments.pop("reserved_cols")
         return _LocalPredictor(
@@ -95,7 +100,7 @@ class Transformer(WithParams):
 
 
 class MappingStage(Transformer):
-    """A stage without a model: what its batch operator does, to whatever it transforms."""
+    """Base class of the stages without a model: they apply a batch or stream operator to the table they transform."""
 
     _BATCH: ClassVar[type[BatchOperator]]
     _STREAM: ClassVar[type[StreamOperator]]
@@ -106,7 +111,7 @@ class MappingStage(Transformer):
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         """
         kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
         return kind(**self._given).linkFrom(operator)
@@ -123,35 +128,35 @@ class MappingStage(Transformer):
 
 
 class Select(MappingStage):
-    """Selects columns and expressions, SQL."""
+    """Selects columns and SQL expressions."""
 
     TAKES = (FIELDS,)
     _BATCH, _STREAM = SelectBatchOp, SelectStreamOp
 
 
 class ToTensor(MappingStage):
-    """Makes tensors of a column of text, of lists, or of numbers."""
+    """Turns a column of text, lists or numbers into tensors."""
 
     TAKES = TO_TENSOR
     _BATCH, _STREAM = ToTensorBatchOp, ToTensorStreamOp
 
 
 class VectorToTensor(MappingStage):
-    """Makes tensors of a column of vectors."""
+    """Turns a column of vectors into tensors."""
 
     TAKES = TO_TENSOR
     _BATCH, _STREAM = VectorToTensorBatchOp, VectorToTensorStreamOp
 
 
 class TensorToVector(MappingStage):
-    """Makes vectors of a column of tensors."""
+    """Turns a column of tensors into vectors."""
 
     TAKES = TO_VECTOR
     _BATCH, _STREAM = TensorToVectorBatchOp, TensorToVectorStreamOp
 
 
 class TFSavedModelPredictor(Transformer):
-    """Runs a SavedModel of a directory over whatever it transforms."""
+    """Runs a SavedModel from a directory over the table it transforms."""
 
     TAKES = (MODEL_PATH, *COMMON)
 
@@ -161,7 +166,7 @@ class TFSavedModelPredictor(Transformer):
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         """
         kind: Any = TFSavedModelPredictStreamOp if isinstance(operator, StreamOperator) else TFSavedModelPredictBatchOp
         return kind(**self._given).linkFrom(operator)
@@ -175,13 +180,13 @@ class TFSavedModelPredictor(Transformer):
 
 
 class TableModel(Transformer):
-    """Runs a model table over whatever it transforms; a trainer's `fit` gives one."""
+    """Base class of the stages that run a model table over the table they transform; a trainer's `fit` returns one."""
 
     _BATCH: ClassVar[type[BatchOperator]]
     _STREAM: ClassVar[type[StreamOperator]]
 
     def __init__(self, **given: Any) -> None:
-        """Its model table may come later.
+        """Set parameters; the model table can be given later, with `setModelData`.
 
         Args:
             **given: parameters by name, as the setters take them.
@@ -190,10 +195,10 @@ class TableModel(Transformer):
         self._model_data: BatchOperator | None = None
 
     def setModelData(self: Table, operator: BatchOperator) -> Table:
-        """Say which operator has the model table.
+        """Set the operator that gives the model table.
 
         Args:
-            operator: that has the model table.
+            operator: the operator that gives the model table.
         Returns:
             this model.
         """
@@ -201,12 +206,12 @@ class TableModel(Transformer):
         return self
 
     def getModelData(self) -> BatchOperator:
-        """The operator that has the model table.
+        """Return the operator that gives the model table.
 
         Returns:
-            the operator that has the model table.
+            the operator that was set, or one that reads `modelFilePath`.
         Raises:
-            ConfigError: there is none yet.
+            ConfigError: neither was given.
         """
         if self._model_data is None and self._get("modelFilePath") is not None:
             self._model_data = AkSourceBatchOp(filePath=self._get("modelFilePath"))
@@ -222,7 +227,7 @@ class TableModel(Transformer):
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         """
         model = self.getModelData()
         kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
@@ -241,18 +246,18 @@ class TableModel(Transformer):
         return self._written(table, path)
 
     def _written(self, table: pa.Table, path: str) -> str:
-        """Write the model beside the pipeline. Returns: the file."""
+        """Write the model into the pipeline's directory. Args: path: the file without an ending. Returns: the file."""
         raise NotImplementedError
 
 
 def _write_ak(path: str, table: pa.Table, overwrite: bool) -> None:
-    # the operator is held: its table goes with it
+    # the variable keeps the operator alive, because its table is dropped when the operator is collected
     source = TableSourceBatchOp(table)
     write_ak(path, source._relation(), overwrite)
 
 
 class TFTableModelPredictor(TableModel):
-    """Runs a model table over whatever it transforms; a trainer's `fit` gives one."""
+    """Runs a model table over the table it transforms; the `fit` of a trainer returns a TFTableModelPredictor."""
 
     TAKES = (*COMMON, *STAGE_MODEL)
     _BATCH, _STREAM = TFTableModelPredictBatchOp, TFTableModelPredictStreamOp
@@ -264,19 +269,19 @@ class TFTableModelPredictor(TableModel):
         Args:
             operator: a batch or stream operator.
         Returns:
-            another of its kind, computed when somebody looks.
+            an operator of the same kind (batch or stream), computed only when its rows are needed.
         """
         if self._saved is None or isinstance(operator, StreamOperator):
             return super().transform(operator)
-        # a directory's model and a table's are the same
+        # the saved pipeline's file and a model table hold the same model, so the file can be run directly
         given = {name: value for name, value in self._given.items() if name in TFSavedModelPredictBatchOp._named}
         return TFSavedModelPredictBatchOp(modelPath=self._saved, **given).linkFrom(operator)
 
     def getModelData(self) -> BatchOperator:
-        """The operator that has the model table.
+        """Return the operator that gives the model table.
 
         Returns:
-            the operator that has the model table.
+            the operator that was set, or one that reads the model from the saved pipeline or from `modelFilePath`.
         """
         if self._model_data is None and self._saved is not None:
             self._model_data = TableSourceBatchOp(self._open().to_table())
@@ -290,14 +295,14 @@ class TFTableModelPredictor(TableModel):
 
     @classmethod
     def _loaded(cls, params: dict[str, Any], path: str | None) -> TFTableModelPredictor:
-        # the pipeline has its model beside it
+        # the model is in the pipeline's directory, so `modelFilePath` is not read
         stage = cls(**{name: value for name, value in params.items() if name != "modelFilePath"})
         stage._saved = path
         return stage
 
 
 class KerasModelStage(TableModel):
-    """Predicts with a KerasSequential model."""
+    """Base class of the stages that predict with a KerasSequential model."""
 
     _CLASSES: ClassVar[bool]
 
@@ -316,7 +321,7 @@ class KerasModelStage(TableModel):
 
 
 class KerasSequentialClassificationModel(KerasModelStage):
-    """Says which label each row has, of a batch or a stream; `KerasSequentialClassifier.fit` gives one."""
+    """Predicts the label of each row of a batch or a stream; `KerasSequentialClassifier.fit` returns such a model."""
 
     TAKES = (*PREDICT_CLASSES, *STAGE_MODEL)
     _BATCH, _STREAM = KerasSequentialClassifierPredictBatchOp, KerasSequentialClassifierPredictStreamOp
@@ -324,7 +329,7 @@ class KerasSequentialClassificationModel(KerasModelStage):
 
 
 class KerasSequentialRegressionModel(KerasModelStage):
-    """Says a number for each row, of a batch or a stream; `KerasSequentialRegressor.fit` gives one."""
+    """Predicts a number for each row of a batch or a stream; `KerasSequentialRegressor.fit` returns such a model."""
 
     TAKES = (*PREDICT_REGRESSION, *STAGE_MODEL)
     _BATCH, _STREAM = KerasSequentialRegressorPredictBatchOp, KerasSequentialRegressorPredictStreamOp
@@ -332,23 +337,23 @@ class KerasSequentialRegressionModel(KerasModelStage):
 
 
 class _Mapped:
-    """A stage without a model, for single rows (as `akrunner.LocalPredictor`)."""
+    """Applies a stage without a model to single rows; used like `akrunner.LocalPredictor`."""
 
     def __init__(self, stage: MappingStage, schema: pa.Schema) -> None:
         self._stage, self._schema = stage, schema
 
     def predict(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row's result."""
+        """Return the result for one row."""
         table = pa.Table.from_pylist([row], schema=self._schema)
         found: dict[str, Any] = self._stage.transform(TableSourceBatchOp(table)).collectToTable().to_pylist()[0]
         return found
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no process to end."""
 
 
 class _KerasSingle:
-    """A KerasSequential model, for single rows (as `akrunner.LocalPredictor`)."""
+    """Applies a KerasSequential model to single rows; used like `akrunner.LocalPredictor`."""
 
     def __init__(self, stage: KerasModelStage, model: KerasModel, schema: pa.Schema) -> None:
         self._plan = KerasPlan(stage, model, schema)
@@ -358,12 +363,12 @@ class _KerasSingle:
         )
 
     def predict(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row's result."""
+        """Return the result for one row."""
         batch = pa.RecordBatch.from_pylist([row], schema=self._schema)
         answer = self._predictor.predict(pa.Table.from_batches([self._plan.fed(batch, self._fed)]))
         found: dict[str, Any] = self._plan.said(in_one(answer)).to_pylist()[0]
         return found
 
     def close(self) -> None:
-        """End the process."""
+        """End the process that runs the model."""
         self._predictor.close()

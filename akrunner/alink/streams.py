@@ -1,4 +1,4 @@
-"""Stream sources, sinks, and jobs over streams."""
+"""Stream operators that read rows, write rows, or run a job over the rows of a stream."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _END = object()
 
 
 class SourceStreamOp(StreamOperator):
-    """Rows from somewhere."""
+    """Base class of stream sources: a thread reads the rows of a table source and gives them to the next operators."""
 
     INPUTS = (0, 0)
 
@@ -71,7 +71,7 @@ class SourceStreamOp(StreamOperator):
 
 
 class RandomTableSourceStreamOp(SourceStreamOp):
-    """Random numbers, a row at a time or as fast as they are taken; the rows are numbered from 1."""
+    """Gives rows of random numbers, numbered from 1, at intervals or as fast as they are taken."""
 
     TAKES = (MAX_ROWS, NUM_COLS, NUMBER_COL, OUTPUT_COLS, CONFS, SEED, PAUSE, ZONES)
 
@@ -95,7 +95,7 @@ class RandomTableSourceStreamOp(SourceStreamOp):
 
 
 def _zone(pause: float | None, zones: Sequence[float] | None) -> tuple[float, float]:
-    """(the shortest, the longest time between two rows), in seconds."""
+    """Return (the shortest, the longest time between two rows), in seconds. Raises: ConfigError: they make no interval."""
     if pause is not None:
         zones = [pause, pause]
     least, most = (0.0, 0.0) if zones is None else (zones[0], zones[-1])
@@ -105,7 +105,7 @@ def _zone(pause: float | None, zones: Sequence[float] | None) -> tuple[float, fl
 
 
 class CsvSourceStreamOp(SourceStreamOp):
-    """The rows of a CSV file."""
+    """Reads the rows of a CSV file."""
 
     TAKES = (FILE_PATH, SCHEMA.must(), DELIMITER, FIRST_LINE, QUOTE)
 
@@ -114,14 +114,14 @@ class CsvSourceStreamOp(SourceStreamOp):
 
 
 class MemSourceStreamOp(SourceStreamOp):
-    """Rows given as a list of tuples, with the schema, or the names, of their columns."""
+    """Gives rows that are passed as a list of tuples, with a schema or names for their columns."""
 
     def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
-        """Nothing is read yet.
+        """Set the rows; the stream starts when it is executed.
 
         Args:
             rows: tuples, one for each row.
-            schemaStr: "id bigint, x double", or a list of names.
+            schemaStr: a schema such as "id bigint, x double", or a list of column names.
         """
         super().__init__()
         self._rows = memory_source(rows, schemaStr)
@@ -131,7 +131,7 @@ class MemSourceStreamOp(SourceStreamOp):
 
 
 class TableStreamOp(SourceStreamOp):
-    """A table in memory, as `StreamOperator.fromDataframe` takes it."""
+    """Gives the rows of a table in memory; `StreamOperator.fromDataframe` returns one."""
 
     def __init__(self, table: Any, schemaStr: str | None) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class TableStreamOp(SourceStreamOp):
 
 
 class SinkStreamOp(StreamOperator):
-    """Where rows end."""
+    """Base class of stream sinks, which write the rows they are given."""
 
     def _linked(self) -> None:
         self._check_required()
@@ -156,7 +156,7 @@ class SinkStreamOp(StreamOperator):
 
 
 class CsvSinkStreamOp(SinkStreamOp):
-    """Writes a CSV file without a line of names, each batch at once."""
+    """Writes a CSV file without a header line; each batch is written as soon as it arrives."""
 
     TAKES = (FILE_PATH, DELIMITER, OVERWRITE)
     _file: IO[str] | None = None
@@ -182,16 +182,16 @@ class CsvSinkStreamOp(SinkStreamOp):
 
 
 class JobStreamOp(StreamOperator):
-    """Rows go into a running job, and come out of it."""
+    """Base class of the operators that feed their rows to a running job, and give the rows that the job returns."""
 
     WAITS = True
 
     def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> tuple[Any, Callable[[], None]]:
-        """(the running job, what is called when it has ended)."""
+        """Start the job. Returns: (the running job, a function to call when it has ended)."""
         raise NotImplementedError
 
     def _prepare(self) -> None:
-        """What is needed before rows flow, and uses DuckDB."""
+        """Do what must be done before rows flow and needs DuckDB, which the operators of a flow share; by default nothing."""
 
     def _start(self, flow: Flow) -> None:
         self._queue: queue.Queue[Any] = queue.Queue(4)
@@ -241,7 +241,7 @@ class JobStreamOp(StreamOperator):
 
 
 class ScriptStreamOp(JobStreamOp):
-    """Runs a script over rows as they come."""
+    """Base class of the operators that run a script over the rows of a stream as they arrive."""
 
     TAKES: ClassVar[tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
     _ENV = TF2
@@ -278,13 +278,13 @@ class ScriptStreamOp(JobStreamOp):
 
 
 class TensorFlowStreamOp(ScriptStreamOp):
-    """Runs a script of TensorFlow 1 over a stream and gives what it writes."""
+    """Runs a TensorFlow 1 script over a stream, and gives the rows that the script writes."""
 
     TAKES = ScriptStreamOp.TAKES
     _ENV = "tf1.15"
 
 
 class TensorFlow2StreamOp(ScriptStreamOp):
-    """Runs a script of TensorFlow 2 over a stream and gives what it writes."""
+    """Runs a TensorFlow 2 script over a stream, and gives the rows that the script writes."""
 
     TAKES = ScriptStreamOp.TAKES

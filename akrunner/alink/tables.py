@@ -1,4 +1,7 @@
-"""The tables beneath the operators: DuckDB's relations, or Flink's (`akrunner.engines.flink.host.sql`), computed when they are drawn."""
+"""The tables beneath the operators: relations of DuckDB's or of Flink's, computed only when their rows are read.
+
+Flink's relations are in `akrunner.engines.flink.host.sql`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,14 @@ Fields = str | Sequence[str]
 
 
 def queried(query: str, **tables: Any) -> Any:
-    """A relation of a query over relations. Args: query: with `{name}` where each stands. Raises: ConfigError: DuckDB, or Flink, refuses it,
-    in its own words."""
+    """Return the relation of a query over other relations.
+
+    Args:
+        query: SQL with `{name}` where a relation stands.
+        **tables: name -> relation; the names are `input`, `a` and `b`.
+    Raises:
+        ConfigError: DuckDB or Flink refuses the query; the error has its words.
+    """
     import duckdb
 
     flink, connection = current().flink, current().connection
@@ -35,7 +44,7 @@ def queried(query: str, **tables: Any) -> Any:
     for name in tables:
         query = query.replace("{" + name + "}", name)
     check_query(query, "the query", ConfigError)
-    # DuckDB finds tables under the names of local variables
+    # DuckDB looks up tables by the names of local variables, so these are needed though no Python code reads them
     input, a, b = tables.get("input"), tables.get("a"), tables.get("b")
     try:
         relation = connection.sql(query)
@@ -47,7 +56,7 @@ def queried(query: str, **tables: Any) -> Any:
 
 
 def renamed(relation: Any, names: Sequence[str]) -> Any:
-    """The same columns under other names."""
+    """Return a relation with its columns renamed, in order. Raises: ConfigError: there are more or fewer names than columns."""
     if len(names) != len(relation.columns):
         raise ConfigError(f"alias: {len(relation.columns)} columns ({', '.join(relation.columns)}) and {len(names)} names")
     written = FLINKS if is_flinks(relation) else DUCKDBS
@@ -60,12 +69,12 @@ def renamed(relation: Any, names: Sequence[str]) -> Any:
 
 
 def is_flinks(relation: Any) -> bool:
-    """Whether it is Flink's; else it is DuckDB's."""
+    """Whether a relation is Flink's; if not, it is DuckDB's."""
     return not hasattr(relation, "create")
 
 
 def from_arrow(rows: pa.Table | pa.RecordBatchReader) -> Any:
-    """A relation beneath batch operators."""
+    """Return Arrow rows as a relation for batch operators: of Flink's if the environment has Flink's SQL, else of DuckDB's."""
     flink = current().flink
     if flink is None:
         with ours(ConfigError, "the table cannot be taken"):
@@ -74,19 +83,22 @@ def from_arrow(rows: pa.Table | pa.RecordBatchReader) -> Any:
 
 
 def source_of(relation: Any) -> Any:
-    """It as a source of a job: a table of Flink's is there already, but for rows this process has."""
+    """Return a relation as the source of a job.
+
+    A Flink relation gives its PyFlink table, or its rows if this process holds them; a DuckDB relation is returned as it is.
+    """
     if not is_flinks(relation):
         return relation
     return relation.rows if relation.rows is not None else relation.table
 
 
 def in_memory(relation: Any) -> Any:
-    """It as a relation of DuckDB's."""
+    """Return a relation as a DuckDB relation; the rows of a Flink relation are fetched into this process."""
     return current().connection.from_arrow(arrow_table(relation)) if is_flinks(relation) else relation
 
 
 def arrow_table(relation: Any) -> pa.Table:
-    """All rows of a relation."""
+    """Compute all rows of a relation, and return them as an Arrow table."""
     if is_flinks(relation):
         return relation.to_arrow_table()
     whole = relation.to_arrow_table if hasattr(relation, "to_arrow_table") else relation.arrow
@@ -94,7 +106,7 @@ def arrow_table(relation: Any) -> pa.Table:
 
 
 def rows_of(relation: Any) -> Any:
-    """Its rows as RecordBatches, computed as they are drawn."""
+    """Return a relation's rows as RecordBatches; DuckDB computes them as they are read, Flink all at once."""
     return (
         arrow_table(relation).to_batches()
         if is_flinks(relation)
@@ -103,18 +115,22 @@ def rows_of(relation: Any) -> Any:
 
 
 def arrow_schema(relation: Any) -> pa.Schema:
-    """Its columns; no row is computed."""
+    """Return a relation's schema; no row is computed."""
     return relation.schema if is_flinks(relation) else arrow_table(relation.limit(0)).schema
 
 
 def in_one(table: pa.Table) -> pa.RecordBatch:
-    """All rows in one batch."""
+    """Return all rows of a table in one batch."""
     columns = [pa.concat_arrays(column.chunks) if column.num_chunks else column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def shaped(rows: pa.RecordBatch, shapes: Mapping[str, tuple[int, ...]]) -> pa.RecordBatch:
-    """Rows whose columns of lists have these shapes, where every row has as many values. Args: shapes: column -> shape of a value."""
+    """Give columns of lists a fixed shape, if every row has as many values as the shape.
+
+    Args: shapes: column -> shape of a value.
+    Returns: the rows; a column whose rows do not all fit, or that has no lists, is unchanged.
+    """
     for name, shape in shapes.items():
         column = rows.column(name)
         size = math.prod(shape)
@@ -130,7 +146,7 @@ def shaped(rows: pa.RecordBatch, shapes: Mapping[str, tuple[int, ...]]) -> pa.Re
 
 
 def shown(relation: Any) -> str:
-    """As text: pandas' where it is there, else Arrow's."""
+    """Return a relation's rows as text: as pandas prints them if pandas is installed, else as Arrow does."""
     table = arrow_table(relation)
     try:
         return str(to_pandas(table))
@@ -140,23 +156,23 @@ def shown(relation: Any) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a query is written. Attributes: mark: what a name stands between."""
+    """How DuckDB's or Flink's SQL quotes names. Attributes: mark: the quotation mark around a name."""
 
     mark: str
 
     def text(self, sql: str) -> str:
-        """SQL as Alink's users write it, for Flink: `name` in backticks is "name" to DuckDB."""
+        """Translate SQL from Flink's dialect, which Alink's users write, into this one: DuckDB has "name" for `name`."""
         check_text("an SQL expression", sql)
         if self is FLINKS:
             return sql
         return re.sub(r"('(?:[^']|'')*')|`([^`]*)`", lambda m: m.group(1) or f'"{m.group(2)}"', sql)
 
     def name(self, name: str) -> str:
-        """A column."""
+        """Return a column's name in quotation marks."""
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
     def fields(self, fields: Fields) -> str:
-        """What is selected."""
+        """Return the select list: the translated SQL for a text, quoted names for a list of columns."""
         return self.text(fields) if isinstance(fields, str) else ", ".join(map(self.name, check_names("fields", fields) or ()))
 
 
@@ -164,7 +180,7 @@ DUCKDBS, FLINKS = Dialect('"'), Dialect("`")
 
 
 def dialect() -> Dialect:
-    """Of batch operators; stream operators have DuckDB's."""
+    """Return the dialect of batch operators: Flink's or DuckDB's; stream operators always use DuckDB's."""
     return DUCKDBS if current().flink is None else FLINKS
 
 
@@ -175,8 +191,11 @@ def names_of(names: Fields) -> list[str]:
 
 
 def kept(operator: Any, relation: Any) -> Any:
-    """A relation's rows, computed once: in a table of DuckDB's, for as long as the operator lives. Flink computes a table again that
-    comes out the same."""
+    """Return a relation whose rows are computed once and are the same whenever they are read.
+
+    DuckDB keeps the rows in a table for as long as `operator` lives. Flink does not keep a table that gives the same rows each
+    time it is computed: it computes the table again.
+    """
     if is_flinks(relation):
         return relation.kept()
     connection = current().connection

@@ -1,8 +1,9 @@
-"""Alink's text of vectors and tensors, to columns of lists. Whole columns at a time.
+"""Conversion of Alink's text for vectors and tensors into columns of lists, a whole column at a time.
 
 ::
 
     "1.0 2.0"   "$4$0:1.0 2:3.0"   "FLOAT#2,2#1.0 2.0 3.0 4.0 "   "STRING#2#2 3 #ab bcd "   -> values end to end, lengths, shape
+    dense       sparse, size 4      tensor of shape [2, 2]          tensor of two texts, of 2 and 3 characters
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from akrunner.errors import DataError
 from akrunner.io.units import cut
 from akrunner.schema import is_list, is_text, to_floats
 
-#: Alink's element types, those of most tensors first
+#: Alink's name of an element type -> Arrow type; the floating types, which most tensors have, come first
 ELEMENTS: dict[str, pa.DataType] = {
     row.element: row.arrow for row in sorted(TABLE, key=lambda row: row.family is not Family.REAL) if row.element
 }
@@ -37,10 +38,12 @@ class Tensors:
     """A column of tensors.
 
     Attributes:
-        values: all numbers or texts, end to end; lengths: how many each row has [rows]; valid: which rows are not null [rows].
-        shape: of every row; None: they differ, or nothing says it.
-        wrong: (row, why) of the first that is no tensor, None where all are; such rows are null.
-        whole: whether it is the column that is wrong, and no row of it was read.
+        values: the numbers or texts of all rows, end to end.
+        lengths: how many values each row has [rows].
+        valid: which rows are not null [rows].
+        shape: the shape of every row's tensor; None: the shapes differ or are unknown.
+        wrong: (row, reason) of the first row that is not a tensor; None: every row is one. Rows that are not tensors are null.
+        whole: whether the column as a whole is wrong, so that no row of it was read.
     """
 
     values: pa.Array
@@ -51,7 +54,11 @@ class Tensors:
     whole: bool = False
 
     def column(self, fixed: bool) -> pa.Array:
-        """As a list a row, or as a fixed number of values a row where `fixed` and all have the same; one value where the shape is ()."""
+        """Return the tensors as an Arrow column.
+
+        The column has one value for each row if the shape is (); else a fixed-size list for each row if `fixed` is true and the
+        shape is known; else a list for each row.
+        """
         if self.shape == ():
             return _spread(self.values, self.valid)
         offsets = np.concatenate([[0], np.cumsum(self.lengths)])
@@ -66,14 +73,17 @@ class Tensors:
 
 
 def _spread(values: pa.Array, valid: np.ndarray[Any, Any]) -> pa.Array:
-    """The values where `valid`, in turn, and nulls elsewhere."""
+    """Return a column that has the values, in order, in the rows that are `valid`, and null in the others."""
     if valid.all():
         return values
     return values.take(pa.array(np.cumsum(valid) - 1, pa.int64(), mask=~valid))
 
 
 def tensors_of(column: pa.Array, element: str | None) -> Tensors:
-    """A column of text, lists or numbers as tensors. Args: element: the type they are to have (a key of `ELEMENTS`); None: their own."""
+    """Read a column of text, lists or numbers as tensors.
+
+    Args: element: the type that the elements are to have (a key of `ELEMENTS`); None: the type that the column has.
+    """
     if isinstance(column, pa.ExtensionArray):
         shape = tuple(column.type.shape) if isinstance(column.type, pa.FixedShapeTensorType) else None
         found = tensors_of(column.storage, element)
@@ -100,7 +110,7 @@ def tensors_of(column: pa.Array, element: str | None) -> Tensors:
 
 
 def reshaped(tensors: Tensors, shape: Sequence[int], name: str) -> Tensors:
-    """The same values in another shape. Raises: DataError: a row has another number of them."""
+    """Set the shape of all tensors, and return them. Raises: DataError: a row has another number of values than the shape."""
     size = math.prod(shape)
     other = np.flatnonzero(tensors.valid & (tensors.lengths != size))
     if len(other):
@@ -119,14 +129,17 @@ def _same(lengths: np.ndarray[Any, Any]) -> Shape | None:
 
 
 def _name_of(data_type: pa.DataType) -> str:
-    """Alink's name of an element type."""
+    """Return Alink's name of an element type: for other types LONG if they are whole numbers, else DOUBLE."""
     return next(
         (name for name, known in ELEMENTS.items() if known == data_type), "LONG" if pa.types.is_integer(data_type) else "DOUBLE"
     )
 
 
 def _typed(tensors: Tensors, found: str, element: str | None) -> Tensors:
-    """With the elements that are wanted, where Alink takes one for the other; else every row is wrong."""
+    """Return the tensors with elements of type `element` (None: keep type `found`).
+
+    If Alink does not convert from `found` to `element`, every row of the result is wrong.
+    """
     wanted = element or found
     target = ELEMENTS[wanted]
     fits = (
@@ -161,7 +174,7 @@ def _texts(column: pa.Array, valid: np.ndarray[Any, Any], element: str | None) -
         return _nothing(column, valid, ~has_type if not unknown else has_type, f"holds {told}", element)
     if not has_type.any():
         if element == "STRING":
-            # text as it stands: a tensor of one text, without any dimension
+            # plain text becomes a tensor that holds this one text and has no dimensions
             return Tensors(column.drop_null(), valid.astype(np.int64), valid, ())
         return _typed(_vectors(column, valid), "DOUBLE", element)
     shapes = pc.struct_field(typed, "shape").drop_null()
@@ -186,7 +199,10 @@ def _nothing(
 
 
 def _numbers(texts: pa.Array, valid: np.ndarray[Any, Any], target: pa.DataType) -> Tensors:
-    """Numbers between spaces or commas. Args: texts: of the valid rows."""
+    """Read numbers that are separated by spaces or commas.
+
+    Args: texts: the texts of the valid rows; valid: which rows of the column are valid [rows]; target: the type of the numbers.
+    """
     trimmed = pc.utf8_trim(texts, " ,\t\r\n")
     parts = pc.split_pattern_regex(trimmed, r"[,\s]+")
     counts = pc.list_value_length(parts).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -196,7 +212,7 @@ def _numbers(texts: pa.Array, valid: np.ndarray[Any, Any], target: pa.DataType) 
         pattern = r"^[+-]?\d+$"
     good = pc.match_substring_regex(flat, pattern).to_numpy(zero_copy_only=False)
     owner = np.repeat(np.arange(len(texts)), counts)
-    # a text of spaces has no number
+    # a text that has only separators holds no numbers, and is not an error
     blank = pc.equal(pc.utf8_length(trimmed), 0).to_numpy(zero_copy_only=False)
     bad = np.zeros(len(texts), bool)
     bad[owner[~good]] = True
@@ -204,7 +220,7 @@ def _numbers(texts: pa.Array, valid: np.ndarray[Any, Any], target: pa.DataType) 
     keep = ~(bad | blank)
     values = flat.filter(pa.array(keep[owner]))
     if pa.types.is_uint8(target):
-        # Java has no unsigned byte: 200 is written as -56
+        # Java has no unsigned byte, so Alink writes 200 as -56
         numbers = pa.array(values.cast(pa.int16()).to_numpy(zero_copy_only=False).astype(np.uint8))
     else:
         numbers = values.cast(target)
@@ -222,7 +238,7 @@ def _numbers(texts: pa.Array, valid: np.ndarray[Any, Any], target: pa.DataType) 
 
 
 def _strings(texts: pa.Array, valid: np.ndarray[Any, Any]) -> Tensors:
-    """Lengths in UTF-16 units, `#`, and the texts, each with a space behind it."""
+    """Read tensors of texts: the lengths of the texts in UTF-16 units, then `#`, then the texts, each followed by a space."""
     parts = pc.extract_regex(texts, r"(?s)^(?P<lengths>[-0-9 ]*)#(?P<texts>.*)$")
     told, bodies = pc.struct_field(parts, "lengths"), pc.struct_field(parts, "texts")
     bad = parts.is_null().to_numpy(zero_copy_only=False)
@@ -238,7 +254,7 @@ def _strings(texts: pa.Array, valid: np.ndarray[Any, Any]) -> Tensors:
 
 
 def _vectors(column: pa.Array, valid: np.ndarray[Any, Any]) -> Tensors:
-    """Dense vectors, sparse ones, or both."""
+    """Read vectors; a column may have dense ones, sparse ones, or both."""
     texts = column.drop_null()
     is_sparse = pc.match_substring_regex(texts, r"[:$]|^\s*$").to_numpy(zero_copy_only=False)
     if not is_sparse.any():
@@ -258,7 +274,7 @@ def _vectors(column: pa.Array, valid: np.ndarray[Any, Any]) -> Tensors:
 
 
 def _sparse(texts: pa.Array) -> Tensors:
-    """ "$4$0:1.0 2:3.0": the size, and pairs of index and value."""
+    """Read sparse vectors such as "$4$0:1.0 2:3.0" (size 4, then pairs of index and value) as dense ones."""
     matched = pc.extract_regex(texts, _SPARSE)
     size = pc.struct_field(matched, "size")
     sizes = pc.if_else(pc.equal(size, ""), None, size).cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -286,7 +302,7 @@ def _sparse(texts: pa.Array) -> Tensors:
 
 
 def vectors_as_text(column: pa.Array) -> pa.Array:
-    """Lists of numbers as Alink's text of vectors: "1.0 2.0"."""
+    """Return a column of lists of numbers as Alink's text for vectors, such as "1.0 2.0"."""
     found = tensors_of(column, None)
     texts = found.values.cast(pa.string())
     lists: Any = pa.ListArray.from_arrays(
@@ -296,7 +312,10 @@ def vectors_as_text(column: pa.Array) -> pa.Array:
 
 
 def reduced(tensors: Tensors, method: str) -> Tensors:
-    """SUM, MEAN, MAX or MIN over the first axis, or FLATTEN: vectors of doubles."""
+    """Reduce tensors to vectors of doubles.
+
+    Args: method: SUM, MEAN, MAX or MIN over the first axis, or FLATTEN (keeps every number).
+    """
     values = tensors.values.cast(pa.float64())
     rows = int(tensors.valid.sum())
     if method == "FLATTEN":
@@ -309,7 +328,7 @@ def reduced(tensors: Tensors, method: str) -> Tensors:
         flat = function.reduce(block, axis=1)
         counts = shape[0]
     else:
-        # of many lengths: vectors, whose only axis is the first
+        # the lengths differ: these are vectors, whose only axis is the first
         lengths = tensors.lengths[tensors.valid]
         if (lengths == 0).any():
             raise DataError(f"a vector without numbers has no {method}")

@@ -1,9 +1,9 @@
-"""Broken files, copied where somebody can look at them, and a table that says of each why it was left out.
+"""Copies of broken files in a directory where the user can look at them, with a table that says why each was left out.
 
 ::
 
-    DIR/bad_rows.csv    path, why, copy (below DIR; empty: there is none), no_copy (why not)
-    DIR/cat/7.jpg       as it is below the input; of a URL: DIR/HOST/its path
+    DIR/bad_rows.csv    path, why, copy (path below DIR; empty: there is no copy), no_copy (why there is none)
+    DIR/cat/7.jpg       a copy, at the path that the file has below the input; for a URL: DIR/HOST/path of the URL
 """
 
 from __future__ import annotations
@@ -32,24 +32,35 @@ from akrunner.packing.settings import MOST_BYTES
 LIST = "bad_rows.csv"
 _HEAD = ("path", "why", "copy", "no_copy")
 _PIECE = 1 << 20
-#: bytes a name in a directory may have, with room for what makes it another
+#: most bytes of a file's name, with room for a mark that makes it unique
 _LONGEST = 200
-#: of a name, not of the disk
+#: errors that are due to a file's name, not to the disk
 _NAMES = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
-#: of file systems that give no file two names
+#: errors of file systems that have no hard links
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-#: of file systems that lock nothing; NFS locks only what is open for writing, and no directory
+#: errors of file systems that lock nothing; NFS locks only files that are open for writing, and no directory
 _NO_LOCKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EBADF)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
-#: path, why it was left out, its copy below the directory, why there is none
+#: a row of the table: (path, why it was left out, path of its copy below the directory, why there is no copy)
 Kept = tuple[str, str, str, str]
 
 
 def keep(base: str | None, name: bytes, data: Any | None, why: str, folder: str, most: int = MOST_BYTES) -> tuple[str, str]:
-    """Copy a broken file, over nothing that is there. Args: base: the directory names are below; data: what came of it, None: nothing that is known; most:
-    bytes of a file that is copied. Returns: (where it is below `folder`, why it is not). Raises: WriteError: the disk is full.
+    """Copy a broken file to the directory for broken files, without replacing any file there.
+
+    Args:
+        base: the directory that names are relative to.
+        name: path or URL of the file.
+        data: the bytes of a URL that came; None: nothing came. A path is read again.
+        why: why the file was left out.
+        folder: the directory for broken files.
+        most: most bytes of a file that is copied.
+    Returns:
+        (path of the copy below `folder`, ""), or ("", why there is none).
+    Raises:
+        WriteError: the copy cannot be written, for example because the disk is full.
     """
     if not name:
         return "", "it has no path"
@@ -74,9 +85,9 @@ def keep(base: str | None, name: bytes, data: Any | None, why: str, folder: str,
 
 
 def _copied(source: bytes, name: bytes, why: str, folder: str, most: int) -> tuple[bytes, str]:
-    """Returns: (the place of the copy, why there is none). Raises: OSError: it cannot be written."""
+    """Copy a file of this machine. Returns: (path of the copy, why there is none). Raises: OSError: it cannot be written."""
     try:
-        # before it is opened, which a device may take for a request
+        # looked at before it is opened, because opening a device may do something
         about = os.stat(source)
         if stat.S_ISREG(about.st_mode):
             fd = os.open(source, _READ)
@@ -99,11 +110,11 @@ def _copied(source: bytes, name: bytes, why: str, folder: str, most: int) -> tup
 
 
 class _Unread(Exception):
-    """A file that breaks off while it is copied; its words say why."""
+    """A file cannot be read to its end while it is copied; the message says why."""
 
 
 def _pieces(stream: Any, size: int) -> Iterator[bytes]:
-    """No more of a file than it said it has: one of the system's own has no end. Raises: _Unread."""
+    """Read a file in pieces, and no more than `size` bytes, as a file of the system's own may have no end. Raises: _Unread."""
     try:
         stream.seek(0)
         while size > 0 and (piece := stream.read(min(size, _PIECE))):
@@ -114,15 +125,15 @@ def _pieces(stream: Any, size: int) -> Iterator[bytes]:
 
 
 def _place(name: bytes) -> bytes:
-    """Where the copy of a file lies below the directory of all."""
+    """Return the path of a file's copy below the directory for broken files."""
     mark = b""
     if is_url(name):
         parts_of = urlsplit(name.decode("utf-8", "surrogateescape"))
-        # what the query says is no name, and may be a secret
+        # the query is no part of the name, and may hold a secret: it only goes into the mark
         mark = (parts_of.query or "").encode("utf-8", "surrogateescape")
         name = os.fsencode(parts_of.hostname or "") + b"/" + unquote_to_bytes(parts_of.path)
     elif name.startswith(b"/") or b".." in name.split(b"/"):
-        # what is left out of it is what tells it from another
+        # parts of such a name are left out below, so that two names could become one: the mark tells them apart
         mark = name
     parts = [part.replace(b"\0", b"") for part in name.split(b"/")]
     parts = [part for part in parts if part not in (b"", b".", b"..")] or [b"file"]
@@ -141,7 +152,10 @@ def _other(name: bytes, by: bytes) -> bytes:
 
 
 def _put(folder: str, name: bytes, pieces: Callable[[], Iterator[Any]]) -> bytes:
-    """Write a copy under a name that is free; where its own is taken by the same bytes, that is the copy. Returns: its place. Raises: OSError; _Unread."""
+    """Write a copy under a name that is free. If a file with the same bytes has its name already, that file is the copy.
+
+    Returns: the copy's path below `folder`. Raises: OSError: it cannot be written; _Unread.
+    """
     place = _place(name)
     os.makedirs(folder, exist_ok=True)
     above, own = os.path.split(place)
@@ -155,7 +169,7 @@ def _put(folder: str, name: bytes, pieces: Callable[[], Iterator[Any]]) -> bytes
             for piece in pieces():
                 digest.update(piece)
                 out.write(piece)
-        # another file that is there, a broken one of before or somebody's own, stays as it is
+        # a different file that has the name, such as an earlier broken one or one of the user's, stays as it is
         for free in (own, _other(own, name), _other(own, digest.digest())):
             if _named(at, partial, free) or _same(at, partial, free):
                 return os.path.join(above, free)
@@ -168,7 +182,10 @@ def _put(folder: str, name: bytes, pieces: Callable[[], Iterator[Any]]) -> bytes
 
 
 def _opened(folder: str, above: bytes) -> int:
-    """A directory below the directory of all, made if it is not there; links are not followed, which may lead to the files themselves. Raises: OSError."""
+    """Open a directory below the directory for broken files, and make it if it does not exist. Returns: its descriptor.
+
+    Links are not followed, because they may lead to the input's files themselves. Raises: OSError.
+    """
     at = os.open(os.path.realpath(folder), _FOLDER)
     try:
         for part in above.split(b"/") if above else ():
@@ -184,7 +201,7 @@ def _opened(folder: str, above: bytes) -> int:
 
 
 def _named(at: int, partial: bytes, name: bytes) -> bool:
-    """Give a file its name. Returns: False: the name is taken. Raises: OSError."""
+    """Give a written copy its name. Returns: False if the name is taken. Raises: OSError."""
     try:
         os.link(partial, name, src_dir_fd=at, dst_dir_fd=at)
     except FileExistsError:
@@ -201,7 +218,7 @@ def _named(at: int, partial: bytes, name: bytes) -> bool:
 
 
 def _same(at: int, partial: bytes, name: bytes) -> bool:
-    """Whether the bytes of two files are the same."""
+    """Whether two files have the same bytes; False also if one cannot be read."""
     try:
         if not stat.S_ISREG(os.lstat(name, dir_fd=at).st_mode):
             return False
@@ -220,19 +237,21 @@ def _same(at: int, partial: bytes, name: bytes) -> bool:
 
 
 def check_list(folder: str) -> str:
-    """Half a sentence: why the table cannot be written there; "": it can."""
+    """Return why the table cannot be written to a directory, as half a sentence; "": it can."""
     path = os.path.join(folder, LIST)
     return "" if not os.path.lexists(path) or _read(path) is not None else f"{path} is not pack's, and stays as it is"
 
 
 def listed(folder: str) -> dict[str, tuple[str, str]]:
-    """Path -> (why, copy), of the table that is there."""
+    """Return path -> (why, copy), from the table in a directory; empty if there is no table."""
     return {row[0]: (row[1], row[2]) for row in _read(os.path.join(folder, LIST)) or ()}
 
 
 def is_kept(base: str | None, name: bytes, why: str, folder: str, row: tuple[str, str] | None) -> bool:
-    """Whether the table says of a file what there is to say, and its copy has its bytes. Args: base, name, why, folder: as for `keep`; row: (why, copy), None:
-    the table does not list it."""
+    """Whether the table lists a broken file with the right reason, and its copy has the file's bytes.
+
+    Args: base, name, why, folder: as for `keep`; row: the table's (why, copy) for the file; None: the table does not list it.
+    """
     if row is None or row[0] != _plain(why):
         return False
     if not row[1] or is_url(name):
@@ -246,7 +265,7 @@ def is_kept(base: str | None, name: bytes, why: str, folder: str, row: tuple[str
 
 
 def write_list(folder: str, kept: Sequence[Kept]) -> list[str]:
-    """Write the table, with the rows of earlier runs. Returns: what is to be said, in words. Raises: WriteError."""
+    """Write the table, which keeps the rows of earlier runs. Returns: messages for the user. Raises: WriteError."""
     if not kept:
         return []
     path = os.path.join(folder, LIST)
@@ -269,13 +288,16 @@ def write_list(folder: str, kept: Sequence[Kept]) -> list[str]:
 
 @contextlib.contextmanager
 def _alone(folder: str) -> Iterator[None]:
-    """While in the block, no other run writes the table of this directory. The directory itself is locked: nothing is left in it."""
+    """Keep other runs from writing the directory's table during the `with` block.
+
+    The directory itself is locked, so that no lock file is left in it.
+    """
     at = os.open(folder, _FOLDER)
     try:
         try:
             fcntl.flock(at, fcntl.LOCK_EX)
         except OSError as e:
-            # a file system without locks
+            # go on without a lock if the file system has none
             if e.errno not in _NO_LOCKS:
                 raise
         yield
@@ -284,7 +306,7 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _replace(path: str, partial: str, rows: Sequence[Sequence[str]]) -> None:
-    """Put a new table in the place of the one that is there."""
+    """Write a new table, and replace the old one with it."""
     try:
         leftovers.register(partial)
         with open(partial, "x", encoding="utf-8", newline="") as stream:
@@ -299,18 +321,18 @@ def _replace(path: str, partial: str, rows: Sequence[Sequence[str]]) -> None:
 
 
 def _joined(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Rows of earlier runs and of this one: a path's are this run's, as many as it has."""
+    """Return the rows of earlier runs and of this one; for a path that this run has, only this run's rows."""
     again = {row[0] for row in now}
     return [*(row for row in before if row[0] not in again), *now]
 
 
 def _plain(text: str) -> str:
-    """What a table can hold: a NUL ends a text for who reads it."""
+    """Return a text with NUL written as \\0, because many programs that read a table take NUL for the end of a text."""
     return text.replace("\0", "\\0")
 
 
 def _read(path: str) -> list[list[str]] | None:
-    """Its rows, None: it is not ours."""
+    """Return the rows of a table; None: the file is not such a table, or cannot be read."""
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             head, *rows = list(csv.reader(stream)) or [[]]

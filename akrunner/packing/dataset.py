@@ -1,4 +1,4 @@
-"""`dataset.json`: what was packed, for whoever reads it."""
+"""`dataset.json`, the description of what was packed, for programs and people that read the shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from akrunner.schema import feature_kind, is_list
 from akrunner.wire.features import KINDS
 
 LABELS = "labels.json"
-#: format of columns -> what reads a file of it
+#: format of files with columns -> Python code that reads one file
 _READ = {parquet.FORMAT.name: "pq.read_table(path)", arrow.FORMAT.name: "pa.ipc.open_file(path).read_all()"}
 
 _SNIPPET = """\
@@ -78,7 +78,7 @@ _DECODE = """\
     row["image"] = tf.image.resize(tf.cast(image, tf.float32) / 255, [224, 224])
 """
 _DECODED = 'image = tf.io.decode_image(row["image"], channels=3)'
-# of a WebP image only the channels that it has
+# WebP images are decoded with the channels that they have
 _DECODED_WEBP = """\
 data = row["image"]
     web = tf.equal(tf.strings.substr(data, 0, 4), b"RIFF")
@@ -86,7 +86,10 @@ data = row["image"]
 
 
 def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
-    """By feature: its dtype in TensorFlow, its shape; [null]: as many values as a row has."""
+    """Return feature -> its dtype in TensorFlow, its shape, and whether it is optional.
+
+    The shape [None] means that each row has its own number of values. Columns that no feature holds are left out.
+    """
     spec: dict[str, dict[str, Any]] = {}
     for field in schema:
         kind = feature_of(field.name, field.type)
@@ -100,7 +103,7 @@ def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
 
 
 def feature_of(name: str, data_type: pa.DataType) -> str | None:
-    """As `feature_kind`; None: Parquet and Arrow hold it, and no feature does."""
+    """Return the kind of feature that holds a column, as `feature_kind` does; None: only Parquet and Arrow files hold it."""
     try:
         return feature_kind(name, data_type)
     except SchemaError:
@@ -108,7 +111,17 @@ def feature_of(name: str, data_type: pa.DataType) -> str | None:
 
 
 def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = False) -> str:
-    """Python that reads the shards with TensorFlow alone, 1.15 and 2.x. Args: webp: some of the images are WebP."""
+    """Return Python code that reads the shards without akrunner.
+
+    It reads TFRecord files with TensorFlow alone, 1.15 or 2.x, and other files with pyarrow.
+
+    Args:
+        schema: columns of the shards.
+        image: whether the rows are images.
+        split: the split that the code's example reads.
+        form: format of the shards.
+        webp: whether some of the images are WebP.
+    """
     if not formats.named(form).examples:
         return _COLUMNS.format(split=split, read=_READ[form])
     lines = []
@@ -131,7 +144,11 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
 
 
 def read(folder: str) -> dict[str, Any] | None:
-    """None: there is none; {}: it holds something else. Raises: ValueError, RecursionError: it is damaged."""
+    """Read the `dataset.json` of a directory, without its checksum.
+
+    Returns: its content; None: there is no such file; {}: it is a directory, or its JSON is not an object.
+    Raises: ValueError, RecursionError: it is damaged.
+    """
     try:
         with open(os.path.join(folder, DESCRIPTION), encoding="utf-8") as stream:
             found = json.load(stream)
@@ -143,7 +160,7 @@ def read(folder: str) -> dict[str, Any] | None:
 
 
 def write(folder: str, name: str, value: Any) -> None:
-    """A JSON file, whole or not at all."""
+    """Write a JSON file completely or not at all."""
     partial = os.path.join(folder, f".{name}.partial")
     with open(partial, "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, ensure_ascii=False)

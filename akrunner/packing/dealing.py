@@ -1,4 +1,4 @@
-"""Pass 1 of packing rows: every row is read once and put into a bucket on disk. `rows` has the picture."""
+"""Pass 1 of packing tables: each row is read once, and put into a bucket on disk. The module `rows` has a diagram."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ from akrunner.packing.state import BUCKETS, INDEX, State
 
 RANK, SPLIT = "\x1frank", "\x1fsplit"
 BITS = 6
-#: bytes gathered for a bucket before they are written
+#: how many bytes are gathered for a bucket before they are written
 _GATHERED = 256 << 10
 U64 = NDArray[np.uint64]
 
 
 class Buckets:
-    """Files of rows by the first bits of their ranks. Args: shift: how many bits were used before."""
+    """Writes rows to files, chosen by `BITS` bits of the rows' ranks.
+
+    Args: shift: how many bits of the rank were used before.
+    """
 
     def __init__(self, folder: str, schema: pa.Schema, shift: int = 0) -> None:
         self._folder, self._schema, self._shift = folder, schema, shift
@@ -95,14 +98,22 @@ def path_of(folder: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class Before:
-    """What earlier parts have. Attributes: labels: the classes; dealt: how many rows of each were dealt to splits."""
+    """What earlier parts have. Attributes: labels: the classes; dealt: how many rows of each class were dealt to splits."""
 
     labels: list[str]
     dealt: Sequence[int]
 
 
 class Dealing:
-    """Reads every row, and deals it to a split and a bucket. Args: folder: of the buckets; label: the column of classes."""
+    """Reads every row, and deals it to a split and a bucket.
+
+    Args:
+        settings: the settings of the run.
+        folder: directory of the buckets.
+        label: the column of classes; None: there is none.
+        before: what earlier parts have.
+        meter: counts what is done.
+    """
 
     def __init__(self, settings: Settings, folder: str, label: str | None, before: Before, meter: Meter) -> None:
         self._settings, self._folder, self._meter, self._label = settings, folder, meter, label
@@ -113,7 +124,7 @@ class Dealing:
         self._schema: pa.Schema | None = None
 
     def read(self, name: bytes, table: TableSource) -> int:
-        """All rows of a table. Returns: how many. Raises: ReadError, WriteError."""
+        """Read and deal all rows of a table. Args: name: the table's name. Returns: how many. Raises: ReadError, WriteError."""
         first = 0
         with underway(ReadError, f"source: cannot read {table.name}"):
             for batch in table.batches():
@@ -125,7 +136,7 @@ class Dealing:
     def _add(self, batch: pa.RecordBatch, hashed: U64, first: int, name: str) -> None:
         settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
         number = classes.of(batch, first, name)
-        # later they stand in another order, and nobody could say which row of which file it was
+        # checked now: once the rows are shuffled, the error could not say which row of which file is wrong
         check_values(batch.select([one for one in batch.schema.names if one != self._label]), settings.form, first, name)
         if settings.split_by == "name":
             split = hashes.by_name(hashed, settings.fractions)
@@ -144,7 +155,10 @@ class Dealing:
         self._meter.add(batch.num_rows, batch.nbytes)
 
     def plan(self, name_of: Callable[[str, int], str]) -> dict[str, Any] | None:
-        """What is to be written: shards of as many rows each; None: no row was read. Args: name_of: (split, number of a new shard) -> its name without an ending."""
+        """Close the buckets, and return the plan; None: no row was read. The shards' numbers of rows differ by at most one.
+
+        Args: name_of: (split, number of a new shard) -> its name without an ending.
+        """
         if self._buckets is None or self._schema is None:
             return None
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
@@ -181,8 +195,21 @@ def deal(
 ) -> bool:  # fmt: skip
     """Read the tables of a part, and write its plan.
 
-    Args: sources: (name, table) of each file; files: the index of the files; about: what the plan says besides.
-    Returns: whether there are rows. Raises: ReadError, WriteError. Nothing of the part is left then, nor where there are none.
+    Args:
+        state: the output.
+        part: number of the part.
+        settings: the settings of the run.
+        meter: counts what is done.
+        sources: (name, table) of each file.
+        label: the column of classes; None: there is none.
+        before: what earlier parts have.
+        files: the index of the files; None: the tables are not read from files.
+        about: other values of the plan.
+    Returns:
+        Whether there are rows. If there are none, or an error is raised, nothing of the part is left.
+    Raises:
+        ReadError: a table cannot be read, or a row has no class.
+        WriteError: the buckets or the plan cannot be written.
     """
     home = state.begin(part)
     try:
@@ -196,7 +223,7 @@ def deal(
             return False
         with underway(WriteError, f"output: cannot write {folder}", at=folder):
             if files is not None:
-                # nothing of one without rows is packed, so it may be filled yet
+                # leave out files without rows: none of them is packed, so one that gets rows later counts as new
                 files = files.filter(pc.invert(pc.is_in(files.column(NAME), value_set=octets_of(empty, pa.large_binary()))))
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
@@ -208,12 +235,17 @@ def deal(
 
 
 def _counted(rows: Any, columns: Any, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """How often each pair comes."""
+    """Return how often each pair of a row number and a column number occurs, as a table of the given shape."""
     return np.bincount(rows.astype(np.int64) * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 class _Classes:
-    """Classes as they are met, and how many rows of each were dealt. Attributes: dealt: [classes]; counts: [splits, classes], of this part."""
+    """The classes met so far, in the order in which they were met, and the rows dealt of each.
+
+    Attributes:
+        dealt: rows of each class dealt in this part and those before [classes].
+        counts: rows of this part [splits, classes].
+    """
 
     def __init__(self, label: str | None, labels: list[str], before: Sequence[int], splits: int) -> None:
         self._label, self._there = label, labels
@@ -222,7 +254,7 @@ class _Classes:
         self.counts = np.zeros((splits, max(1, len(labels))), np.int64)
 
     def of(self, batch: pa.RecordBatch, first: int, name: str) -> NDArray[np.int64]:
-        """[rows] The number of each row's class. Raises: ReadError: a row has none."""
+        """Return the number of each row's class [rows]. Raises: ReadError: a row has none."""
         if self._label is None:
             return np.zeros(batch.num_rows, np.int64)
         column = batch.column(self._label)
@@ -240,7 +272,7 @@ class _Classes:
         return found
 
     def sorted(self) -> tuple[list[str], NDArray[np.int64]]:
-        """(all classes: those that were there, then the new ones sorted; where each is among those met)."""
+        """Return (all classes: those of earlier parts, then the new ones, sorted; the number under which each was met)."""
         new = in_order(self._names[len(self._there) :])
         names = [*self._there, *new]
         place = {name: i for i, name in enumerate(self._names)}
@@ -248,13 +280,19 @@ class _Classes:
 
 
 def schema_of(schema: pa.Schema, label: str | None) -> pa.Schema:
-    """The columns of what is packed. Args: schema: of the table."""
+    """Return the schema of packed rows.
+
+    Args: schema: schema of the table; label: its column of classes; None: there is none.
+    """
     none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
     return labelled(none, label, []).schema
 
 
 def labelled(batch: pa.RecordBatch, label: str | None, labels: list[str]) -> pa.RecordBatch:
-    """The batch, its column of classes replaced by their numbers and names."""
+    """Return a batch whose column of classes is replaced by two, with their numbers and names.
+
+    Args: label: the column of classes; None: there is none, and the batch is unchanged; labels: names of the classes.
+    """
     if label is None:
         return batch
     fields: list[pa.Field] = []

@@ -1,4 +1,4 @@
-"""What a part adds to `dataset.json`."""
+"""The content of `dataset.json`, and what a part adds to it; checks whether a format can hold a table's columns."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from akrunner.packing import dataset
 from akrunner.packing.shards import writer_of
 from akrunner.schema import feature_kind, is_list, is_text, replaced
 
-#: columns that are named
+#: how many columns a message names
 _NAMED = 100
-#: of decimals that 64 bits always hold
+#: digits of a decimal that 64 bits always hold
 _DIGITS = 18
 _DOUBLES = "format='parquet' (--format parquet) keeps doubles"
 
 
 def words_of(schema: pa.Schema) -> str:
-    """An Arrow schema as text that JSON can hold."""
+    """Return an Arrow schema as text that JSON can hold."""
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
 def schema_in(words: str) -> pa.Schema:
-    """The schema of `words_of`."""
+    """Return the schema that `words_of` turned into text."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(words)))
 
 
 def check_columns(schema: pa.Schema, form: str) -> None:
-    """Raises: SchemaError: files of this format do not hold a column; all of them are named."""
+    """Raise a SchemaError if files of a format cannot hold some of the columns; it names them, up to a limit."""
     odd = [(field.name, words) for field in schema for words in _not_held(field, form)]
     if odd:
         others = [name for name, _ in odd[1:]]
@@ -44,8 +44,11 @@ def check_columns(schema: pa.Schema, form: str) -> None:
 
 
 def check_as_before(before: dict[str, Any] | None, schema: pa.Schema) -> None:
-    """Args: before: `dataset.json`, None: nothing counts yet; schema: of rows that are to be added. Raises: SinkError: they have other columns than those there,
-    and nobody could read both."""
+    """Check that new rows have the columns of those that are packed, as no reader could read both otherwise.
+
+    Args: before: `dataset.json`; None: nothing is packed yet; schema: schema of the new rows.
+    Raises: SinkError: the columns differ.
+    """
     if before is None:
         return
     form = before["format"]
@@ -61,19 +64,22 @@ def check_as_before(before: dict[str, Any] | None, schema: pa.Schema) -> None:
 
 
 def check_values(batch: pa.RecordBatch, form: str, first: int, name: str) -> None:
-    """Raises: DataError: files of this format do not hold a value. Args: first: which row of the table `name` the batch begins with."""
+    """Raise a DataError if files of a format cannot hold a value of a batch.
+
+    Args: first: number of the batch's first row in its table; name: name of the table.
+    """
     if not formats.named(form).examples:
         return
     try:
         codec.check_values(batch, first)
     except DataError as e:
-        # what a job is told does not help here
+        # the advice for jobs does not help here, so it is replaced
         words = str(e).replace("data_format='columns' (--data-format) keeps doubles", _DOUBLES)
         raise DataError(f"source: {name}: {words}", row=e.row, column=e.column) from None
 
 
 def rounded(schema: pa.Schema, form: str) -> list[str]:
-    """What is to be said of doubles, which a `tf.train.Example` keeps as 32 bits."""
+    """Return a warning about columns of doubles, if the format keeps 32 bits of them, as a `tf.train.Example` does."""
     names = [field.name for field in schema if _is_double(field.type)] if formats.named(form).examples else []
     if not names:
         return []
@@ -85,7 +91,7 @@ def rounded(schema: pa.Schema, form: str) -> list[str]:
 
 
 def wider(schema: pa.Schema, form: str) -> list[str]:
-    """What is to be said of whole numbers that Parquet and Arrow keep, and of which a job reads only what 64 bits hold."""
+    """Return a warning about whole numbers that Parquet and Arrow files keep, and a job reads only if 64 bits hold them."""
     names = [field.name for field in schema if _is_wide(field.type)] if not formats.named(form).examples else []
     if not names:
         return []
@@ -109,7 +115,7 @@ def _is_double(data_type: pa.DataType) -> bool:
 
 
 def _not_held(field: pa.Field, form: str) -> Iterator[str]:
-    """Why files of a format do not hold a column, if they do not."""
+    """Give the reason why files of a format cannot hold a column, or nothing if they can."""
     if formats.named(form).examples:
         try:
             feature_kind(field.name, field.type)
@@ -126,7 +132,11 @@ def _not_held(field: pa.Field, form: str) -> Iterator[str]:
 
 
 def type_words(data_type: pa.DataType, form: str) -> str:
-    """A type as `--input-schema` has it; of Parquet and Arrow files as Arrow has it, where that has no word. Of TFRecord files what they hold: floats are of 32 bits there."""
+    """Return the name of a type in the files of a format, as `--input-schema` writes it.
+
+    Parquet and Arrow files keep a type that has no such name, so Arrow's name is returned. For TFRecord files it is the type
+    that they hold: their floats have 32 bits.
+    """
     if is_list(data_type):
         return f"array<{type_words(data_type.value_type, form)}>"
     if pa.types.is_dictionary(data_type):
@@ -138,7 +148,7 @@ def type_words(data_type: pa.DataType, form: str) -> str:
     row = type_of(data_type)
     if row is not None and row.sql and (row.arrow == data_type or is_text(data_type)):
         return row.name
-    # Parquet and Arrow keep what has no word as it is: 64 bits do not hold every decimal without digits behind its point
+    # Parquet and Arrow files keep such a type as it is: 64 bits do not hold every decimal without digits behind its point
     kind = dataset.feature_of("", data_type) if formats.named(form).examples else None
     return undeclared(kind).name if kind else str(data_type)
 
@@ -150,8 +160,15 @@ def described(
     part: int,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """The whole of `dataset.json` of what leaves no file out. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in
-    order."""
+    """Return the content of `dataset.json` once a part is added; its lists of files that were left out are empty here.
+
+    Args:
+        before: the `dataset.json` of the parts that still count; None: there are none.
+        plan: the part's plan.
+        results: the records of the part's shards, in order.
+        part: the part's number.
+        settings: the settings that the part was packed with.
+    """
     schema, labels = schema_in(plan["columns"]), plan["labels"]
     splits: dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
     for name, split in ((before or {}).get("splits") or {}).items():

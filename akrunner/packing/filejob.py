@@ -1,4 +1,4 @@
-"""Packing of files, from an index to what is published."""
+"""Packing of files, from their index to the published part."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 from akrunner.schema import is_text
 
-#: from the loosest to the strictest
+#: the values of `check`, from the loosest to the strictest
 _CHECKS = named("check").choices
 
-#: bad rows of a result
+#: how many left-out files a result names
 _NAMED = 1000
-#: directories of files that are looked at before a broken one is copied
+#: in how many directories it is checked that the directory for broken files does not hold files of the input
 _FOLDERS = 20_000
-#: of what a warning names
+#: how many names a warning has
 _FEW = 3
 
 
 def check_bad_place(folder: str, given: Given, state: State) -> None:
-    """Raises: ConfigError: broken files cannot be copied there."""
+    """Raise a ConfigError if broken files cannot be copied to a directory."""
     real = os.path.realpath(folder)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise ConfigError(f"bad_rows (--bad-rows): {folder} is a file; give fail, skip, or a directory")
@@ -77,7 +77,10 @@ def check_bad_place(folder: str, given: Given, state: State) -> None:
 
 
 def _listed_within(index: Index, folder: str) -> str:
-    """The first directory of files of an index, whatever links lead there, that lies in another one; "": none does. A list of very many is looked at in part."""
+    """Return the first directory with files of an index that is `folder` or lies in it, with links resolved; "": none does.
+
+    If there are very many directories, only the first are looked at.
+    """
     above = pc.unique(pc.replace_substring_regex(index.table.column(NAME), rb"[^/]*\z", b""))[:_FOLDERS]
     for one in above.to_pylist():
         if not is_url(one) and b"\0" not in one:
@@ -88,23 +91,23 @@ def _listed_within(index: Index, folder: str) -> str:
 
 
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
-    """An unfinished part first, then what is new. Raises: as `pack`."""
+    """Finish an unfinished part, then pack the files that are new. Raises: what `pack` raises."""
     assert given.index is not None
     released()
     warnings = list(given.said)
     broken = _still_broken(given.index, state, overwrite)
-    # a URL that is tried again speaks for itself
+    # URLs that this run tries again are left out: their new try decides
     earlier = [one.told for one in broken if not one.again] if settings.bad_rows == "fail" else []
     rows, bad = 0, Bad()
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
         state.drop(part)
         part = None
-    # what this run could not fetch a moment ago, and then what it is asked again of, is left to the next one
+    # if an unfinished part goes on, URLs that could not be fetched, or may be mended, are left to the next run
     asks = part is None
     bad.asked = {one.name for one in broken if one.again}
     if part is not None:
-        # what a run that failed tried again, this one tells
+        # broken files that the failed run tried again are in its part, which reports them
         begun = set(state.index(part).column(NAME).to_pylist())
         try:
             rows += _finish(given, settings, state, part, meter, bad, earlier)
@@ -115,7 +118,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
                 raise _with_the_rest(e, earlier, given, settings, state, part, meter, overwrite) from None
             if len(begun) == len(given.index):
                 raise
-            # none of its files was any good, so it was dropped: it begins again with those that came since
+            # the part was dropped, as none of its files could be packed: begin again, with the files that came since
             part, asks, asked = None, True, bad.asked
             bad = Bad()
             bad.asked = asked
@@ -152,7 +155,10 @@ def _with_the_rest(
     meter: Meter,
     overwrite: bool,
 ) -> ReadError:
-    """What is broken in a part that was begun, and in what came to the input since: who mends one should not meet the other in the next run."""
+    """Return the error about broken files of an unfinished part, extended by those among files that came to the input since.
+
+    A user who mends the former should not meet the latter only in the next run.
+    """
     assert given.index is not None
     new, _ = _new(given.index, state, overwrite, asks=False)
     begun = pc.is_in(new.table.column(NAME), value_set=state.index(part).column(NAME).combine_chunks())
@@ -175,7 +181,7 @@ def _with_the_rest(
 
 
 def planned_only(given: Given, settings: Settings, state: State, overwrite: bool) -> Packed:
-    """What `packed` would do."""
+    """Return what `packed` would do."""
     assert given.index is not None
     bad = Bad()
     broken = [one for one in _still_broken(given.index, state, overwrite) if not one.again]
@@ -219,7 +225,10 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
 
 
 def _looked_into(files_: int, sampled: int, known: Sequence[tuple[str, str]], bad_rows: str) -> str:
-    """What a dry run knows of the files, and what it does not. Args: sampled: how many it has read; known: (path, why) of those that would not be packed."""
+    """Return a message about what a dry run knows of the files, and what it does not.
+
+    Args: files_: how many files there are; sampled: how many it has read; known: (path, why) of those that would not be packed.
+    """
     but = f" but {sampled:,} to learn their sizes" if sampled else ""
     found = "what is broken, or cannot be fetched, is found when it is packed"
     if not known:
@@ -230,7 +239,7 @@ def _looked_into(files_: int, sampled: int, known: Sequence[tuple[str, str]], ba
 
 
 def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
-    """What is to be said of images that earlier runs have looked at less than this one would."""
+    """Return a warning if earlier runs have checked images less strictly than this one would."""
     ranks = [_CHECKS.index(state.plan(part).get("check", _CHECKS[0])) for part in state.parts()]
     if given.kind != "images" or not ranks or min(ranks) >= _CHECKS.index(settings.check):
         return []
@@ -241,7 +250,7 @@ def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
 
 
 def _several(plan: files.Plan, labels: Sequence[str]) -> list[str]:
-    """What is to be said of files that a list names more than once."""
+    """Return warnings about files that a list names more than once."""
     if not plan.several:
         return []
     few = ", ".join(
@@ -260,7 +269,7 @@ def _several(plan: files.Plan, labels: Sequence[str]) -> list[str]:
 
 
 def _alike(labels: Sequence[str]) -> list[str]:
-    """What is to be said of classes whose names look the same."""
+    """Return a warning about classes whose names look the same."""
     groups: dict[str, list[str]] = {}
     for name in labels:
         groups.setdefault(unicodedata.normalize("NFC", " ".join(name.split())).casefold(), []).append(name)
@@ -274,7 +283,7 @@ def _alike(labels: Sequence[str]) -> list[str]:
 
 
 def _no_rows(splits: dict[str, int], split_by: str) -> list[str]:
-    """What is to be said of splits without a row."""
+    """Return a warning about splits without a row."""
     none = [name for name, rows in splits.items() if not rows]
     if not none or not any(splits.values()):
         return []
@@ -286,8 +295,17 @@ def _no_rows(splits: dict[str, int], split_by: str) -> list[str]:
 
 
 class Bad:
-    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; earlier: of them, by an earlier run; unfetched, unfetched_rows: of
-    those that did not come; kept: of all, with a directory for them; asked: names of those that an earlier run left out, and that are tried again."""
+    """Files that were left out.
+
+    Attributes:
+        some: (path, why) of broken files, the first of them.
+        rows: how many broken files there are.
+        earlier: how many of these an earlier run left out.
+        unfetched: (path, why) of files that could not be fetched, the first of them.
+        unfetched_rows: how many files could not be fetched.
+        kept: rows of the table of left-out files, for both kinds; empty without a directory for broken files.
+        asked: names of files that an earlier run left out, and this one tries again.
+    """
 
     def __init__(self) -> None:
         self.some: list[tuple[str, str]] = []
@@ -299,14 +317,14 @@ class Bad:
         self.asked: set[bytes] = set()
 
     def before(self, broken: Sequence[leftout.LeftOut]) -> None:
-        """Count what an earlier run left out."""
+        """Count broken files that an earlier run left out."""
         self.rows += len(broken)
         self.earlier += len(broken)
         self.some += [one.told for one in broken[: _NAMED - len(self.some)]]
 
 
 def extra_of(state: State) -> pa.Schema | None:
-    """The columns of lists of files that are packed as they are; None: there are none."""
+    """Return the other columns of the packed list of files; None: there are none."""
     parts = state.parts()
     if not parts or "table" in state.plan(parts[0]):
         return None
@@ -315,7 +333,7 @@ def extra_of(state: State) -> pa.Schema | None:
 
 
 def _still_broken(index: Index, state: State, overwrite: bool) -> list[leftout.LeftOut]:
-    """The files of the input that an earlier run left out as broken, and that are as they were, as far as anybody knows."""
+    """Return the files of the input that an earlier run left out as broken, and that have not changed, as far as is known."""
     if overwrite or not state.parts():
         return []
     why = leftout.marked(state, leftout.BROKEN)
@@ -323,8 +341,10 @@ def _still_broken(index: Index, state: State, overwrite: bool) -> list[leftout.L
 
 
 def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> tuple[Index, list[str]]:
-    """What of an index is not packed yet, and warnings in words. Args: asks: whether what could not be fetched is new, and a broken URL of which nothing tells
-    whether it was mended."""
+    """Return the files of an index that are not packed yet, and warnings.
+
+    Args: asks: whether files that could not be fetched count as new, and broken URLs that only another try shows to be mended.
+    """
     if overwrite or not state.parts():
         return index, []
     broken = leftout.marked(state, leftout.BROKEN)
@@ -342,7 +362,10 @@ def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> tupl
 
 
 def _said_otherwise(index: Index, state: State, fresh: NDArray[np.bool_]) -> list[str]:
-    """What is to be said of a list's rows whose classes, or other columns, are not as they were packed. Args: fresh: what is packed now."""
+    """Return a warning about rows of a list whose class or other columns are not as they were packed.
+
+    Args: fresh: which rows are packed now [rows].
+    """
     if not index.listed:
         return []
     packed_ = [state.index(part) for part in state.parts()]
@@ -370,13 +393,13 @@ def _compared(data_type: pa.DataType) -> bool:
 
 
 def _keys(table: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
-    """A row's name and other columns as one value."""
+    """Return the name and other columns of each row as one value, to compare rows by."""
     texts = [pc.fill_null(pc.cast(pc.cast(table.column(name), pa.large_string()), pa.large_binary()), b"\0") for name in names]
     return pc.binary_join_element_wise(table.column(NAME), *texts, pa.scalar(b"\x1f", pa.large_binary()))
 
 
 def _difference(index: Index, state: State, broken: dict[bytes, str]) -> Difference:
-    """Of an index and what was packed. Args: broken: what was left out of that."""
+    """Compare an index with the files of earlier runs. Args: broken: name -> why, of files that were left out as broken."""
     packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     return difference(
         index.table, _latest(packed_), leftout.names_of(broken), leftout.names_of(leftout.marked(state, leftout.UNFETCHED))
@@ -384,12 +407,15 @@ def _difference(index: Index, state: State, broken: dict[bytes, str]) -> Differe
 
 
 def _latest(table: pa.Table) -> pa.Table:
-    """Of names that are there twice, the row that came last: a broken file that was mended."""
+    """Return the rows in reverse order, so that the last row of a name (a broken file that was mended) is found first."""
     return table.take(array_of(np.arange(table.num_rows)[::-1].copy()))
 
 
 def _told(found: Difference, listed: bool) -> list[str]:
-    """Args: listed: whether a list names the files, which may be there though it names them no longer."""
+    """Return warnings about packed files that have changed or are gone.
+
+    Args: listed: whether a list names the files; they may exist then although the list does not name them any longer.
+    """
     told = []
     if found.changed:
         told.append(
@@ -405,7 +431,7 @@ def _told(found: Difference, listed: bool) -> list[str]:
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
-    """Whether an unfinished part is what would be packed now, as far as it goes."""
+    """Whether an unfinished part is what would be packed now: its settings and files are the same. Others may be new."""
     assert given.index is not None
     plan = state.plan(part)
     if (
@@ -417,7 +443,7 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     if plan.get("check") != settings.check or plan.get("base") != given.index.base:
         return False
     table, listed = state.index(part), given.index.table
-    # the list may have other rows before them
+    # the number of a row is not compared, as the list may have got other rows before it
     names = [one.name for one in listed.schema if one.name != ROW]
     if any(name not in table.column_names for name in names):
         return False
@@ -453,7 +479,7 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
 
 
 def _there(before: dict[str, Any] | None, splits: Sequence[str], labels: int) -> files.I64:
-    """[splits, classes] How many rows are there already; without classes as if of one."""
+    """Return how many rows are packed already [splits, classes]; without classes, all rows count as one class."""
     found = np.zeros((len(splits), max(1, labels)), np.int64)
     for name, split in (before or {}).get("splits", {}).items():
         counts = split["labels"] if labels else [split["rows"]]
@@ -471,8 +497,22 @@ def _finish(
     earlier: Sequence[tuple[str, str]],
     unfetched: Mapping[bytes, str] | None = None,
 ) -> int:
-    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail; unfetched: name -> why,
-    of what this run has tried already. Returns: its rows. Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
+    """Write the unfinished shards of a part, and publish it.
+
+    Args:
+        given: the input.
+        settings: the settings of the run.
+        state: the output.
+        part: number of the part.
+        meter: counts what is done.
+        bad: takes the files that are left out.
+        earlier: (path, why) of files that an earlier run left out, if these make this run fail.
+        unfetched: name -> why, of files that this run has tried to fetch already.
+    Returns:
+        The number of the part's rows.
+    Raises:
+        ReadError: `bad_rows` is "fail", and files of this part are broken, or `earlier` has some; or no file could be packed.
+    """
     assert given.index is not None
     plan = state.plan(part)
     meter.starts("packing", plan["rows"])
@@ -485,7 +525,7 @@ def _finish(
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
         bad.unfetched_rows += len(one.get("unfetched", ()))
         bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
-        # several may be called the same: rows without a path, URLs without their secrets
+        # several files may be shown by the same name: rows without a path, URLs without their secrets
         kept: dict[tuple[str, str], list[copies.Kept]] = {}
         for row in reversed(one.get("kept", ())):
             kept.setdefault((row[0], row[1]), []).append(tuple(row))
@@ -498,14 +538,14 @@ def _finish(
         again += [(name, leftout.unlocated(why)) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
     rows = sum(int(one["rows"]) for one in results)
     if not rows and (plan["alone"] or state.about is None):
-        # a set without a row is no input of any job, and whoever sees no error takes it for one
+        # an output without rows cannot be the input of a job, and without an error the user would take it for one
         state.drop(part)
         copies.write_list(settings.bad_rows, bad.kept)
         raise leftout.none_left(
             given.kind, *([tuple(row) for one in results for row in one.get(what, ())] for what in ("bad", "unfetched"))
         )
     if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
-        # what was tried once more is as it was; of others it is kept how they are now
+        # all files were only tried once more, and are as before: keep no part. A part of other files records how they are now
         state.drop(part)
         return 0
     state.note(part, {**plan, leftout.BROKEN: broken, leftout.UNFETCHED: again})
@@ -516,7 +556,7 @@ def _finish(
 
 
 def _known(state: State, broken: Sequence[tuple[str, str]], again: Sequence[tuple[str, str]]) -> bool:
-    """Whether earlier parts say the same of these files."""
+    """Whether earlier parts left these files out for the same reasons."""
     for what, some in ((leftout.BROKEN, broken), (leftout.UNFETCHED, again)):
         before = leftout.marked(state, what) if some else {}
         if any(before.get(bytes.fromhex(name)) != why for name, why in some):
@@ -525,7 +565,7 @@ def _known(state: State, broken: Sequence[tuple[str, str]], again: Sequence[tupl
 
 
 def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]) -> Packed:
-    """What is there now."""
+    """Return the result of a run: what the output has now."""
     about = state.about or {"splits": {}, "labels": [], "formats": {}}
     splits = {name: split["rows"] for name, split in about["splits"].items()}
     shards = [one for split in about["splits"].values() for one in split["files"]]

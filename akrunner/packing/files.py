@@ -1,9 +1,9 @@
-"""Files -> shards: every file is read once, in the order it is written.
+"""Packs files into shards: each file is read once, in the order in which it is written.
 
 ::
 
     Index --hashes--> split of each, rank in the whole --> index.arrow, in the order of shards; plan.json
-    plan  --a shard at a time--> Pool: read, a batch ahead --> headers --> ShardFile --> its place
+    plan  --a shard at a time--> Pool: read, a batch ahead --> headers checked --> ShardFile --> finished shard
 """
 
 from __future__ import annotations
@@ -50,24 +50,27 @@ from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, State
 from akrunner.packing.texts import other_text
 
-#: of files that are read, or written, together
+#: most bytes and rows of files that are read, or written, together
 _BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024
-#: from how many files on a process of its own reads them, if they have less bytes than this on average
+#: least number of files for which a helper process reads them, and the average bytes of a file below which it does
 _HELPED, _SMALL = 2000, 1 << 20
-#: the bytes a row has besides its file's
+#: bytes of a row besides its file's, about
 _AROUND = 150
 _THREAD = "akrunner-pack"
-#: files looked at to learn how large they are when they are packed
+#: how many files are read to estimate the bytes of a packed file
 _SAMPLE = 32
-#: broken files after which a run looks for no more
+#: how many broken files end a run, which looks for no more then
 _ENOUGH = 1000
 I64 = NDArray[np.int64]
-#: the column that has a file's bytes
+#: kind -> the column that has a file's bytes
 CONTENT = {"images": "image", "texts": "text", "files": "data"}
 
 
 def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
-    """The columns of a row."""
+    """Return the columns of a packed row.
+
+    Args: kind: images, texts or files; classes: whether the rows have classes; extra: other columns of a list.
+    """
     content = pa.field(CONTENT[kind], pa.string() if kind == "texts" else pa.binary(), False)
     labels = [pa.field("label", pa.int64(), False), pa.field("label_name", pa.string(), False)] if classes else []
     size = [pa.field("height", pa.int64(), False), pa.field("width", pa.int64(), False)] if kind == "images" else []
@@ -75,7 +78,7 @@ def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
 
 
 def work_of(kind: str, settings: Settings) -> Callable[[bytes], tuple[bytes, str]] | None:
-    """What a thread does with each file it has read."""
+    """Return the function by which a thread checks or changes the bytes of each file that it has read; None: there is none."""
     size = settings.resize
     if kind == "texts":
         return _text
@@ -99,11 +102,21 @@ def _text(data: bytes) -> tuple[bytes, str]:
 
 @dataclass
 class Plan:
-    """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
-    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; takes: [rows of the index] bytes of a shard that each
-    takes, about; several: rows whose file another row has, too; unlike: files of which rows say different classes, and these; sampled: files
-    that were read to learn how large they are; problems: row of the index -> (path, why) of those of them that cannot be packed; unfetched: name -> why, of
-    those of them that did not come: three tries are enough."""
+    """Which shard each file goes to.
+
+    Attributes:
+        order: rows of the index, in the order in which they are written [rows].
+        split: number of each row's split [rows of the index].
+        label: number of each row's class; -1: it has none [rows of the index].
+        shards: the shards, as plan.json has them.
+        dealt: how many rows of each class were dealt to splits, in this part and those before [classes].
+        takes: bytes of a shard that each row takes, about [rows of the index].
+        several: number of rows whose file another row has, too.
+        unlike: (name, numbers of classes) of each file whose rows have different classes.
+        sampled: how many files were read to estimate sizes.
+        problems: row of the index -> (path, why) of those sampled files that cannot be packed.
+        unfetched: name -> why, of those sampled files that could not be fetched; the run does not try them again.
+    """
 
     order: I64
     split: NDArray[np.uint8]
@@ -122,8 +135,19 @@ def planned(
     index: Index, settings: Settings, labels: list[str], splits: Sequence[str], before: Sequence[int], there: I64, name_of: Callable[[str, int], str],
     folder_of: NDArray[np.int64] | None, kind: str,
 ) -> Plan:  # fmt: skip
-    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; name_of: (split, number of
-    a new shard) -> its name without an ending; folder_of: [rows] number of the split that the folder says."""
+    """Plan the shards of an index's files.
+
+    Args:
+        index: the files.
+        settings: the settings of the run.
+        labels: names of the classes; empty: there are none.
+        splits: names of the splits.
+        before: how many rows of each class earlier parts dealt [classes].
+        there: number of rows of earlier parts [splits, classes].
+        name_of: (split, number of a new shard) -> its name without an ending.
+        folder_of: number of the split that each file's folder says [rows]; None: folders are not splits.
+        kind: images, texts or files.
+    """
     table = index.table
     rows = len(index)
     label = (numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)).astype(np.int32)
@@ -136,7 +160,7 @@ def planned(
     firsts, same = _same(hashed)
     several = rows - len(firsts)
     twice = [np.arange(rows)] if several else []
-    # what has no path is not packed, however often that is said
+    # rows without a path are not packed, so they are not counted as a file that is named several times
     without = int(np.count_nonzero(truths(pc.equal(pc.binary_length(table.column(NAME)), 0))))
     dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
     if settings.split_by == "folder":
@@ -148,12 +172,12 @@ def planned(
             split = ranks.none_without(hashes.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
         else:
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
-        # and never in two splits
+        # rows of the same file go to the same split
         split = split[firsts[same]] if several else split
     unlike = _unlike(table, label, same) if several and labels else []
     del firsts, same
     order = np.lexsort((*twice, hashes.mixed(hashed, hashes.ORDER), split))
-    # of each of these there are as many as files
+    # these are as long as the index: free their memory
     del twice, hashed
     sizes, sampled, problems, unfetched = _sizes(index, order, settings, kind)
     shards: list[dict[str, Any]] = []
@@ -174,7 +198,10 @@ def planned(
 
 
 def _same(hashed: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """([names] the first row of each, [rows] the number of each row's name): as `numpy.unique` has them, in a third of its memory."""
+    """Return (the first row of each name [names], the number of each row's name [rows]).
+
+    `numpy.unique` returns the same, with three times the memory.
+    """
     order = np.argsort(hashed, kind="stable").astype(np.int32)
     begins = np.ones(len(order), np.bool_)
     for first in range(1, len(order), ROWS):
@@ -186,8 +213,11 @@ def _same(hashed: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int
 
 
 def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) -> list[tuple[bytes, list[int]]]:
-    """(name, numbers of classes) of files of which rows say different classes. Args: same: [rows] the number of each row's file."""
-    # what has no class, or no path, is broken, and told as that
+    """Return (name, numbers of classes) of each file whose rows have different classes.
+
+    Args: label: number of each row's class, -1: none [rows]; same: number of each row's file [rows].
+    """
+    # rows without a class or a path are left out: they are reported as broken
     rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0)))
     rows = rows[np.lexsort((label[rows], same[rows]))]
     file, number = same[rows], label[rows]
@@ -201,8 +231,12 @@ def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) 
 def _sizes(
     index: Index, order: I64, settings: Settings, kind: str
 ) -> tuple[I64, int, dict[int, tuple[str, str]], dict[bytes, str]]:
-    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it;
-    row -> (path, why) of those of them that cannot be packed; name -> why, of those that did not come)."""
+    """Return the sizes of the packed files; if some are not known, read a few files and estimate the others.
+
+    Returns:
+        (bytes of each packed file, in the order in which files are written [rows], how many files were read,
+        row -> (path, why) of files read that cannot be packed, name -> why of those that could not be fetched).
+    """
     sizes = numbers(index.table.column(SIZE))[order]
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
         return sizes, 0, {}, {}
@@ -229,7 +263,13 @@ def _sizes(
 
 
 def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int) -> dict[int, tuple[str, str]]:
-    """Row -> (path, why) of what a listing shows to be no good, without a look into any file. Args: label: [rows] as `Plan` has it; most: bytes of a file."""
+    """Return row -> (path, why) of files that cannot be packed, as far as the listing shows; no file is read.
+
+    Args:
+        label: number of each row's class; -1: it has none [rows].
+        classes: whether the rows have classes.
+        most: most bytes of a file.
+    """
     sizes = numbers(index.table.column(SIZE))
     paths = index.table.column(NAME)
     near = ~truths(pc.match_substring(paths, "://"))
@@ -278,8 +318,20 @@ def save(state: State, part: int, index: Index, plan: Plan, about: dict[str, Any
 
 @dataclass
 class Tally:
-    """What was found in a shard, as its record has it. Attributes: sum: its checksum; bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again:
-    their names, as hex; kept: of both, with a directory for broken files, as its table has them."""
+    """What is in a shard, as its record has it.
+
+    Attributes:
+        rows: number of rows.
+        bytes: bytes of the shard.
+        sum: checksum of the shard.
+        formats: format of images -> how many there are.
+        labels: number of a class, as text -> how many rows it has.
+        bad: (path, why) of broken files.
+        bad_names: names of the broken files, as hex.
+        unfetched: (path, why) of files that could not be fetched.
+        again: names of the files that could not be fetched, as hex.
+        kept: rows of the table of left-out files, for both kinds; empty without a directory for broken files.
+    """
 
     rows: int = 0
     bytes: int = 0
@@ -294,8 +346,16 @@ class Tally:
 
 
 class FilePacker:
-    """Writes the shards of one part that are not there yet. Args: earlier: (path, why) of files because of which the part is not to count, even if all of its
-    own are good; unfetched: as `Plan` has it."""
+    """Writes the shards of one part that are not finished yet.
+
+    Args:
+        state: the output.
+        part: number of the part.
+        settings: the settings of the run.
+        meter: counts what is done.
+        earlier: (path, why) of broken files of earlier runs; if there are any, the run fails even if the part's files are good.
+        unfetched: name -> why, of files that could not be fetched a moment ago, and are not tried again.
+    """
 
     def __init__(
         self,
@@ -321,11 +381,11 @@ class FilePacker:
         self._others = pa.schema([one for one in self._schema if one.name != CONTENT[self._kind]])
 
     def run(self) -> None:
-        """Raises: ReadError: a file is broken, and `bad_rows` says fail; WriteError."""
+        """Write the shards. Raises: ReadError: a file is broken, and `bad_rows` is "fail"; WriteError."""
         try:
             self._run()
         except BaseException:
-            # a signal may have come before anybody held what was begun
+            # a signal may have come before any object held the file that was begun, so remove such files here
             self._state.clear(self._part)
             raise
 
@@ -337,7 +397,7 @@ class FilePacker:
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)
-        # until a shard is on the disk the next one is written
+        # one thread makes sure that a shard is on the disk, while the next one is written
         with (
             Pool(base, self._settings.threads, work, self._settings.max_file_size, self._known) as pool,
             ThreadPoolExecutor(1, _THREAD) as closer,
@@ -364,7 +424,7 @@ class FilePacker:
             raise leftout.refused(self._kind, self._broken, self._unfetched, self._earlier)
 
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
-        """Whether they are many files of this machine, and small: of others, each keeps a thread busy enough."""
+        """Whether a helper should read the files: if they are many, local and small. Larger files keep threads busy enough."""
         rows = sum(shard["end"] - shard["first"] for shard in shards)
         if rows < _HELPED or self._plan["base"] is None:
             return False
@@ -372,7 +432,7 @@ class FilePacker:
         return float(sizes.mean()) < _SMALL and not pc.any(pc.match_substring(self._index.column(NAME), "://")).as_py()
 
     def _asked(self, shards: list[dict[str, Any]]) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
-        """What to read, one batch after the other; none of two shards."""
+        """Give the batches to read: (key, names, sizes); no batch has files of two shards."""
         for shard in shards:
             sizes = numbers(self._index.column(SIZE)[shard["first"] : shard["end"]])
             ends = np.cumsum(np.where(sizes < 0, _BATCH_BYTES // 64, sizes))
@@ -385,7 +445,7 @@ class FilePacker:
                 at = end
 
     def _write(self, shard: dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> tuple[ShardFile, Tally]:
-        """Write the rows of a shard."""
+        """Write the rows of a shard. Returns: (its file, which `_close` gives its name; what is in it)."""
         tally = Tally()
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             file = ShardFile(self._state.folder(self._part), self._settings.form, self._schema, writer)
@@ -396,7 +456,7 @@ class FilePacker:
                     at = batch.key[0] + batch.first + len(batch.datas)
                     self._add(batch, file, tally)
                     self._meter.add(len(batch.datas), sum(len(data) for data in batch.datas if data is not None))
-                # the next batch but one may lie where the last one does
+                # wait for the writing: the next batch but one may overwrite the bytes of the last one
                 file.settle()
             except BaseException:
                 file.drop()
@@ -411,7 +471,7 @@ class FilePacker:
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             try:
                 if (tally.bad or tally.unfetched) and self._settings.bad_rows == "fail":
-                    # the other shards are packed all the same: every broken file is named, and the next run has less to do
+                    # the other shards are still packed: the error names every broken file, and the next run has less to do
                     file.drop()
                     return
                 tally.rows = file.rows
@@ -442,7 +502,7 @@ class FilePacker:
         if batch.problems:
             self._note(rows, batch, tally)
         if not len(good):
-            # as if something had been written
+            # as after a batch with rows: the bytes of the batch before may be overwritten now
             file.settle()
             return
         taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
@@ -467,7 +527,7 @@ class FilePacker:
         file.write_files(made, self._schema.field(CONTENT[self._kind]), [data for data in datas if data is not None], crcs)
 
     def _note(self, rows: pa.Table, batch: Batch, tally: Tally) -> None:
-        """Of the bad ones: their names and why; where they are to be kept, a copy of each."""
+        """Note the names of files that cannot be packed, and why; copy them, if there is a directory for broken files."""
         places = sorted(batch.problems)
         taken = rows.take(array_of(np.array(places, np.int64)))
         names, shown = taken.column(NAME).to_pylist(), text_of(taken.column(NAME)).to_pylist()
@@ -486,7 +546,7 @@ class FilePacker:
 
 
 def _link_in_words(base: str | None, name: bytes, why: str) -> str:
-    """Why a file cannot be read, where it is a link that leads nowhere."""
+    """Return why a file cannot be read: `why`, or that it is a link that leads to nothing."""
     path = os.path.join(os.fsencode(base or "."), name)
     if isinstance(why, Unfetched) or not name or b"\0" in name or not os.path.islink(path) or os.path.exists(path):
         return why
@@ -494,7 +554,10 @@ def _link_in_words(base: str | None, name: bytes, why: str) -> str:
 
 
 def _as_it_stands(rows: pa.Table) -> pa.Array:
-    """The path of each, of a list as that has it: who joins its columns to what is packed has nothing else."""
+    """Return the path of each file; for a file from a list exactly as the list has it.
+
+    The user has nothing else by which to join columns of the list to the packed rows.
+    """
     names = text_of(rows.column(NAME))
     if TEXT not in rows.column_names:
         return names
@@ -502,7 +565,7 @@ def _as_it_stands(rows: pa.Table) -> pa.Array:
 
 
 def _shown(paths: pa.Array) -> pa.Array:
-    """Paths as whoever reads the shards sees them: URLs without passwords and signatures."""
+    """Return paths as the shards have them: URLs without passwords and signatures."""
     secret = pc.match_substring_regex(paths, r"://(?:[^/]*@|[^?]*\?)")
     if not pc.any(secret).as_py():
         return paths

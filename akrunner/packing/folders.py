@@ -1,4 +1,4 @@
-"""A directory of files, a folder for each class -> an index of them."""
+"""Turns a directory of files, with a folder for each class, into an index of the files."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from akrunner.packing.result import counted, quoted
 from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")
-#: directories that are splits, by their names, not classes
+#: names of directories that are probably splits, not classes
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 _SHOWN = 3
-#: names that say what a file is
+#: ending of a name that says what kind of file it is
 _SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
 
 
 def listed(source: str) -> tuple[pa.Table, str | None]:
-    """Every file below a directory, hidden ones left out. Returns: (name, size, mtime of each; the directory, None: it is a URL).
+    """List every file below a directory, hidden ones left out.
 
-    Raises: SourceError: it cannot be looked into, or a directory in it is met twice.
+    Returns: (a table of the name, size and mtime of each file; the absolute directory, or None if it is a URL).
+    Raises: SourceError: the directory cannot be read, or a directory in it is reached by two paths.
     """
     with ours(SourceError, f"source: cannot look into {source}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(source))
@@ -62,8 +63,17 @@ def _local(base: str) -> pa.Table:
 def _files_in(
     path: bytes, inside: bytes, gathered: Gathered, folders: list[bytes], met: dict[tuple[int, int], bytes]
 ) -> tuple[list[bytes], list[int], list[int]]:
-    """Args: inside: the directory below that of all; folders: those that are met go there; met: all that were met.
-    Returns: (names, sizes, times) of its files; of very many the first are gathered already."""
+    """List the files of one directory.
+
+    Args:
+        path: the directory.
+        inside: its path below the directory that is packed.
+        gathered: takes the files when there are very many.
+        folders: the directory's own directories are appended to it.
+        met: identity of each directory that was met -> its path.
+    Returns:
+        (names, sizes, times) of the files that are not in `gathered` yet.
+    """
     names: list[bytes] = []
     sizes: list[int] = []
     times: list[int] = []
@@ -76,7 +86,7 @@ def _files_in(
             try:
                 about = entry.stat()
             except OSError:
-                # a link to nothing: whoever reads it says so
+                # a link to nothing: the error is reported when the file is read
                 gathered.add(above + own, -1, 0)
                 continue
             mode = stat.S_IFMT(about.st_mode)
@@ -96,7 +106,7 @@ def _files_in(
 
 
 def _twice(path: bytes, first: bytes) -> str:
-    """Two paths of one directory, in words."""
+    """Return the error message for a directory that is reached by two paths."""
     link, other = (first, path) if os.path.islink(first) and not os.path.islink(path) else (path, first)
     return f"{os.fsdecode(link)} leads to {os.fsdecode(other)}, whose files would be there twice; remove the link"
 
@@ -106,7 +116,7 @@ def _identity(about: os.stat_result) -> tuple[int, int]:
 
 
 def _remote(fs: Any, path: str) -> pa.Table:
-    """Names are whole URLs: the directory may be read in pieces by several threads."""
+    """List a remote directory; names are whole URLs, so that several threads can read the files."""
     gathered = Gathered()
     for found, about in fs.find(path, detail=True).items():
         inside = posixpath.relpath(found, path)
@@ -116,12 +126,12 @@ def _remote(fs: Any, path: str) -> pa.Table:
 
 
 def ending_of(endings: tuple[str, ...]) -> str:
-    """A pattern for names that end so."""
+    """Return a regular expression that matches names with one of the endings."""
     return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
 
 
 def matching(table: pa.Table, endings: tuple[str, ...]) -> NDArray[np.bool_]:
-    """[rows] Which names end so, large letters or small."""
+    """Return which names have one of the endings, in upper or lower case [rows]."""
     return _matching(table, ending_of(endings))
 
 
@@ -131,13 +141,16 @@ def _matching(table: pa.Table, pattern: str) -> NDArray[np.bool_]:
 
 
 def _links_to_nothing(table: pa.Table) -> NDArray[np.bool_]:
-    """[rows] Of a local directory: which could not be looked at."""
+    """Return which files of a local directory could not be looked at, because they are links that lead to nothing [rows]."""
     lost: NDArray[np.bool_] = (numbers(table.column(SIZE)) < 0) & (numbers(table.column(MTIME)) == 0)
     return lost
 
 
 def kind_of(table: pa.Table, source: str) -> str:
-    """What a directory holds, by the names of its files: images, texts or rows (of tables). Raises: SourceError: none of them."""
+    """Return what a directory holds, by the names of its files: "images", "texts" or "rows" (tables).
+
+    Raises: SourceError: it holds none of these.
+    """
     if not table.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
     tables = tuple(ending for form in BUILT_IN for ending in form.endings)
@@ -152,10 +165,17 @@ def kind_of(table: pa.Table, source: str) -> str:
 
 
 def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes: bool, by_folder: bool) -> Index:
-    """The files of a kind, and their classes.
+    """Return the index of a directory's files of one kind, with their classes.
 
-    Args: kind: images, texts or files; classes: whether folders are classes; by_folder: whether they are below folders of splits.
-    Raises: SourceError: there are none; files lie beside the folders of classes; folders are splits by their names.
+    Args:
+        table: the files of the directory, as `listed` returns them.
+        base: the directory; None: it is a URL.
+        kind: images, texts or files.
+        source: the directory as it was given.
+        classes: whether folders are classes.
+        by_folder: whether the first folders are splits, and folders of classes are below them.
+    Raises:
+        SourceError: there are no files; files lie beside the folders of classes or splits; or all folders have names of splits.
     """
     mask = (
         matching(table, {"images": images.ENDINGS, "texts": TEXTS}[kind])
@@ -163,9 +183,9 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
         else np.ones(table.num_rows, np.bool_)
     )
     if not mask.any():
-        # whoever says what they are knows better than their names
+        # no name fits the kind that the user gave, who knows better than the names: take all files
         mask[:] = True
-    # a link to nothing may have led to images, or to a folder of them, if its name does not say anything else
+    # a link to nothing may have led to an image, or to a folder of images, unless its name says something else
     lost = _links_to_nothing(table) if base is not None else np.zeros(table.num_rows, np.bool_)
     mask |= lost & ~_matching(table, _SOME_ENDING)
     others = table.column(NAME).filter(array_of(~mask))
@@ -187,7 +207,7 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
 
 
 def _start(base: str | None, source: str) -> int:
-    """How many characters of each name are the directory's: of a URL's names all of it."""
+    """Return how many characters of each name belong to the directory: 0 for a local one, whose names are relative to it."""
     if base is not None:
         return 0
     root = fsspec.core.url_to_fs(source)
@@ -195,18 +215,18 @@ def _start(base: str | None, source: str) -> int:
 
 
 def _inside(names: pa.Array, start: int) -> pa.Array:
-    """Names below the directory. Args: start: how many characters of each are the directory's."""
+    """Return the names relative to the directory. Args: start: how many characters of each name belong to the directory."""
     return pc.utf8_slice_codeunits(text_of(names), start) if start else text_of(names)
 
 
 def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
-    """[rows] The first folder of each name, or the second; null where there is none."""
+    """Return the first folder of each name, or with `second` the second one; null if it has none [rows]."""
     pattern = r"\A[^/]*/(?P<c>[^/]+)/" if second else r"\A(?P<c>[^/]+)/"
     return pc.struct_field(pc.extract_regex(inside, pattern), "c")
 
 
 def _check_splits(table: pa.Table, start: int, source: str) -> None:
-    """Raises: SourceError: files lie beside the folders of splits."""
+    """Raise a SourceError if files lie beside the folders of splits."""
     beside = [
         name
         for chunk in table.column(NAME).chunks
@@ -221,12 +241,12 @@ def _check_splits(table: pa.Table, start: int, source: str) -> None:
 
 
 def _is_first(names: pa.Array, start: int) -> pa.Array:
-    """[rows] Which names have no folder."""
+    """Return which names have no folder [rows]."""
     return pc.invert(pc.match_substring(_inside(names, start), "/"))
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first of some names."""
+    """Return the first few names as text, for a message."""
     return ", ".join(map(quoted, names[:_SHOWN])) + (" ..." if len(names) > _SHOWN else "")
 
 
@@ -246,7 +266,10 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
 
 
 def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
-    """What whoever looks at the classes ought to know, in words. Args: classes: those that have files; source: what was given."""
+    """Return warnings about folders that may have been taken for classes by mistake, or are empty.
+
+    Args: classes: the classes that have files; source: the directory as it was given.
+    """
     said = []
     shown_source = redacted(source)
     if index.base is not None and classes:
@@ -274,7 +297,10 @@ def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
 
 
 def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
-    """The folders in the first folders, sorted. Args: all_: those that all of these have, if they have no others, and no file beside them; else none."""
+    """Return the names of the second-level folders, sorted, if every first-level folder has the same ones; else an empty list.
+
+    Args: all_: whether to return an empty list also if a file lies directly in a first-level folder.
+    """
     found: dict[str, set[str]] = {}
     for chunk in table.column(NAME).chunks:
         inside = _inside(chunk, start)
@@ -289,10 +315,10 @@ def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
 
 
 def first_folders(table: pa.Table, start: int) -> pa.Array:
-    """[rows] The first folder of each file. Args: start: as `Index` has it."""
+    """Return the first folder of each file [rows]. Args: start: the index's `start`."""
     return folders_of(_inside(table.column(NAME), start))
 
 
 def folder_splits(index: Index) -> list[str]:
-    """The first folders of a directory, which are its splits."""
+    """Return the names of the first folders of a directory, which are its splits, sorted."""
     return sorted(map(str, pc.unique(first_folders(index.table, index.start)).to_pylist()))

@@ -1,4 +1,4 @@
-"""Whatever a person gives to `pack` -> files with an index, or tables."""
+"""Turns the source that a user gives to `pack` into files with an index, or into tables."""
 
 from __future__ import annotations
 
@@ -36,19 +36,32 @@ from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 from akrunner.wire.near import nearest
 
-#: no split may be called so
+#: names of files in the output, which no split may have
 OURS = (DESCRIPTION, LABELS)
-#: columns that are named
+#: how many columns a message names
 _NAMED = 20
 _TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 
 @dataclass
 class Given:
-    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; home: in place of it, the directory or URL that
-    files are named below, so that each has the same name whatever else lies there tomorrow; lies: the one that they lie in tonight; index: of files; tables: (name,
-    table) of each file, or of the only table; files: what the tables are read from, None: no files; label: the column of classes; said: what was found out, in
-    words; hint: what else a table may be meant as."""
+    """The input of a run: files with an index, or tables.
+
+    Attributes:
+        kind: images, texts, files or rows.
+        place: the directory or file that is read; None: the input is neither.
+        index: the index of the files; None: the input is tables.
+        tables: (name, table) of each file, or of the only table.
+        files: name, size and mtime of the files that the tables are read from; None: they are not read from files.
+        label: the column of classes; None: there is none.
+        asked: arguments that must be the same in later runs.
+        said: messages for the user.
+        splits: names of the splits, if folders are the splits.
+        home: the directory or URL that names of files are relative to, used in place of `place`; it is the same in later runs,
+            so that a file keeps its name when other files come or go.
+        lies: the directory or URL that holds all files of this run.
+        hint: what else a table may be meant as, in words; "": nothing.
+    """
 
     kind: str
     place: str | None
@@ -68,11 +81,11 @@ class Given:
         return self.index is not None
 
     def kept(self, settings: Settings) -> dict[str, Any]:
-        """What has to be the same the next time."""
+        """Return the settings and arguments that must be the same in later runs."""
         return {"kind": self.kind, **settings.kept(), "source": self.home or self.place, **self.asked}
 
     def classes(self) -> list[str]:
-        """The names of the classes of files, sorted."""
+        """Return the names of the files' classes, sorted."""
         assert self.index is not None
         found = class_names(self.index.table.column("\x1fclass"))
         return [str(one).lower() if isinstance(one, bool) else str(one) for one in found]
@@ -80,9 +93,15 @@ class Given:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was packed before, to which what is new is added. Attributes: place: the output; settings: as `Given.kept` has them; ups: how many directories above
-    the one that files are named below is the one that all of them lay in; table: the columns of tables; extra: the columns of a list of files that are packed as
-    they are. None: there are none."""
+    """What is packed already, and what the new rows are added to.
+
+    Attributes:
+        place: the output directory.
+        settings: what `Given.kept` returned for it.
+        ups: how many levels the directory that held all files is above the one that their names are relative to.
+        table: the columns of the packed tables; None: no tables are packed.
+        extra: the other columns of the packed list of files; None: there are none.
+    """
 
     place: str
     settings: Mapping[str, Any]
@@ -95,7 +114,10 @@ class Earlier:
         return f"what is packed in {self.place}"
 
     def home_of(self, lies: str) -> str | None:
-        """The directory that files were named below, if these lie where those did, or in a directory above or below: each has the name it had, then."""
+        """Return the directory that names of files were relative to, so that each file keeps its name; None: it does not fit.
+
+        Args: lies: the directory of the new files. The old one fits if the old files lay there, or above or below it.
+        """
         home = self.settings.get("source")
         if not isinstance(home, str):
             return None
@@ -104,7 +126,11 @@ class Earlier:
 
 
 def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None = None) -> Given:
-    """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
+    """Find out what the source is, and return it as a `Given`.
+
+    Args: earlier: what is packed already; None: nothing that counts.
+    Raises: ConfigError: an argument is wrong, or does not fit the source; SourceError: the source cannot be read or packed.
+    """
     source, kind, input_format = asked.source, asked.kind, asked.input_format
     if source is None:
         raise SourceError(
@@ -152,14 +178,14 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
 
 
 def _check_one_directory(names: list[str], kind: str | None) -> None:
-    """Args: names: several, that are given. Raises: SourceError: one of them is a directory of images or texts, which is packed alone."""
+    """Raise a SourceError if one of several paths is a directory of images or texts, which can only be packed alone."""
     for name in names:
         if _directory(name) is None:
             continue
         holds = kind
         if holds is None:
             with contextlib.suppress(SourceError):
-                # of what is no table `run` says more
+                # if the files are no images, texts or tables, a later step raises a better error
                 holds = folders.kind_of(folders.listed(name)[0], name)
         if holds not in (None, "rows"):
             raise SourceError(
@@ -174,9 +200,12 @@ def _some_of(names: Sequence[str]) -> str:
 
 
 def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
-    """Args: table: its files; of_table: parameters that are for tables. Raises: ConfigError: a directory holds images or texts."""
+    """Raise a ConfigError if a directory that is to be packed as tables holds images or texts.
+
+    Args: table: the directory's files; of_table: the given parameters that are for tables only.
+    """
     with contextlib.suppress(SourceError):
-        # of formats that packages add it knows nothing
+        # `kind_of` does not know the formats that packages add
         holds = folders.kind_of(table, directory)
         if holds != "rows" and of_table:
             raise ConfigError(
@@ -212,7 +241,7 @@ def _below(given: Any) -> str | None:
 
 
 def _paths_of(source: Any) -> list[str] | None:
-    """What is given as paths, None: something else is."""
+    """Return the source as a list of paths; None: it is something else, or names tables of a table store."""
     given = [source] if isinstance(source, (str, os.PathLike)) else source
     if not isinstance(given, (list, tuple)) or not given or not all(isinstance(one, (str, os.PathLike)) for one in given):
         return None
@@ -221,7 +250,7 @@ def _paths_of(source: Any) -> list[str] | None:
 
 
 def _directory(name: str) -> str | None:
-    """The directory that is given, None: it is none."""
+    """Return the directory that a path or URL names; None: it does not name a directory."""
     if any(mark in name for mark in "*?[") and not os.path.isdir(os.path.expanduser(name)):
         return None
     with ours(SourceError, f"source: cannot look at {name}"):
@@ -268,7 +297,7 @@ def _of_texts(names: list[str], columns: list[str] | None, label: str | None) ->
     if columns is not None and len(columns) != (len(every) if beside else 1):
         raise ConfigError(f"columns (--columns): {counted(len(columns), 'name')} for {counted(len(every), 'file')}")
     named = columns or (texts.columns_for(every) if beside else ["text"])
-    # what stands before the wildcards is the same whatever they meet
+    # take what stands before the wildcards, as it is the same whatever files they match
     home = _holding([re.split(r"[*?\[]", one)[0] for one in patterns] + [one for one in every if not patterns])
     tables = [(_named_in(home if patterns else os.path.dirname(one), one), texts.lines_of(one, named[0])) for one in every]
     if beside:
@@ -282,7 +311,7 @@ def _of_texts(names: list[str], columns: list[str] | None, label: str | None) ->
 
 
 def _text_files(names: list[str]) -> tuple[list[str], list[str]]:
-    """(the files, the patterns that name some). Raises: SourceError: there is none."""
+    """Return (the files, the patterns that match some of them). Raises: SourceError: a name matches no file."""
     found: list[str] = []
     patterns: list[str] = []
     for name in names:
@@ -299,7 +328,7 @@ def _text_files(names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _files(names: Sequence[str], base: str | None = None) -> pa.Table:
-    """Args: base: that names are relative to; None: of each its last part."""
+    """Return the name, size and mtime of files. Args: base: the directory that names are relative to; None: each file's own."""
     gathered = Gathered()
     for name in names:
         about = os.stat(name)
@@ -330,7 +359,7 @@ def _of_table(
     where = _Where.of(table, earlier)
     typed = options["input_schema"] is not None
     if earlier is not None:
-        # a list without rows does not say that it is one
+        # a list without rows cannot be told from a table, so take it for a list if one is packed already
         before = earlier.settings
         if (
             kind is None
@@ -353,7 +382,7 @@ def _of_table(
         raise ConfigError(
             f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)}){nearest(paths, table.schema.names)}"
         )
-    # one without a value says nothing of its type
+    # the check of the type is only for a new column of paths: one without values does not tell its type
     new = earlier is None or earlier.settings.get("paths") != paths
     if paths is not None and new and not lists.can_be_paths(table.schema.field(paths).type):
         texts_ = [name for name in table.schema.names if lists.can_be_paths(table.schema.field(name).type)]
@@ -378,7 +407,7 @@ def _of_table(
     if below is not None:
         raise ConfigError(f"paths_in= (--paths-in) is for a table with a column of paths; {_no_paths(table.schema, kind)}")
     like = earlier.table if earlier is not None and options["select"] is None and not typed else None
-    # a new file that lacks the column of classes is told by its name when it is read
+    # if a new file lacks the column of classes, the error that names the file is raised when it is read
     chosen = lists.label_of(table.schema if like is None else like, label)
     said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
     clash = [name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names]
@@ -392,7 +421,8 @@ def _of_table(
     files = _files(table.read_from.paths, where.home)
     tables = [(b"", table)]
     if options["select"] is None and table.each is not None:
-        # each for itself, so that those that come later can be packed alone; in the types of what is there, whatever the first of them looks like
+        # one table for each file, so that new files can be packed alone later; in the types that are packed, whatever types the
+        # first file has
         of = earlier.words if earlier is not None else ""
         tables = [(_named_in(str(where.home), path), one) for path, one in table.each(like, of)]
     else:
@@ -401,7 +431,7 @@ def _of_table(
 
 
 def _no_paths(schema: pa.Schema, kind: str | None) -> str:
-    """Why a table is not taken for a list of files."""
+    """Return why a table is not taken for a list of files, in words."""
     if kind == "rows":
         return "kind='rows' (--kind rows) packs the table itself"
     looked, shown = lists.named_as_paths(schema), ", ".join(map(repr, schema.names[:_NAMED]))
@@ -415,8 +445,14 @@ def _no_paths(schema: pa.Schema, kind: str | None) -> str:
 
 
 def _check_made(clash: list[str], columns: list[str], names: list[str] | None, of: str) -> None:
-    """Args: clash: those of a table's columns that are called as ones that pack makes; names: what the table was given as; of: what it makes them of.
-    Raises: SourceError: there is one."""
+    """Raise a SourceError if a table has columns with the names of columns that `pack` makes.
+
+    Args:
+        clash: those columns.
+        columns: all columns of the table.
+        names: the paths that the table was given as; None: it is no path.
+        of: words that say what `pack` makes its columns from.
+    """
     if not clash:
         return
     if names is not None and packed.find(names) is not None:
@@ -448,24 +484,24 @@ def _of_list(
     where: _Where,
     said: list[str],
 ) -> Given:
-    """Args: table: it has the column `paths`."""
+    """Return a list of files as a `Given`. Args: table: the list, which has the column `paths`."""
     chosen = lists.label_of(table.schema, label)
     said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
     if chosen == paths:
         raise ConfigError(f"label (--label): {paths!r} is the column of paths")
     if earlier is not None and label is None and chosen is None:
-        # a column without a value does not say that it has classes
+        # a column without values does not show that it has classes, so take the column that is packed
         chosen = earlier.settings.get("label")
         if chosen is not None and chosen not in table.schema.names:
             raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
     _check_made(lists.made_twice(table.schema, paths, chosen, kind), table.schema.names, names, "")
     if below is None:
-        # relative to the list, wherever one stands
+        # paths are relative to the list, not to the current directory
         below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside
     index: Index | None = None
     like = earlier.extra if earlier is not None and options["input_schema"] is None else None
     if earlier is not None and like is not None and table.each is not None:
-        # rows that are packed may say what does not fit: whether there are others is seen later
+        # rows that are packed already may have values that do not fit: whether new rows do is seen later
         with contextlib.suppress(SourceError):
             as_packed = _in_types_of(table, like, earlier.words)
             index = lists.index_of(as_packed, paths, chosen, below, settings.threads, settings.form, empty=True)
@@ -476,11 +512,11 @@ def _of_list(
 
 
 def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
-    """A list, its other columns in the types that are packed; what is not packed is told of later."""
+    """Return a list with its other columns in the types that are packed; columns that are not packed are reported later."""
     assert table.each is not None
     like = pa.schema([extra.field(field.name) if field.name in extra.names else field for field in table.schema])
     for name in extra.names:
-        # JSON lines may leave it out; of other files the reader says which lacks it
+        # JSON lines may leave a column out; for other files the reader's error says which one lacks it
         like = like if name in like.names else like.append(extra.field(name))
     if like.equals(table.schema):
         return table
@@ -492,7 +528,10 @@ def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
 
 @dataclass(frozen=True)
 class _Where:
-    """Where a table's files lie. Attributes: place, home, lies: as `Given` has them; local: on this machine's file systems."""
+    """Where a table's files are.
+
+    Attributes: place, home, lies: as in `Given`; local: whether the files are on this machine's file systems.
+    """
 
     place: str | None = None
     home: str | None = None
@@ -513,12 +552,12 @@ class _Where:
 
     @property
     def beside(self) -> str:
-        """The directory of a list, or the current one."""
+        """Return the directory of a list, which its paths are relative to; the current directory if it has none."""
         return self.home if self.home is not None and self.local else os.getcwd()
 
 
 def _check_once(paths: Sequence[str]) -> None:
-    """Raises: SourceError: two are one file."""
+    """Raise a SourceError if two paths are the same file."""
     met: dict[str, str] = {}
     for path in paths:
         first = met.setdefault(os.path.realpath(path), path)
@@ -528,8 +567,10 @@ def _check_once(paths: Sequence[str]) -> None:
 
 
 def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earlier | None) -> TableSource:
-    """The table; of names that a shell has listed, or of one of its directories, with the columns that stand in names of directories, if what is packed has
-    them."""
+    """Add columns to the table whose values stand in names of directories (column=value), if the packed table has such columns.
+
+    They are missing if the user gave single files, as a shell lists them, or only one of the directories.
+    """
     files = table.read_from
     given = [one for one in ("select", "input_schema", "input_format") if options[one] is not None]
     if earlier is None or earlier.table is None or files is None or not files.is_local or given:
@@ -544,7 +585,10 @@ def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earl
 
 
 def _told(table: TableSource, said: list[str]) -> TableSource:
-    """The table; a column without a value, whose type nobody knows, is one of doubles: what comes into it later would be refused by nulls."""
+    """Return the table, with columns that have no value, and so no type, as doubles.
+
+    Packed as nulls, such a column would refuse every value that comes later. Args: said: takes a message about these columns.
+    """
     untold = [field.name for field in table.schema if _of_nulls(field.type)]
     if not untold:
         return table
@@ -578,7 +622,7 @@ def _of_nulls(data_type: pa.DataType) -> bool:
 
 
 def _opened(source: Any, options: dict[str, Any], earlier: Earlier | None) -> TableSource:
-    """The table; one that is nothing but text without a line has the columns of the tables that are packed."""
+    """Open the source as a table; a text file without a line gets the columns of the tables that are packed."""
     there = earlier.table if earlier is not None else None
     try:
         return open_source(source, **options)
@@ -589,7 +633,7 @@ def _opened(source: Any, options: dict[str, Any], earlier: Earlier | None) -> Ta
 
 
 def _holding(names: Sequence[str]) -> str:
-    """The directory, or the beginning of URLs, that all of these lie in."""
+    """Return the directory, or the beginning of URLs, that all of the files are in."""
     return re.sub(r"\A(\w+):/(?!/)", r"\1://", posixpath.commonpath([posixpath.dirname(one) for one in names]))
 
 
@@ -598,6 +642,6 @@ def _named_in(home: str, path: str) -> bytes:
 
 
 def _url_of(name: str) -> str:
-    """What stands in the URL of a list before its name, or its wildcards; all of that of a directory."""
+    """Return the part of a list's URL before its name or its wildcards; the whole URL if it is one of a directory."""
     stem = re.split(r"[*?\[]", name)[0]
     return stem.rstrip("/") if stem == name and not posixpath.splitext(name)[1] else posixpath.dirname(stem)

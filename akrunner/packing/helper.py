@@ -1,6 +1,7 @@
-"""The host's end of a process that reads files: a second interpreter, so that reading and writing do not take turns. `helping` is the other end.
+"""The packing process's side of the helper, a process that reads files; the module `helping` is the helper itself.
 
-It ends when its pipe does; when this process is killed its guard ends it, too.
+The helper is a second interpreter, so that reading and writing do not take turns. It ends when its pipe is closed; if the
+packing process is killed, the guard ends it, too.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from akrunner.packing import helping
 from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
 from akrunner.wire import ready
 
-#: pieces of memory: one is written, one may be waited for, the others are read and asked for
+#: how many pieces the memory has: one is written to a shard, one may be waited for, the others are being read or asked for
 PIECES = 4
-#: seconds for a piece; then it has been stopped, or a disk has, and threads try themselves
+#: seconds to wait for a piece; after that the helper or a disk must have stopped, and threads read the files
 _PATIENCE = 30.0
-#: bytes of a path
+#: most bytes of a path
 _LONGEST = 4096
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def can_help() -> bool:
-    """Whether this system has what it takes, and a second core."""
+    """Whether this system has what a helper needs, and a second core."""
     return (
         crc32c.IN_C
         and bool(sys.executable)
@@ -45,7 +46,14 @@ def can_help() -> bool:
 
 @dataclass
 class Answer:
-    """Attributes: datas: the bytes of each file; crcs: [files] their CRC-32C; missing: files that are to be looked at here; late: whether it took long."""
+    """The files of a piece.
+
+    Attributes:
+        datas: the bytes of each file; None: the helper has not read it.
+        crcs: CRC-32C of each file [files].
+        missing: indices of the files that the helper has not read, and the packing process reads itself.
+        late: whether the helper took long.
+    """
 
     datas: list[Octets | None]
     crcs: crc32c.U32
@@ -54,10 +62,17 @@ class Answer:
 
 
 class Helper:
-    """A process that reads files.
+    """A helper process that reads files.
 
-    Args: base: descriptor of the directory names are below; room: bytes of files in a piece; most: bytes of a file; tried, slow, late: as `pool` has them.
-    Raises: OSError: it cannot be started.
+    Args:
+        base: descriptor of the directory that names are relative to; None: there is none.
+        room: bytes for the files of a piece.
+        most: most bytes of a file.
+        tried: how many files are opened to measure how long it takes.
+        slow: seconds for opening one file above which the helper is too slow.
+        late: seconds for reading one file above which the helper is too slow.
+    Raises:
+        OSError: the process cannot be started.
     """
 
     def __init__(self, base: int | None, room: int, most: int, tried: int, slow: float, late: float) -> None:
@@ -74,18 +89,21 @@ class Helper:
         leftovers.watch(self._process.pid)
 
     def ask(self, piece: int, names: list[bytes], sizes: list[int]) -> None:
-        """Have files read into a piece, which nobody needs any longer."""
-        # what is no path may be of any length
+        """Ask the helper to read files into a piece, whose old content is not needed any longer."""
+        # a name from a list may be of any length; one that is too long for a path is left empty, so the helper does not read it
         said = marshal.dumps(([name if len(name) <= _LONGEST else b"" for name in names], sizes))
         start = piece * self._size + FOUND
         self._view[start : start + len(said)] = said
         assert self._process.stdin is not None
-        # if it is gone, there is no answer
+        # if the helper has ended, `answer` notices
         with suppress(BrokenPipeError):
             os.write(self._process.stdin.fileno(), MESSAGE.pack(piece, len(said)))
 
     def answer(self, files: int) -> Answer | None:
-        """Wait for what was asked for first. Returns: None: nothing was read, and it is to be asked no more."""
+        """Wait for the piece that was asked for first. Args: files: number of its files.
+
+        Returns: its files; None: the helper has read nothing, and must not be asked again.
+        """
         assert self._process.stdout is not None
         if not ready.readable(self._process.stdout, _PATIENCE):
             return None
@@ -105,12 +123,12 @@ class Helper:
         return Answer(datas, found[1].astype(np.uint32), np.flatnonzero(lengths < 0).tolist(), how == LATE)
 
     def ends(self) -> None:
-        """It is asked for no more, and may go while what it has read is written."""
+        """Close the helper's input, as nothing more is asked for: it may end while the files it has read are being written."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def close(self) -> None:
-        """It ends, whatever it reads."""
+        """End the helper at once, whatever it reads."""
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
@@ -120,7 +138,7 @@ class Helper:
 
 
 def _started(words: list[str], kept: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    # Ctrl-C is this process's, from the other's first instruction on
+    # the helper inherits that these signals are blocked: from its first instruction on, Ctrl-C is for this process alone
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
     try:
         return subprocess.Popen(

@@ -1,11 +1,13 @@
-"""The helper's end: a process that reads files into memory that the process that packs has, too. Its text is handed to an interpreter without anybody's
-packages, so that it is there within a moment; `helper` is the other end.
+"""The helper process: it reads files into memory that it shares with the packing process (the module `helper` is its side).
+
+This module's source is passed to an interpreter that imports no installed packages, so that the helper starts within a moment.
 
 ::
 
-    stdin   the number of a piece of the memory, in which names and sizes lie -> the system is asked to read these files -> they are read, in turn
-    stdout  the same number, and what came of it; in the piece: the length of each (-1: whoever packs has to look), the CRC-32C of each, and
-            from `FOUND` on their bytes
+    stdin   number of a piece of the memory, which has names and sizes -> the system is asked to read these files
+            -> the files are read, in turn
+    stdout  the same number, and a code for how it went; in the piece: the length of each file (-1: the packing process has to
+            read it itself), the CRC-32C of each, and from `FOUND` on their bytes
 """
 
 from __future__ import annotations
@@ -22,18 +24,29 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-#: a piece, and what is said of it
+#: a message: number of a piece, and the length of what it asks for, or a code for how it went
 MESSAGE = struct.Struct("<ii")
-#: files a piece may have, and bytes for what is found of them
+#: most files of a piece, and bytes at its beginning for their lengths and checksums
 MOST_FILES = 1024
 FOUND = 16 * MOST_FILES
 READ, LATE, SLOW = 0, 1, 2
-#: a file is opened with
+#: flags with which files are opened
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Reader:
-    """Args: memory: shared; size: bytes of a piece; base: the directory names are below, open; most: bytes of a file; tried, slow, late: as `pool` has them."""
+    """Reads files into shared memory.
+
+    Args:
+        memory: the shared memory.
+        size: bytes of a piece of it.
+        base: descriptor of the open directory that names are relative to; None: there is none.
+        most: most bytes of a file.
+        tried: how many files are opened to measure how long it takes.
+        slow: seconds for opening one file above which the helper is too slow.
+        late: seconds for reading one file above which the helper is too slow.
+        crc_of: function that returns the CRC-32C of bytes.
+    """
 
     def __init__(
         self,
@@ -52,10 +65,10 @@ class Reader:
         self._tried, self._slow, self._late = tried, slow, late
 
     def serve(self) -> None:
-        """Until nobody asks any longer."""
+        """Read files until the packing process closes stdin."""
         waiting: deque[tuple[int, list[bytes], list[int], bool]] = deque()
         while True:
-            # the system begins to read whatever is asked for before the first of it is waited for
+            # ask the system to read all files that are asked for, before waiting for the first
             while select.select([0], [], [], 0 if waiting else None)[0]:
                 asked = os.read(0, MESSAGE.size)
                 if len(asked) < MESSAGE.size:
@@ -63,7 +76,7 @@ class Reader:
                 piece, length = MESSAGE.unpack(asked)
                 start = piece * self._size + FOUND
                 names, sizes = marshal.loads(self._view[start : start + length])
-                # the others may be devices, which are not to be opened
+                # files of unknown size may be devices, which must not be opened
                 files = [name for name, size in zip(names, sizes) if size > 0]
                 waiting.append((piece, names, sizes, advised(files, self._base, self._tried, self._slow)))
             piece, names, sizes, quick = waiting.popleft()
@@ -71,7 +84,7 @@ class Reader:
             os.write(1, MESSAGE.pack(piece, said))
 
     def _read(self, piece: int, names: list[bytes], sizes: list[int]) -> int:
-        """Read the files of a piece."""
+        """Read the files of a piece. Returns: READ, or LATE if it took long."""
         began = time.monotonic()
         lengths, crcs, crc_of = [], [], self._crc_of
         at, end = piece * self._size + FOUND, (piece + 1) * self._size
@@ -79,7 +92,7 @@ class Reader:
             length = self._one(name, size, at, end)
             lengths.append(length)
             if length > 0:
-                # while it is in the processor's cache
+                # computed now, while the bytes are in the processor's cache
                 crcs.append(crc_of(bytes(self._view[at : at + length])))
                 at += length
             else:
@@ -89,17 +102,17 @@ class Reader:
         return LATE if time.monotonic() - began > len(names) * self._late else READ
 
     def _one(self, name: bytes, size: int, at: int, end: int) -> int:
-        """Returns: its bytes, -1: it is not what it was listed as, cannot be read, or there is no room for it."""
+        """Read one file to position `at`. Returns: its length; -1: it is not as listed, cannot be read, or does not fit."""
         fd = -1
         try:
-            # what is no file is not to be opened
+            # something that is not a regular file must not be opened
             if size < 0 and not stat.S_ISREG(os.stat(name, dir_fd=self._base).st_mode):
                 return -1
             fd = os.open(name, FLAGS, dir_fd=self._base)
             if size < 0:
                 about = os.fstat(fd)
                 size = about.st_size if stat.S_ISREG(about.st_mode) else 0
-            # a byte more, to see whether it has grown
+            # read a byte more than the size, to see whether the file has grown
             if not 0 < size <= self._most or size >= end - at:
                 return -1
             got = more = os.readv(fd, (self._view[at : at + size + 1],))
@@ -115,10 +128,15 @@ class Reader:
 
 
 def advised(names: list[bytes], base: int | None, tried: int, slow: float) -> bool:
-    """Ask the system to read files, and wait for none of them.
+    """Ask the system to read files ahead, without waiting for them.
 
-    Args: base: descriptor of the directory that names are below; tried: files by which it is judged how long opening takes; slow: seconds for one.
-    Returns: whether they can be read one after the other. Not if opening one takes long, or the system takes no such advice.
+    Args:
+        names: the files.
+        base: descriptor of the directory that names are relative to; None: there is none.
+        tried: how many files are opened before it is judged whether opening takes long.
+        slow: seconds for opening one file above which it takes long.
+    Returns:
+        Whether the files can be read one after the other: False if opening takes long, or the system takes no such advice.
     """
     if in_memory(names, base):
         return True
@@ -135,7 +153,7 @@ def advised(names: list[bytes], base: int | None, tried: int, slow: float) -> bo
         try:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
         except OSError:
-            # a pipe, or a directory: whoever reads it says so
+            # a pipe, or a directory: the error is reported when it is read
             continue
         finally:
             os.close(fd)
@@ -143,7 +161,7 @@ def advised(names: list[bytes], base: int | None, tried: int, slow: float) -> bo
 
 
 def in_memory(names: list[bytes], base: int | None) -> bool:
-    """Whether files are in memory, by the first and the last of them. Not known: they are not."""
+    """Whether files are in the system's memory, judged by the first and the last of them; False if it is not known."""
     if not hasattr(os, "RWF_NOWAIT"):
         return False
     for name in names[:1] + names[-1:]:
@@ -154,7 +172,7 @@ def in_memory(names: list[bytes], base: int | None) -> bool:
         try:
             os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
         except OSError:
-            # it would have to wait (EAGAIN), or this file system cannot tell
+            # the read would have to wait (EAGAIN), or this file system cannot tell
             return False
         finally:
             os.close(fd)
@@ -162,8 +180,11 @@ def in_memory(names: list[bytes], base: int | None) -> bool:
 
 
 def main() -> None:
-    """Args: of the command: descriptor of the memory, bytes of a piece, how many, descriptor of the directory; then as `Reader` takes them; and
-    the directory of the library for checksums."""
+    """Run the helper.
+
+    The command's arguments: descriptor of the memory, bytes of a piece, number of pieces, descriptor of the directory (-1:
+    none); `most`, `tried`, `slow` and `late` of `Reader`; and the directory of the library for checksums.
+    """
     fd, size, pieces, base, most, tried = map(int, sys.argv[1:7])
     slow, late = map(float, sys.argv[7:9])
     sys.path.append(sys.argv[9])

@@ -1,11 +1,12 @@
-"""What the headers of encoded images say, of many at once.
+"""Reading of the headers of encoded images, many at once.
 
 ::
 
-    [bytes, ...] -> their beginnings, end to end -> format by its first bytes; width and height where the format has them.
-                                                    JPEG: from segment to segment, all rows together
+    [bytes, ...] -> their beginnings, end to end -> format, from the first bytes; width and height, from a fixed position
+                                                    JPEG: width and height, segment by segment, all images together
 
-Formats: those `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Pillow, where an image is decoded as a whole or resized.
+Formats: those that `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Decoding a whole image, or resizing it, takes
+Pillow (`pictures`).
 """
 
 from __future__ import annotations
@@ -25,32 +26,33 @@ U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 
 FORMATS = ("jpeg", "png", "gif", "bmp", "webp")
-#: what names of images end in
+#: endings of the names of images
 ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif")
-#: of which a header that is refused says that nobody decodes them: JPEG, PNG, GIF
+#: formats (JPEG, PNG, GIF) of which an image that is refused by its header cannot be decoded by any program
 STRICT = (0, 1, 2)
-#: bytes of each file that are looked at together; the few whose header is longer are looked at one by one
+#: how many bytes of each file are looked at together; the few JPEGs whose header is longer are looked at a second time
 _HEAD = 512
-#: bytes of the headers bitmaps have, one kind each
+#: bytes of the header of each kind of bitmap
 _BITMAPS = (40, 52, 56, 64, 108, 124)
-#: of those of OS/2 1.x
+#: bytes of the header of a bitmap of OS/2 1.x
 _OS2 = 12
-#: how the pixels of a bitmap may be compressed, by its header
+#: number in a bitmap's header -> how its pixels are compressed
 _PACKED = {1: "RLE8", 2: "RLE4", 4: "JPEG", 5: "PNG"}
-#: TensorFlow decodes images of less pixels than this
+#: TensorFlow decodes images of fewer pixels than this
 MOST_PIXELS = 1 << 29
-#: the most pixels a byte of a whole JPEG can stand for: it has a bit at least for each 8 x 8 of them (and room for odd sampling)
+#: the most pixels for each byte of a complete JPEG, which has at least a bit for 8 x 8 pixels (with room for odd sampling)
 _PIXELS_A_BYTE = 2048
-#: bytes of a PNG besides its compressed pixels: what it begins with, its header, the frame of one piece of pixels, its end; and what deflate makes of one byte
+#: bytes of a PNG besides its compressed pixels (signature, header, the frame of one piece of pixels, end); and the most bytes
+#: that one byte can inflate to
 _PNG_AROUND, _INFLATED = 57, 1032
-#: what a GIF has besides its table of colours: its header, that of a picture, and blocks of pixels of which one is empty
+#: least bytes of a GIF besides its table of colours: its header, that of a picture, and blocks of pixels, the last empty
 _GIF_AROUND = 13 + 10 + 1 + 1
-#: markers of a JPEG's size that say it is lossless, or made of several (hierarchical)
+#: markers before a JPEG's size that say that it is lossless, or made of several images (hierarchical)
 _ODD_JPEGS = (0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF)
 NOT_DECODED = "which TensorFlow does not decode"
 _NO_BITMAP = "no image: it begins as a BMP, and has no header of one"
 _RESIZED = "; resize= (--resize) makes a PNG of it"
-#: segments before the size in a JPEG; a photograph has ten
+#: most segments before the size in a JPEG; a photograph has about ten
 _MOST_SEGMENTS = 5000
 _STARTS: tuple[tuple[bytes, int], ...] = (
     (b"\xff\xd8\xff", 0),
@@ -59,7 +61,7 @@ _STARTS: tuple[tuple[bytes, int], ...] = (
     (b"GIF89a", 2),
     (b"BM", 3),
 )
-#: beginnings of what is something else
+#: first bytes of files of other kinds, and the kind in words
 _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"II*\0", "a TIFF"), (b"MM\0*", "a TIFF"), (b"%PDF", "a PDF"), (b"PK", "a zip archive"), (b"\x1f\x8b", "a gzip archive"),
     (b"<!", "an HTML page"), (b"<html", "an HTML page"), (b"<svg", "an SVG"), (b"<?xml", "XML"), (b"{", "JSON"),
@@ -68,7 +70,14 @@ _OTHERS: tuple[tuple[bytes, str], ...] = (
 
 @dataclass
 class Looked:
-    """Of images: [rows] height and width, number in `FORMATS` (-1: none of them); problems: row -> why it is no image, half a sentence."""
+    """What the headers of images say.
+
+    Attributes:
+        height: height of each image [rows].
+        width: width of each image [rows].
+        format: index in `FORMATS`; -1: none of them [rows].
+        problems: row -> why the file is not an image that can be decoded, half a sentence.
+    """
 
     height: I64
     width: I64
@@ -77,7 +86,7 @@ class Looked:
 
 
 def look(datas: Sequence[Octets | None]) -> Looked:
-    """Look at the headers. Args: datas: each file; None: there is none, and nothing is said of it."""
+    """Read the headers of files. Args: datas: the bytes of each file; None: there is no file, and no problem is reported."""
     rows = len(datas)
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
     sizes = np.fromiter((-1 if data is None else len(data) for data in datas), np.int64, rows)
@@ -97,7 +106,7 @@ def look(datas: Sequence[Octets | None]) -> Looked:
 
 
 def _odd_png(data: Octets, height: int, width: int) -> str:
-    """Why nothing can be decoded of a PNG with a header, "": something can, as far as that says."""
+    """Return why a PNG that has a header cannot be decoded, as far as the header tells; "": it can."""
     head = bytes(data[:33])
     numbers_a_pixel, bits = png.COLOURS.get(head[25], (0, ()))
     if zlib.crc32(head[12:29]) != int.from_bytes(head[29:33], "big"):
@@ -116,7 +125,7 @@ def _odd_png(data: Octets, height: int, width: int) -> str:
 
 
 def colour_bytes(flags: int) -> int:
-    """Bytes of a GIF's table of colours."""
+    """Return the number of bytes of a GIF's table of colours. Args: flags: the byte that describes the table."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
@@ -125,8 +134,11 @@ def _more_than(height: int, width: int, size: int) -> str:
 
 
 def _odd_bitmap(data: Octets, height: int, width: int) -> str:
-    """Why TensorFlow does not decode a BMP, "": it does. The newest takes neither less than its rows nor anything behind them, and looks at no more of the
-    header than where they begin, their size and the bits of a pixel."""
+    """Return why TensorFlow does not decode a BMP; "": it does.
+
+    The newest TensorFlow refuses a file that has fewer bytes than its rows, or any behind them. Of the header it reads only
+    where the rows begin, the size of the image, and the bits of a pixel.
+    """
     head = bytes(data[:34])
     size = int.from_bytes(head[14:18], "little")
     if size == _OS2:
@@ -149,8 +161,8 @@ def _odd_bitmap(data: Octets, height: int, width: int) -> str:
 
 
 def _check_sizes(sizes: I64, found: Looked) -> None:
-    """Headers that say what cannot be."""
-    # the product of two numbers of 32 bits is more than 64 hold
+    """Add problems for headers whose sizes are impossible or too large."""
+    # as floats, because 64 bits may not hold the product of two numbers of 32 bits
     pixels = found.height.astype(np.float64) * found.width
     for i in np.flatnonzero((found.format == 0) & (pixels > sizes * _PIXELS_A_BYTE)).tolist():
         words = _more_than(int(found.height[i]), int(found.width[i]), int(sizes[i]))
@@ -161,7 +173,15 @@ def _check_sizes(sizes: I64, found: Looked) -> None:
 
 
 def _look_at(datas: Sequence[Octets | None], whole: I64, found: Looked, rows: I64, head: int | None) -> None:
-    """Args: whole: [datas] bytes of each; rows: which; head: bytes of each to look at, None: all."""
+    """Read the headers of some files into `found`.
+
+    Args:
+        datas: the bytes of all files.
+        whole: number of bytes of each file [files].
+        found: takes the result.
+        rows: which files to look at.
+        head: how many bytes of each to look at; None: all.
+    """
     if not len(rows):
         return
     heads = [(datas[i] or b"")[:head] for i in rows.tolist()]
@@ -204,7 +224,7 @@ def _kinds(flat: U8, starts: I64, sizes: I64) -> NDArray[np.int8]:
 
 
 def _what(head: bytes) -> str:
-    """Of a file that is no image we know."""
+    """Return what a file is that is not an image of a known format, in words. Args: head: its first bytes."""
     if not head:
         return "empty"
     if head[4:8] == b"ftyp":
@@ -218,7 +238,7 @@ def _what(head: bytes) -> str:
     return f"{other}, no image" if other else "no image: it begins as none that is known (JPEG, PNG, GIF, BMP, WebP)"
 
 
-#: format -> (least bytes, (place, bytes, little endian) of the height, of the width)
+#: format -> (least bytes of a file, (position, bytes, whether little endian) of the height, the same of the width)
 _PLACES: dict[int, tuple[int, tuple[int, int, bool], tuple[int, int, bool]]] = {
     1: (33, (20, 4, False), (16, 4, False)),
     2: (13, (8, 2, True), (6, 2, True)),
@@ -252,11 +272,11 @@ def _read_sizes(
     found.height[rows] = _number(flat, starts + height[0], height[1], height[2])
     found.width[rows] = _number(flat, starts + width[0], width[1], width[2])
     if kind == 3:
-        # the rows of a bitmap may be from top to bottom: then its height is negative
+        # a bitmap's height is negative if its rows go from top to bottom
         signed = found.height[rows].astype(np.uint32).astype(np.int32)
         found.height[rows] = np.abs(signed.astype(np.int64))
         found.width[rows] = found.width[rows].astype(np.uint32).astype(np.int32)
-        # that of OS/2 has its size elsewhere, in half the bytes
+        # a bitmap of OS/2 has its size at another position, in half the bytes
         header = _number(flat, starts + 14, 4, True)
         old = header == _OS2
         found.width[rows[old]] = _number(flat, starts[old] + 18, 2, True)
@@ -281,7 +301,7 @@ def _read_webp(head: bytes, row: int, found: Looked) -> None:
         bits = int.from_bytes(body[1:5], "little")
         found.width[row], found.height[row] = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     elif chunk == b"VP8X" and body[0] & 0x02:
-        # its own memory is damaged by them (2.20)
+        # decoding one damages the memory of TensorFlow (2.20)
         found.problems[row] = (
             "a moving WEBP, which ends the process of TensorFlow's that decodes it; resize= (--resize) makes a PNG of its first picture"
         )
@@ -301,9 +321,17 @@ def _odd_jpeg(marker: int, bits: int, layers: int) -> str:
 
 
 def _walk(flat: U8, starts: I64, ends: I64, cut: NDArray[np.bool_], rows: I64, found: Looked) -> I64:
-    """Go through the segments of JPEGs, all rows a segment at a time, to the one with the size.
+    """Go through the segments of JPEGs, a segment of all images at a time, to the one that has the size.
 
-    Args: cut: which are longer than what is here. Returns: the rows whose size stands further on.
+    Args:
+        flat: the beginnings of the files, end to end.
+        starts: position of each file in `flat`.
+        ends: position behind each file in `flat`.
+        cut: which files have more bytes than `flat` has of them.
+        rows: row of each file.
+        found: takes the sizes and problems.
+    Returns:
+        The rows whose size lies behind the bytes in `flat`.
     """
     at = starts + 2
     longer: list[int] = []

@@ -1,4 +1,4 @@
-"""Files to pack, as columns: no Python object a file.
+"""The index of the files to pack: a table with a row for each file, so that no Python object is needed for each.
 
 ::
 
@@ -25,26 +25,34 @@ from akrunner.arrays import array_of, decoded, known_numbers_of, octets_of, text
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
 
-#: a whole number, as it is written
+#: matches the usual text of a whole number
 _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,18})\Z")
 
 I64 = NDArray[np.int64]
 
-#: of the columns that are ours; no table's own begin so
+#: names of columns that packing adds; no column of the user's begins like these
 NAME, SIZE, MTIME, CLASS = "\x1fname", "\x1fsize", "\x1fmtime", "\x1fclass"
 SPLIT, LABEL = "\x1fsplit", "\x1flabel"
-#: of a list of files: which of its rows, and the path as it stands there, null where that is the name
+#: columns for files from a list: number of the row in the list, and the path as it stands there (null if it equals the name)
 ROW, TEXT = "\x1frow", "\x1ftext"
-#: rows that are made at a time
+#: how many rows are made at a time
 ROWS = 65536
-#: what a name may say that is how a byte is written
+#: matches text in a name that looks like the escape of a byte
 _LIKE_A_BYTE = re.compile(rb"\\(x[0-9a-f]{2})")
 
 
 @dataclass
 class Index:
-    """Attributes: table: a row a file, in any order; base: the directory names are relative to, None if they are all URLs; passed_over: names
-    that were not taken, and how many; listed: a table names the files; start: how many characters of each name are the directory's, of URLs."""
+    """The files to pack.
+
+    Attributes:
+        table: a row for each file, in any order.
+        base: the directory that names are relative to; None: all names are URLs.
+        passed_over: names of the first files of the directory that are not packed.
+        passed: how many files of the directory are not packed.
+        listed: whether the files are named by a list.
+        start: for URLs in a directory, how many characters of each name belong to the directory; else 0.
+    """
 
     table: pa.Table
     base: str | None
@@ -57,7 +65,7 @@ class Index:
         return int(self.table.num_rows)
 
     def rows(self, places: I64) -> pa.Table:
-        """Some rows, in the order of the places. (Arrow's `take` would make one piece of all columns for it.)"""
+        """Return some rows, in the order of `places`. Arrow's `take` would first copy all columns into one piece."""
         batches = self.table.to_batches()
         starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
         order = np.argsort(places, kind="stable")
@@ -74,28 +82,31 @@ class Index:
 
     @property
     def extra(self) -> list[pa.Field]:
-        """The columns of a list of files that are packed as they are."""
+        """The other columns of a list of files, which are packed as they are."""
         return [field for field in self.table.schema if not field.name.startswith("\x1f")]
 
 
 class Spilled:
-    """Batches of an index -> a table whose columns lie in a file that has no name: the memory is the system's, and nothing is left of it whoever dies."""
+    """Gathers batches of an index into a table whose columns are in a file without a name.
+
+    The system can take the memory back, and nothing of the file is left if the process dies.
+    """
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="akrunner-pack-")
-        # of one that was begun, and broke
+        # closes the file if `table` is never called because of an error
         weakref.finalize(self, self._file.close)
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Raises: WriteError: the disk is full."""
+        """Add a batch. Raises: WriteError: it cannot be written, for example because the disk is full."""
         with underway(WriteError, f"cannot write an index of the files to the temporary directory {tempfile.gettempdir()}"):
             if self._writer is None:
                 self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
             self._writer.write_batch(batch)
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """Args: schema: of a table without rows."""
+        """Return the table of all batches. Args: schema: schema of the table if there are none. Raises: WriteError."""
         if self._writer is None:
             self._file.close()
             return schema.empty_table()
@@ -108,7 +119,7 @@ class Spilled:
 
 
 class Gathered:
-    """Rows that come one by one -> columns, some thousands at a time."""
+    """Gathers the rows of an index that come one by one, and makes columns of some thousands at a time."""
 
     def __init__(self) -> None:
         self._names: list[bytes] = []
@@ -120,7 +131,7 @@ class Gathered:
         self.more([name], [size], [mtime])
 
     def more(self, names: list[bytes], sizes: list[int], mtimes: list[int]) -> None:
-        """Several rows."""
+        """Add several rows."""
         self._names += names
         self._sizes += sizes
         self._times += mtimes
@@ -133,7 +144,7 @@ class Gathered:
             self._names, self._sizes, self._times = [], [], []
 
     def table(self) -> pa.Table:
-        """All rows, as they came."""
+        """Return all rows, in the order in which they were added."""
         self._flush()
         return self._spilled.table(_SCHEMA)
 
@@ -146,7 +157,10 @@ def batch_of(names: list[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
 
 
 def text_of(names: Any) -> pa.Array:
-    """Names as text; bytes that are no UTF-8 are written as \\xNN, and the backslash of a name that says that itself as \\x5c."""
+    """Return names as text.
+
+    Bytes that are not UTF-8 are written as \\xNN; the backslash of a name that contains such text itself is written as \\x5c.
+    """
     if isinstance(names, pa.ChunkedArray):
         names = names.combine_chunks() if names.num_chunks else octets_of([], names.type)
     try:
@@ -160,10 +174,13 @@ def text_of(names: Any) -> pa.Array:
 
 
 def plain_names(names: Any, base: str | None) -> Any:
-    """Names by which files are told apart: x, ./x, .//x, y/../x and the whole path of x are the same."""
+    """Return names by which files are told apart: x, ./x, .//x, y/../x and the absolute path of x become the same name.
+
+    Args: base: the directory that names are relative to; None: all names are URLs, which are returned as they are.
+    """
     if base is None:
         return names
-    # binaries: a name may be no text
+    # matched as bytes, as a name may not be text
     whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
     below = os.fsencode(base).rstrip(b"/") + b"/"
     odd = pc.or_(pc.match_substring_regex(whole, rb"(?s)\A/|\A\./|/\.?/|(\A|/)\.\./"), pc.invert(pc.is_valid(whole)))
@@ -178,7 +195,7 @@ def plain_names(names: Any, base: str | None) -> Any:
 
 def _plain(name: bytes, below: bytes) -> bytes:
     if b".." in name.split(b"/") and b"\0" not in name:
-        # behind a link it leads elsewhere than its name says
+        # resolve links: ".." behind a link leads elsewhere than the name says
         real = os.path.realpath(os.path.join(below, name))
         return real.removeprefix(os.path.realpath(below).rstrip(b"/") + b"/")
     start = b"/" if name.startswith(b"/") else b""
@@ -187,42 +204,48 @@ def _plain(name: bytes, below: bytes) -> bytes:
 
 
 def released() -> None:
-    """The memory that Arrow keeps of what is no longer there is the system's again: of a million names it is more than what is left of them."""
+    """Give memory that Arrow has freed but still holds back to the system.
+
+    After a million names were handled, it is more than the index takes.
+    """
     pa.default_memory_pool().release_unused()
 
 
 def numbers(column: Any) -> I64:
-    """A whole column of integers, 0 for a null."""
+    """Return a column of integers as one numpy array, with 0 for nulls."""
     parts = [known_numbers_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
     whole: I64 = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64, copy=False)
     return whole
 
 
 def truths(column: Any) -> NDArray[np.bool_]:
-    """A whole column of booleans without nulls."""
+    """Return a column of booleans without nulls as one numpy array."""
     parts = [truths_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
     return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
 def class_names(values: Any) -> list[Any]:
-    """The different classes of a column, `in_order`. A null is none, nor is an empty text."""
+    """Return the distinct classes of a column, sorted as by `in_order`. Nulls and empty texts are no classes."""
     return in_order([one for one in pc.unique(values).to_pylist() if one not in (None, "")])
 
 
 def in_order(names: Collection[Any]) -> list[Any]:
-    """Classes, sorted: numbers by their size, also where all are texts of whole numbers, so that 10 comes behind 9; other texts by their characters."""
+    """Return classes, sorted.
+
+    Numbers are sorted by value, and so are texts if all are whole numbers (10 comes after 9); other texts by their characters.
+    """
     whole = all(isinstance(one, str) and _WHOLE.match(one) for one in names)
     return sorted(names, key=int if whole else None)
 
 
 def numbered(values: Any, labels: list[str]) -> I64:
-    """[rows] The number of each class in `labels`, -1 for a null."""
+    """Return the index of each class in `labels`; -1: it is null or not in them [rows]."""
     found = pc.index_in(plain_text(values), value_set=texts_of(labels))
     return np.where(truths(found.is_valid()), numbers(found), -1)
 
 
 def plain_text(values: Any) -> Any:
-    """Classes as texts."""
+    """Return a column of classes as texts."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     return decoded(values).cast(pa.string())
@@ -230,8 +253,15 @@ def plain_text(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A listing against what was packed. Attributes: new: [rows] which are new; broken: [rows] which were left out as broken, and are as they were; changed,
-    gone: how many of the packed ones are so; some: names of these."""
+    """How the files of a listing differ from those that are packed.
+
+    Attributes:
+        new: which files of the listing are new [rows].
+        broken: which files were left out as broken, and are as they were [rows].
+        changed: how many packed files have changed.
+        gone: how many packed files are not in the listing.
+        some: "changed" and "gone" -> the names of some of these files.
+    """
 
     new: NDArray[np.bool_]
     broken: NDArray[np.bool_]
@@ -241,7 +271,14 @@ class Difference:
 
 
 def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array, unfetched: pa.Array | None = None) -> Difference:
-    """Args: bad: names of `packed` that were left out as broken: one that has changed since is new; unfetched: that could not be fetched, None: all could."""
+    """Compare a listing with the files that earlier runs listed.
+
+    Args:
+        listed: the files now.
+        packed: the files that earlier runs listed.
+        bad: names of those that were left out as broken; one that has changed since counts as new.
+        unfetched: names of those that could not be fetched; None: there are none.
+    """
     where = pc.index_in(listed.column(NAME), value_set=packed.column(NAME).combine_chunks())
     known = truths(pc.is_valid(where))
     rows = numbers(where)
@@ -255,11 +292,11 @@ def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array, unfetched: pa.
     never = [bad] if unfetched is None else [bad, unfetched]
     for names in never:
         changed &= ~truths(pc.is_in(listed.column(NAME), value_set=names))
-    # what was left out was not packed, so nobody misses it
+    # a file that was left out was not packed, so it does not count as gone
     there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
     for names in never:
         there |= truths(pc.is_in(packed.column(NAME), value_set=names))
-    # several parts have the name of a file that was left out, and mended
+    # a file that was left out and mended is in several parts, so count distinct names
     gone = pc.unique(packed.column(NAME).filter(array_of(~there)))
     few = {
         "changed": text_of(listed.column(NAME).filter(array_of(changed))[:3]).to_pylist(),

@@ -1,8 +1,8 @@
-"""`akrunner.pack`: what there is to pack, what of it is new, and the two ways of packing it.
+"""The course of a run of `akrunner.pack`: it finds out what there is to pack and what of it is new, and packs files or tables.
 
 ::
 
-    source -> Given (files, or tables) -> State: an unfinished part goes on, then what is new becomes a part -> published
+    source -> Given (files, or tables) -> State: an unfinished part is finished, then new files become a part -> published
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, Settings, settings_of
 from akrunner.packing.state import State
 
-#: open files that are enough whatever is packed: threads of the network, buckets of tables within each other, shards of each split
+#: a limit of open files that is enough for any run: threads that fetch URLs, nested buckets of tables, a shard of each split
 _OPEN_FILES = 1024
 
 
 def run_pack(asked: PackArguments) -> Packed:
-    """`akrunner.pack`. Raises: as it."""
+    """Do what `akrunner.pack` does. Raises: what `akrunner.pack` raises."""
     began = time.monotonic()
     settings = settings_of(asked)
     overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress
@@ -70,7 +70,10 @@ def run_pack(asked: PackArguments) -> Packed:
 
 @contextlib.contextmanager
 def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
-    """What files raise of which nobody has said what they are: those of the output, unless it names another."""
+    """Turn an OSError that no other code has handled into an error of akrunner's.
+
+    It becomes an error of the output, of type `kind`; but if it names a file that is not below the output, a ReadError.
+    """
     try:
         yield
     except OSError as e:
@@ -86,7 +89,7 @@ def _of_output(state: State, kind: type[AkrunnerError]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _short() -> Iterator[None]:
-    """Where memory, threads or open files do not suffice: what of `pack` needs less. Raises: JobError; whatever else is raised."""
+    """If memory, threads or open files run out, raise a JobError that says which options need less; pass on other errors."""
     try:
         yield
     except (AkrunnerError, MemoryError, RuntimeError, OSError) as e:
@@ -128,7 +131,10 @@ def _told_of(schema: pa.Schema, form: str) -> list[str]:
 
 
 def _check_idle(asked: PackArguments, names: Sequence[str], why: str) -> None:
-    """Raises: ConfigError: an option was given that means nothing for what is packed."""
+    """Raise a ConfigError if an option was given that means nothing for this input.
+
+    Args: names: the options; why: half a sentence.
+    """
     for name in names:
         if getattr(asked, name) != getattr(PackArguments, name):
             raise ConfigError(f"{called(name)} {why}")
@@ -157,7 +163,7 @@ def _packed(given: Given, settings: Settings, state: State, overwrite: bool, met
 
 
 def _earlier(state: State) -> Earlier | None:
-    """What is packed already, as far as it says how what is new is read."""
+    """Return what is packed already, as far as it decides how new files are read; None: nothing is."""
     if state.about is None:
         return None
     table = rowjob.columns_of(state)
@@ -166,7 +172,7 @@ def _earlier(state: State) -> Earlier | None:
 
 
 def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> None:
-    """Raises: SinkError: what is there was packed in another way."""
+    """Raise a SinkError if the output was packed with other settings than this run's, unless this run overwrites it."""
     if state.about is None or overwrite:
         return
     there = state.about.get("settings", {})
@@ -179,7 +185,7 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
 
 
 def _by_directory(given: Given, before: Any) -> str:
-    """What to give in place of files that come and go."""
+    """Return advice on which directory to give in place of single files that come and go; "": none."""
     if given.lies is None or not isinstance(before, str) or not os.path.isabs(before) or not os.path.isabs(given.lies):
         return ""
     if os.path.realpath(before) == os.path.realpath(given.lies):
@@ -189,7 +195,7 @@ def _by_directory(given: Given, before: Any) -> str:
 
 
 def _as_given(name: str, value: Any) -> str:
-    """A setting as somebody would write it."""
+    """Return a setting as a user would write it."""
     if isinstance(value, dict):
         return repr(",".join(f"{key}={share:g}" for key, share in value.items()))
     if name == "resize" and value:

@@ -1,4 +1,4 @@
-"""Files that earlier runs left out: broken ones, and such as could not be fetched. Each part's plan names its own."""
+"""Files that earlier runs left out, because they are broken or could not be fetched. Each part's plan names its own."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from akrunner.packing.index import MTIME, NAME, ROW, TEXT, Index, numbers, truth
 from akrunner.packing.result import counted, printable, quoted
 from akrunner.packing.state import State
 
-#: what a plan calls them: [[name as hex, why], ...]
+#: keys in a plan for the broken and the unfetched files: [[name as hex, why], ...]
 BROKEN, UNFETCHED = "bad", "again"
-#: files of a kind that an error names
+#: how many files of a kind an error names
 _NAMED = 20
-#: files that `dataset.json` names
+#: how many files `dataset.json` names
 _DESCRIBED = 100
 _NAMES = pa.large_binary()
 
 
 def marked(state: State, what: str, parts: Sequence[int] | None = None) -> dict[bytes, str]:
-    """Name -> why it was left out, of the files of which the last part that has them says so. Args: what: BROKEN or UNFETCHED; parts: None: those that count."""
+    """Return name -> why it was left out, for files that the last part which lists them left out.
+
+    Args: what: BROKEN or UNFETCHED; parts: the parts to look at, in order; None: those that count.
+    """
     found: dict[bytes, str] = {}
     for part in state.parts() if parts is None else parts:
         found = without(found, state.index(part) if found else None)
@@ -38,7 +41,7 @@ def marked(state: State, what: str, parts: Sequence[int] | None = None) -> dict[
 
 
 def without(found: dict[bytes, str], index: Any) -> dict[bytes, str]:
-    """Those that an index does not list. Args: index: its table, None: there is none."""
+    """Return those files that an index does not list. Args: index: the index's table; None: there is none."""
     if not found or index is None:
         return found
     again = truths(pc.is_in(names_of(found), value_set=index.column(NAME).combine_chunks().cast(_NAMES)))
@@ -50,16 +53,19 @@ def names_of(found: dict[bytes, str]) -> pa.Array:
 
 
 def shown(name: bytes) -> str:
-    """A name as it is told: without the secrets of a URL."""
+    """Return a file's name for messages, without the secrets of a URL."""
     return redacted(name.decode("utf-8", "backslashreplace")) or "(no path)"
 
 
-#: what is said of a list's row, and behind why its file is no good
+#: the row of a list, as it stands at the end of the reason why a file was left out
 _OF_LIST = re.compile(r" \(row [0-9]+ of the list[^)]*\)\Z")
 
 
 def located(table: pa.Table, whys: Sequence[str]) -> list[str]:
-    """Why files are no good, of a list with their rows in it: as a path may be empty, or look like another one. Args: table: rows of an index."""
+    """Return the reasons why files are left out; for files from a list, with the number of their row in it.
+
+    The row is needed because a path may be empty, or look like another one. Args: table: the files' rows of an index.
+    """
     if ROW not in table.column_names:
         return list(whys)
     found = []
@@ -70,19 +76,25 @@ def located(table: pa.Table, whys: Sequence[str]) -> list[str]:
         blanks = f", where a blank stands {' and '.join(ends)} the path" if ends and text.strip() else ""
         if text and not text.strip():
             blanks = ", where the path is nothing but blanks"
-        # what is tried again is told apart by its type
+        # an `Unfetched` stays one: its type says that the file is tried again
         found.append(type(why)(f"{why} (row {row} of the list{blanks})"))
     return found
 
 
 def unlocated(why: str) -> str:
-    """Why a file is no good, whatever row of a list names it: lists of two nights have it in two."""
+    """Return why a file is left out, without the row of a list: the lists of two runs may have it in different rows."""
     return _OF_LIST.sub("", why)
 
 
 class LeftOut(NamedTuple):
-    """A broken file of the input. Attributes: name; why: it is broken; again: whether nothing but another try tells whether it was mended; located: why, with the
-    row of a list."""
+    """A broken file of the input.
+
+    Attributes:
+        name: name of the file.
+        why: why it is broken.
+        again: whether only another try can tell if it was mended.
+        located: why it is broken, with its row in a list.
+    """
 
     name: bytes
     why: str
@@ -91,12 +103,12 @@ class LeftOut(NamedTuple):
 
     @property
     def told(self) -> tuple[str, str]:
-        """(path, why) for people."""
+        """Return (path, why) for messages."""
         return shown(self.name), self.located
 
 
 def rows_of(index: Index, broken: Any, why: dict[bytes, str]) -> list[LeftOut]:
-    """The rows of an index that were left out. Args: broken: [rows] which."""
+    """Return the files of an index that were left out. Args: broken: which ones [rows]; why: name -> why it is broken."""
     some = index.table.filter(array_of(np.asarray(broken)))
     names = some.column(NAME).to_pylist()
     whys = located(some, [why[name] for name in names])
@@ -104,12 +116,12 @@ def rows_of(index: Index, broken: Any, why: dict[bytes, str]) -> list[LeftOut]:
 
 
 def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]:
-    """What `dataset.json` says of the files of the input that are left out. Args: parts: that count."""
+    """Return what `dataset.json` says about files of the input that are left out. Args: parts: the parts that count."""
     told: dict[str, Any] = {}
     for field, what in (("skipped", BROKEN), ("unfetched", UNFETCHED)):
         found = marked(state, what, parts)
         there = np.zeros(len(found), np.bool_)
-        # a copy of all names would double what an index takes
+        # chunk by chunk, as a copy of all names would double the memory of the index
         for chunk in index.table.column(NAME).chunks if found else ():
             there |= truths(pc.is_in(names_of(found), value_set=chunk.cast(_NAMES)))
         left = [(name, why) for (name, why), is_there in zip(found.items(), there.tolist()) if is_there]
@@ -119,19 +131,22 @@ def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]
 
 
 def untold(table: pa.Table) -> NDArray[np.bool_]:
-    """[rows] Which of an index are URLs of which nobody knows whether they have changed: nothing but another try tells."""
+    """Return which files of an index are URLs without a time: only another try tells whether they have changed [rows]."""
     there: NDArray[np.bool_] = (numbers(table.column(MTIME)) == 0) & truths(pc.match_substring(table.column(NAME), "://"))
     return there
 
 
 def asked_again(table: pa.Table, unfetched: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
-    """[rows] Which of an index every run tries again. Args: unfetched: (name as hex, why) of those that it could not fetch."""
+    """Return which files of an index every run tries again [rows].
+
+    Args: unfetched: (name as hex, why) of files that could not be fetched.
+    """
     names = octets_of([bytes.fromhex(name) for name, _ in unfetched], _NAMES)
     return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
 
 
 def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]]) -> ReadError:
-    """What is said where nothing would be packed. Args: (path, why) of all that was to be."""
+    """Return the error for an input of which no file can be packed. Args: bad, unfetched: (path, why) of all its files."""
     whole = len(bad) + len(unfetched)
     what = "is broken" if whole == 1 else "are broken"
     if unfetched:
@@ -150,8 +165,15 @@ def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tup
 def refused(
     kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]] = (), earlier: Sequence[tuple[str, str]] = (), packed: bool = True
 ) -> ReadError:  # fmt: skip
-    """What `bad_rows="fail"` says. Args: bad, unfetched: (path, why) of what this run has met; earlier: of broken files that an earlier run left out, and
-    that are as they were; packed: whether this run has packed anything."""
+    """Return the error of `bad_rows="fail"`.
+
+    Args:
+        kind: images, texts or files.
+        bad: (path, why) of the broken files that this run has met.
+        unfetched: (path, why) of the files that this run could not fetch.
+        earlier: (path, why) of broken files that an earlier run left out, and that are as they were.
+        packed: whether this run has packed anything.
+    """
     broken, whats = [*earlier, *bad], []
     if unfetched:
         whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
@@ -176,7 +198,11 @@ def refused(
 
 
 def kept(index: Index, broken: Sequence[tuple[bytes, str]], folder: str, most: int) -> list[copies.Kept]:
-    """Copy those to the directory of broken files whose copies are not there yet. Args: most: bytes of a file that is copied. Raises: WriteError."""
+    """Copy broken files to the directory for them, unless their copies are there already.
+
+    Args: broken: (name, why) of each file; folder: the directory; most: most bytes of a file that is copied.
+    Returns: rows for the directory's table, of the files that it does not list correctly yet. Raises: WriteError.
+    """
     there = copies.listed(folder)
     return [
         (shown(name), why, *copies.keep(index.base, name, None, why, folder, most))

@@ -1,4 +1,4 @@
-"""A table with a column of paths -> an index of the files it names, with its other columns."""
+"""Turns a list, which is a table with a column of paths, into an index of the files that it names, with its other columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from akrunner.packing.settings import MOST_BYTES
 from akrunner.schema import is_list, is_text, replaced
 from akrunner.wire.near import nearest
 
-#: names of columns that hold paths, if their values look so
+#: names of columns that are taken for paths if their values look like paths
 USUAL = (
     "path",
     "image",
@@ -39,17 +39,17 @@ USUAL = (
     "image_url",
     "uri",
 )
-#: columns that are labels, if nothing else is said
+#: names of columns that are taken for classes if the user names no column
 LABELS = ("label", "labels", "class", "class_name", "category")
-#: values that are looked at, and the share of them that has to look like paths of images
+#: how many values are looked at, and the share of them that has to look like paths of images
 _LOOKED, _MOST = 1000, 0.9
-#: values that are looked for on the disk
+#: how many values are looked up on the disk
 _TRIED = 20
 I64 = NDArray[np.int64]
 
 
 def column_of_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str | None:
-    """The column of paths of images, by its name and its first values; None: there is none."""
+    """Return the column of paths of images, judged by its name and first values; None: there is none."""
     if first is None or not first.num_rows:
         return None
     for name in named_as_paths(schema):
@@ -60,15 +60,20 @@ def column_of_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str | No
 
 
 def _look_like_images(column: pa.Array) -> NDArray[np.bool_]:
-    """Which of the first values, of those that are there, end as the names of images do."""
+    """Return which of a column's first values (nulls and empty texts left out) end like names of images."""
     values = pc.cast(column[:_LOOKED], pa.string()).drop_null()
     stems = pc.replace_substring_regex(values.filter(pc.not_equal(values, "")), r"[?#].*\z", "")
     return truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
 
 
 def check_meant(schema: pa.Schema, first: pa.RecordBatch | None) -> None:
-    """Args: first: of a table of which nobody has said what it is. Raises: ConfigError: it may be a list of images as well, by a column's name and most of its
-    values: a guess would pack something else than was meant, and not say so to whoever does not read it."""
+    """Check that a table whose kind the user has not given cannot be meant as a list of images.
+
+    A wrong guess would pack something else than was meant, and the user might not notice the message about it.
+
+    Args: first: first batch of the table; None: it has none.
+    Raises: ConfigError: a column's name, and more than half of its values, look like paths of images.
+    """
     if first is None:
         return
     for name in named_as_paths(schema):
@@ -81,12 +86,15 @@ def check_meant(schema: pa.Schema, first: pa.RecordBatch | None) -> None:
 
 
 def named_as_paths(schema: pa.Schema) -> list[str]:
-    """The columns of texts whose names say that they hold paths."""
+    """Return the columns of texts whose names say that they hold paths."""
     return [name for name in schema.names if name.lower() in USUAL and is_text(schema.field(name).type)]
 
 
 def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
-    """Of a table that is packed as it is: that a column looks as if it had paths of images, or URLs, in part; "": none does."""
+    """Return a warning if a column of a table that is packed as it is looks like paths of images, or URLs; "": none does.
+
+    Half of the values that were looked at are enough.
+    """
     if first is None or not first.num_rows:
         return ""
     for name in schema.names:
@@ -102,7 +110,10 @@ def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
 
 
 def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> str:
-    """Of a table that is packed as it is: that a column names files that are there; "": none does. Args: below: directory of relative ones."""
+    """Return a warning if a column names files that exist, in a table that is packed as it is; "": none does.
+
+    Args: below: the directory that relative paths are below.
+    """
     if first is None:
         return ""
     for name in schema.names:
@@ -117,7 +128,11 @@ def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> 
 
 
 def label_of(schema: pa.Schema, given: str | None) -> str | None:
-    """The column of classes. Raises: ConfigError: there is no such column, or what it holds are no classes."""
+    """Return the column of classes; None: there is none.
+
+    Args: given: the column that the user names; "none": no column; None: one that has a usual name.
+    Raises: ConfigError: there is no such column, or its type is not one of classes.
+    """
     if given == "none":
         return None
     if given is None:
@@ -140,7 +155,10 @@ def _classes(data_type: pa.DataType) -> bool:
 
 
 def no_classes(schema: pa.Schema, given: str | None) -> list[str]:
-    """What is to be said of a column that is called as one of classes, and of which none are made. Args: given: by a person, as the column of classes."""
+    """Return a warning about a column that has the usual name of a column of classes, but whose type cannot be classes.
+
+    Args: given: the column of classes that the user names; None: none, and only then there is a warning.
+    """
     odd = [field for field in schema if field.name.lower() in LABELS and given is None and not pa.types.is_null(field.type)]
     return [
         f"column {field.name!r} is {field.type}, and packed as it is: classes are texts, whole numbers or booleans"
@@ -163,7 +181,10 @@ def can_be_paths(data_type: pa.DataType) -> bool:
 
 
 def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> list[str]:
-    """The columns of a list that are called as ones that are made. Args: paths, label: columns that are packed under other names."""
+    """Return the columns of a list that have the names of columns that `pack` makes.
+
+    Args: paths, label: the columns of paths and of classes, which are packed under other names.
+    """
     made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
     taken = ("path", *made, *(("label", "label_name") if label is not None else ()))
     return [name for name in schema.names if name not in (paths, label) and (name in taken or name.startswith("\x1f"))]
@@ -172,9 +193,20 @@ def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> l
 def index_of(
     table: TableSource, paths: str, label: str | None, base: str | None, threads: int, form: str, empty: bool
 ) -> Index:
-    """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs; empty: whether it may have no rows.
+    """Return the index of the files that a list names.
 
-    Raises: SourceError: it cannot be read, or has no rows; SchemaError: a column cannot be packed; DataError: a value of one.
+    Args:
+        table: the list.
+        paths: its column of paths.
+        label: its column of classes; None: there is none.
+        base: the directory that relative paths are below, or the beginning of their URLs; None: there is neither.
+        threads: how many threads look at the files.
+        form: format of the shards.
+        empty: whether the list may have no rows.
+    Raises:
+        SourceError: the list cannot be read, or has no rows.
+        SchemaError: a column cannot be packed.
+        DataError: a value of a column cannot be packed.
     """
     others = [field for field in table.schema if field.name not in (paths, label)]
     check_columns(pa.schema(others), form)
@@ -211,18 +243,18 @@ def _batch(
     fd: int | None,
     pool: ThreadPoolExecutor,
 ) -> pa.RecordBatch:
-    """Args: first: which row of the list it begins with."""
+    """Return a batch of an index for a batch of a list. Args: first: number of the batch's first row in the list."""
     given = pc.fill_null(pc.cast(batch.column(paths), pa.large_string()), "")
     names = pc.fill_null(pc.replace_substring_regex(given, r"\Afile://(localhost)?(/|\z)", r"\2"), "")
     if prefix:
-        # what is empty is no path, wherever others lie
+        # an empty text is no path, so nothing is put before it
         relative = pc.and_(pc.invert(pc.match_substring(names, "://")), pc.not_equal(names, ""))
         names = pc.if_else(
             relative,
             pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), names, pa.scalar("", pa.large_string())),
             names,
         )
-    # each file has one name, however the list of tonight spells it
+    # each file gets one name, however this run's list spells it
     encoded = plain_names(names.cast(pa.large_binary()), directory)
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
@@ -255,7 +287,7 @@ def _pieces(names: list[bytes], size: int = 1024) -> Iterator[list[bytes]]:
 
 
 def _stat(name: bytes, fd: int | None) -> tuple[int, int]:
-    """(size, mtime), (-1, 0) of what is no file: whoever reads it says why."""
+    """Return (size, mtime) of a file; (-1, 0) if it is not one: the error is reported when it is read."""
     if is_url(name) or not name:
         return -1, 0
     try:

@@ -1,4 +1,7 @@
-"""Images decoded as a whole, and resized, by Pillow: imported here, and only if it is asked for. Any thread may call this."""
+"""Decoding of whole images, to check or resize them, with Pillow.
+
+Pillow is imported in this module only, and only if it is needed. All functions may be called from any thread.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ from typing import Any
 from akrunner.errors import ConfigError
 from akrunner.packing import images, png
 
-#: pixels of images that are decoded beside each other, each of four bytes; one that has more is decoded alone
+#: most pixels (of four bytes each) of the images that are decoded at the same time; an image that has more is decoded alone
 _TOGETHER = 1 << 28
 _QUALITY = 95
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEGS, _JPEG_END = ("JPEG", "MPO"), b"\xff\xd9"
 _CUT = "its end is missing: it was cut short"
-#: what begins a part of a GIF: an extension, a picture, the end
+#: bytes that begin a part of a GIF: an extension, a picture, the end
 _EXTENSION, _PICTURE, _TRAILER = b"!,;"
 
 
 def check_there(parameter: str) -> None:
-    """Raises: ConfigError: Pillow is not installed."""
+    """Raise a ConfigError if Pillow is not installed. Args: parameter: the parameter that needs it."""
     try:
         import PIL.Image
     except ImportError:
@@ -33,7 +36,7 @@ def check_there(parameter: str) -> None:
 
 
 def fault(data: bytes) -> str | None:
-    """Decode an image as a whole. Returns: what is wrong with it, None: nothing."""
+    """Decode a whole image, and return what is wrong with it; None: nothing."""
     try:
         why = _why_not(data)
         if data.startswith(_PNG):
@@ -42,13 +45,13 @@ def fault(data: bytes) -> str | None:
             image.load()
             if image.format == "GIF" and (odd := _colour_fault(image, data)):
                 return odd
-            # Pillow shows all it can where the end is missing. Some programs write something behind the end
+            # Pillow decodes what it can of an image whose end is missing. Some programs write something behind the end
             if image.format == "GIF":
                 return _gif_fault(data)
             if image.format in _JPEGS and _JPEG_END not in data and data[-1:] != _JPEG_END[:1]:
                 return _CUT
     except MemoryError:
-        # no fault of the image
+        # not the fault of the image
         raise
     except Exception as e:
         return _words(e)
@@ -56,7 +59,10 @@ def fault(data: bytes) -> str | None:
 
 
 class _Turns:
-    """Who decodes: as many at a time as have few pixels, and a very large one alone, in the order they came. The memory is bounded so, whatever there is to decode."""
+    """Bounds the memory of decoding: several images are decoded at a time if they have few pixels, a very large one alone.
+
+    Threads take turns in the order in which they came.
+    """
 
     def __init__(self, limit: int = _TOGETHER) -> None:
         self._limit, self._held = limit, 0
@@ -87,7 +93,10 @@ _turns = _Turns()
 
 
 def _colour_fault(image: Any, data: bytes) -> str | None:
-    """Whether the first picture of a GIF has a colour that its table lacks, which TensorFlow refuses. Args: image: it is loaded, and has the numbers of colours."""
+    """Return an error if the first picture of a GIF has a colour that its table lacks, which TensorFlow refuses; else None.
+
+    Args: image: the loaded image, whose pixels are numbers of colours; data: the file.
+    """
     at = 13 + images.colour_bytes(data[10])
     while at < len(data) and data[at] == _EXTENSION:
         at = _behind_blocks(data, at + 2)
@@ -95,14 +104,18 @@ def _colour_fault(image: Any, data: bytes) -> str | None:
         return None
     left, top, width, height, flags = struct.unpack_from("<4HB", data, at + 1)
     colours = (images.colour_bytes(flags) or images.colour_bytes(data[10])) // 3
-    # around a picture that is smaller than the whole Pillow has what is in no file
+    # a picture may be smaller than the whole image; the pixels that Pillow puts around it are not in the file
     _, highest = image.crop((left, top, min(left + width, image.width), min(top + height, image.height))).getextrema()
     return f"a damaged GIF: colour {highest} of {colours}" if colours and highest >= colours else None
 
 
 def _gif_fault(data: bytes) -> str | None:
-    """Whether a GIF lacks a part of a picture, told by its parts, as the bytes that begin one stand in compressed pixels, too. TensorFlow decodes what has no end
-    but all of its pictures, as some programs write them, and nothing that has something else before the first."""
+    """Return an error if a GIF lacks a part of a picture; else None.
+
+    The file is read part by part, because the bytes that begin a part may also occur in compressed pixels. TensorFlow decodes a
+    GIF without an end if all of its pictures are there, as some programs write it, but not one with something else before its
+    first.
+    """
     at, pictures = 13 + images.colour_bytes(data[10]), 0
     while at < len(data):
         if data[at] == _TRAILER:
@@ -116,29 +129,34 @@ def _gif_fault(data: bytes) -> str | None:
         elif not pictures:
             return "a damaged GIF: before its first picture stands what is no part of one"
         else:
-            # as Pillow passes over it
+            # Pillow skips such bytes, too
             at += 1
     return None if at <= len(data) and pictures else _CUT
 
 
 def _behind_blocks(data: bytes, at: int) -> int:
-    """Where blocks of a GIF, each with its length before it, have ended with an empty one; behind the end: they have not."""
+    """Return the position behind a series of blocks of a GIF; behind the end of the file if the series does not end.
+
+    Each block has its length before it, and an empty block ends the series. Args: at: position of the first block.
+    """
     while at < len(data) and data[at]:
         at += data[at] + 1
     return at + 1
 
 
 def resized(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
-    """The image in another size (height, width), turned as EXIF says. A JPEG stays one (grey stays grey, what is not RGB becomes RGB), all
-    else becomes PNG; of several pictures the first is taken.
+    """Resize an image to (height, width), and turn it as EXIF says.
 
-    Returns: (the encoded image, ""), or (nothing, what is wrong with it).
+    A JPEG stays a JPEG: grey stays grey, any other mode becomes RGB. All other formats become PNG. Of several pictures the
+    first is used.
+
+    Returns: (the encoded image, ""), or (b"", what is wrong with it).
     """
     try:
         why = _why_not(data)
         if not data.startswith(_PNG) or why:
             return _made(data, size, why), ""
-        # Pillow takes what TensorFlow refuses, and makes a picture of it that is not whole
+        # Pillow accepts some PNGs that TensorFlow refuses, and makes incomplete pictures from them
         if odd := png.fault(data):
             raise _Refused(odd)
         try:
@@ -146,29 +164,29 @@ def resized(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
         except MemoryError:
             raise
         except Exception:
-            # and it fails for words and numbers beside the picture, which TensorFlow does not read
+            # Pillow also fails for damaged texts and numbers beside the picture, which TensorFlow does not read: leave them out
             with contextlib.suppress(Exception):
                 return _made(png.plain(data, (b"tRNS",)), size, ""), ""
             return _made(png.plain(data), size, ""), ""
     except MemoryError:
-        # no fault of the image
+        # not the fault of the image
         raise
     except Exception as e:
         return b"", _words(e)
 
 
 def _made(data: bytes, size: tuple[int, int], why: str) -> bytes:
-    """As `resized`. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
+    """Return an image resized as by `resized`. Args: why: the result of `_why_not`. Raises: _Refused; any error of Pillow's."""
     from PIL import Image, ImageOps
 
     with _opened(data, why) as image:
         jpeg = image.format in ("JPEG", "MPO")
         if jpeg:
-            # decodes no more than is needed; the size EXIF turns round is asked for the longer way
+            # decode no more pixels than are needed; the longer side is asked for both ways, as EXIF may swap height and width
             longer = max(size) * 2
             image.draft(None, (longer, longer))
         with _turns.of(image):
-            # where nothing is to be turned, no second image is made
+            # in place, so that no second image is made if nothing is to be turned
             ImageOps.exif_transpose(image, in_place=True)
             whole = _plain(image, jpeg)
             if whole.size != (size[1], size[0]):
@@ -182,18 +200,18 @@ def _made(data: bytes, size: tuple[int, int], why: str) -> bytes:
 
 
 class _Refused(Exception):
-    """Not decoded; its words say why."""
+    """The image is not decoded; the message says why."""
 
 
 def _why_not(data: bytes) -> str:
-    """What the header of an image says of why nobody, or TensorFlow, decodes it; "": nothing."""
+    """Return why an image cannot be decoded at all, or not by TensorFlow, as far as its header tells; "": nothing is wrong."""
     looked = images.look([data])
     return looked.problems.get(0, "") if looked.format[0] in images.STRICT else ""
 
 
 def _opened(data: bytes, why: str) -> Any:
-    """Its header is read. Args: why: as `_why_not`. Raises: _Refused, or what Pillow raises."""
-    # what cannot be is not tried: a small file that says that it is huge takes its memory before it breaks
+    """Open an image, and read its header. Args: why: the result of `_why_not`. Raises: _Refused; any error of Pillow's."""
+    # do not try what cannot work: for a small file that says that it is huge, memory is taken before it turns out to be broken
     if why and images.NOT_DECODED not in why:
         raise _Refused(why)
     image = _found(data)
@@ -205,12 +223,15 @@ def _opened(data: bytes, why: str) -> Any:
 
 
 def _found(data: bytes) -> Any:
-    """As `Image.open`, which takes no more than a sixth of the pixels that TensorFlow decodes, and has one limit for a whole process."""
+    """Open an image as `Image.open` does, but without its limit of pixels.
+
+    That limit is a sixth of the pixels that TensorFlow decodes, and there is only one for the whole process.
+    """
     from PIL import Image
 
     for name in Image.ID:
         make, takes = Image.OPEN[name]
-        # what is none after all fails so
+        # a format raises one of these if the file is not of that format after all
         with contextlib.suppress(SyntaxError, IndexError, TypeError, struct.error):
             taken = not takes or takes(data[:16])
             if taken and not isinstance(taken, str):
@@ -219,7 +240,7 @@ def _found(data: bytes) -> Any:
 
 
 def _plain(image: Any, jpeg: bool) -> Any:
-    """In a mode that the format and TensorFlow have: 8 bits, grey or RGB, with transparency in a PNG."""
+    """Return the image in a mode that both its format and TensorFlow have: 8 bits, grey or RGB, with transparency in a PNG."""
     if image.mode in ("L", "RGB") or (not jpeg and image.mode in ("LA", "RGBA")):
         return image
     if jpeg:

@@ -1,9 +1,9 @@
-"""Whether a PNG can be decoded as a whole, as libpng sees it: it is what TensorFlow decodes them with, and Pillow takes what that refuses.
+"""Checks whether a whole PNG can be decoded by libpng, which TensorFlow uses; Pillow accepts some PNGs that libpng refuses.
 
 ::
 
-    chunks, each with its checksum -> those without which there is no picture, in their order
-    the bytes of all IDAT          -> inflated, piece by piece: as many as the rows need, each row with a filter that exists
+    chunks, each with its checksum -> those that a picture needs, in the right order
+    the bytes of all IDAT chunks   -> inflated, piece by piece: as many as the rows need, each row with a filter that exists
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 
 from akrunner.arrays import Octets
 
-#: a PNG's type of colour -> numbers a pixel, and the bits each may have
+#: a PNG's colour type -> (numbers for each pixel, how many bits each number may have)
 COLOURS = {0: (1, (1, 2, 4, 8, 16)), 2: (3, (8, 16)), 3: (1, (1, 2, 4, 8)), 4: (2, (8, 16)), 6: (4, (8, 16))}
-#: libpng takes no more pixels a side
+#: most pixels on a side that libpng takes
 MOST_SIDE = 1_000_000
 _PALETTE = 3
-#: bytes that libpng inflates at a time: what stands behind the last row is looked at no further than in the same ones
+#: how many bytes libpng inflates at a time: behind the last row it looks no further than to the end of the same piece
 _PIECE = 8192
-#: bytes that are held inflated
+#: most inflated bytes that are held at a time
 _HELD = 1 << 20
 _FILTERS = 4
 _SIGNATURE = 8
@@ -30,11 +30,14 @@ _CUT = "its end is missing: it was cut short"
 
 
 class _Refused(Exception):
-    """Its words say why."""
+    """The PNG cannot be decoded; the message says why."""
 
 
 def fault(data: Octets) -> str | None:
-    """Why TensorFlow does not decode a PNG, None: it does. Args: data: it begins as one, and its header is as it has to be, as `images.look` finds."""
+    """Return why TensorFlow does not decode a PNG; None: it does.
+
+    Args: data: a PNG with a header that `images.look` found right.
+    """
     try:
         _inflate(data, _pixels(data))
     except _Refused as e:
@@ -43,21 +46,27 @@ def fault(data: Octets) -> str | None:
 
 
 def plain(data: Octets, also: tuple[bytes, ...] = ()) -> bytes:
-    """A PNG in which `fault` finds none, without what it does not need: Pillow fails for a damaged part that others pass over. Args: also: parts to keep."""
+    """Return a PNG in which `fault` finds no fault without its optional parts.
+
+    Pillow fails for a damaged optional part that other programs skip. Args: also: optional parts to keep.
+    """
     view = memoryview(data)
     kept = [view[first - 8 : end + 4] for kind, first, end in _chunks(data) if not kind[0] & 0x20 or kind in also]
     return b"".join([view[:_SIGNATURE], *kept])
 
 
 def _pixels(data: Octets) -> list[tuple[int, int]]:
-    """Go through the chunks to the end. Returns: (first, end) of the bytes of those that have pixels."""
+    """Check the chunks to the end.
+
+    Returns: (first, end) position of the bytes of each chunk that has pixels. Raises: _Refused.
+    """
     found: list[tuple[int, int]] = []
     palette, over = False, False
     for kind, first, end in _chunks(data):
         if kind == b"IDAT":
             if not found and data[25] == _PALETTE and not palette:
                 raise _Refused("a damaged PNG: its pixels are numbers of colours, and it has no colours (PLTE) before them")
-            # a second run of them is passed over
+            # a second series of such chunks, behind others, is skipped
             if not over:
                 found.append((first, end))
             continue
@@ -77,7 +86,7 @@ def _pixels(data: Octets) -> list[tuple[int, int]]:
 
 
 def _chunks(data: Octets) -> Iterator[tuple[bytes, int, int]]:
-    """(type, first, end of its bytes) of each, to the one that ends it."""
+    """Give (type, first, end position of its bytes) of each chunk, up to IEND. Raises: _Refused."""
     view, at, size = memoryview(data), _SIGNATURE, len(data)
     while True:
         head = bytes(view[at : at + 8])
@@ -87,7 +96,7 @@ def _chunks(data: Octets) -> Iterator[tuple[bytes, int, int]]:
             raise _Refused("a damaged PNG: where one of its parts has to begin stands something else")
         if end + 4 > size:
             raise _Refused(_CUT)
-        # what is not needed may be damaged
+        # only the checksum of a required chunk is checked: an optional one may be damaged
         if not kind[0] & 0x20 and zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
             raise _Refused(f"a damaged PNG: the checksum of its part {kind.decode()!r} is another one")
         yield kind, first, end
@@ -106,7 +115,10 @@ def _check_palette(size: int, colours: int, again: bool, late: bool) -> None:
 
 
 def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
-    """Raises: _Refused: the rows are not all there, or one of them is damaged."""
+    """Inflate the pixels.
+
+    Args: places: the result of `_pixels`. Raises: _Refused: rows are missing, or one of them is damaged.
+    """
     passes = _passes(data)
     wanted, done = sum(stride * rows for stride, rows in passes), 0
     inflater, view = zlib.decompressobj(wbits=0), memoryview(data)
@@ -118,7 +130,7 @@ def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
                     some = inflater.decompress(piece, min(_HELD, wanted - done) or _HELD)
                 except zlib.error as e:
                     if done == wanted:
-                        # whatever stands behind the picture
+                        # damaged bytes behind the picture do not matter
                         return
                     raise _Refused(f"a damaged PNG: its pixels cannot be inflated ({str(e).rpartition(': ')[2]})") from None
                 if done < wanted:
@@ -133,7 +145,7 @@ def _inflate(data: Octets, places: list[tuple[int, int]]) -> None:
 
 
 def _passes(data: Octets) -> list[tuple[int, int]]:
-    """(bytes of a row with its filter, rows) of each pass of a picture; one where it is not interlaced."""
+    """Return (bytes of a row with its filter, number of rows) of each pass of a picture; one pass if it is not interlaced."""
     head = bytes(data[:33])
     width, height = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     bits = COLOURS[head[25]][0] * head[24]
@@ -144,12 +156,15 @@ def _passes(data: Octets) -> list[tuple[int, int]]:
 
 
 def _check_filters(some: bytes, done: int, passes: list[tuple[int, int]]) -> None:
-    """Args: some: inflated bytes; done: how many came before them."""
+    """Raise a _Refused if a row has a filter that does not exist.
+
+    Args: some: inflated bytes; done: how many came before them.
+    """
     begins = 0
     for stride, rows in passes:
         ends = begins + stride * rows
         if ends > done and begins < done + len(some):
-            # the first row that begins in them
+            # position in `some` of the first row that begins there
             first = max(0, begins - done) if begins >= done else -(done - begins) % stride
             if max(some[first : max(0, ends - done) : stride], default=0) > _FILTERS:
                 raise _Refused("a damaged PNG: a row of its pixels has a filter that there is not")

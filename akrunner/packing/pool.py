@@ -1,12 +1,12 @@
-"""Many small files read by several threads, in order, a batch ahead of whoever packs them.
+"""Reading of many small files in order, ahead of the thread that packs them.
 
 ::
 
-    batches of names -> advised: the system begins to read their files, two batches ahead, and waits for none
-                     -> one thread: open, read, close -> [bytes or why not] of one batch, while the next one is read
-                        many threads, where a file that is opened is waited for (a file system of the network), and for URLs
+    batches of names -> advised: the system is asked to read their files, two batches ahead, without waiting for them
+                     -> one thread: open, read, close -> [bytes, or why there are none] of one batch, while the next is read
+                        many threads where opening a file takes long (a file system on the network), and for URLs
 
-Many small files of this machine's disks are read by a process of their own (`helper`), which says so when threads would be better.
+Many small files on this machine's disks are read by a process of its own (`helper`), which reports if threads would be better.
 """
 
 from __future__ import annotations
@@ -32,34 +32,41 @@ from akrunner.packing.helper import PIECES, Helper, can_help
 from akrunner.packing.remote import Fetcher, Unfetched, too_large
 from akrunner.packing.settings import MOST_BYTES
 
-#: files that one thread reads at a time
+#: how many files one thread reads before it takes others
 _AT_ONCE = 64
-#: of URLs, for each that reads files
+#: how many threads fetch URLs, for each thread that reads files
 _FAR = 4
-#: bytes of files behind URLs that are taken together
+#: bytes of files from URLs after which a batch is handed on though it is not complete
 _TOGETHER = 32 << 20
-#: batches that the system is asked to read before they are read, and those that are read before they are taken
+#: how many batches ahead the system is asked to read, and how many batches are read before they are taken
 _ADVISED, _READ = 2, 2
-#: files of a batch that are opened to learn how long it takes, and the seconds from which on several are opened at a time
+#: how many files of a batch are opened to measure how long it takes; seconds for one above which several are opened at once
 _TRIED, _SLOW = 8, 0.0003
-#: seconds a file from which on several are read at a time although the system was asked to read them
+#: seconds for one file above which several are read at a time, although the system was asked to read them ahead
 _LATE = 0.003
-#: of this process, and no fault of a file
+#: errors that are this process's, not the fault of a file
 _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-#: of what may be so today: nothing that a listing has changes when it ends
+#: errors that may pass; when one does, nothing that a listing shows (size, time) changes, so the file has to be tried again
 _PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
 
-#: of a row of a list
+#: why a row of a list has no file
 NO_PATH = "its path is empty"
-#: (key, names, sizes they were listed with) of a batch
+#: a batch to read: (key, names, sizes they were listed with)
 _Asked = tuple[Any, list[bytes], list[int]]
 
 
 @dataclass
 class Batch:
-    """Files that were read. Attributes: key: whatever the batch was asked for with; datas: None of what could not be read; problems: row -> why, half a sentence;
-    first: how many of those asked for came before, in batches of the same key; crcs: [rows] CRC-32C of each, None: not known."""
+    """Files that were read.
+
+    Attributes:
+        key: the key that the batch was asked for with.
+        datas: the bytes of each file; None for one that could not be read.
+        problems: row -> why the file cannot be packed, half a sentence.
+        first: how many files of the batch that was asked for came before, in batches of the same key.
+        crcs: CRC-32C of each file [rows]; None: not known.
+    """
 
     key: Any
     datas: list[Octets | None]
@@ -68,17 +75,21 @@ class Batch:
     crcs: crc32c.U32 | None = None
 
 
-#: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
+#: what a thread does with each file that it has read: (bytes) -> (bytes to pack, why the file cannot be packed or "")
 Worked = Callable[[bytes], tuple[bytes, str]]
-#: of some files: (bytes, or why there are none)
+#: for each of some files: (bytes or None, why there are none or "")
 _Read = list[tuple[bytes | None, str]]
 
 
 class Pool:
     """Threads that read files below a directory, or URLs.
 
-    Args: base: the directory that relative names are below; threads: how many; work: done with each file by the thread that has read it; most: bytes a
-    file may have; unfetched: URL -> why it did not come a moment ago, which is not tried again.
+    Args:
+        base: the directory that names are relative to; None: there is none.
+        threads: how many threads read files.
+        work: called with the bytes of each file, by the thread that has read it; None: nothing is done with them.
+        most: most bytes that a file may have.
+        unfetched: URL -> why it could not be fetched a moment ago; it is not tried again.
     """
 
     def __init__(
@@ -94,14 +105,14 @@ class Pool:
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
-        # files that are in memory need nobody to wait for them: several threads would only take turns, and wait for each other
         self._fetcher = Fetcher(most)
-        # a server's answer is waited for longer than a disk's
+        # more threads than for files, as a server takes longer to answer than a disk
         self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
-        #: whether a thread by itself took long: where the system does nothing of what it is asked
+        #: whether one thread alone took long, as happens where the system does not read ahead though it is asked to
         self._late = False
         self._tickets = 0
         self._helper: Helper | None = None
+        # one thread is enough for files that are in memory already: several would only take turns, and wait for each other
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> Pool:
@@ -116,9 +127,12 @@ class Pool:
             os.close(self._fd)
 
     def help(self, room: int) -> None:
-        """Have a process read the files, if it can be started: for many that are small. Args: room: bytes of a batch."""
+        """Have a helper process read the files, if one can be started. It pays for many small files.
+
+        Args: room: bytes of a batch.
+        """
         if self._work is None and can_help():
-            # where no process can be started, this one reads
+            # if no process can be started, this one reads the files
             with contextlib.suppress(OSError):
                 self._helper = Helper(self._fd, room, self._fetcher.most, _TRIED, _SLOW, _LATE)
 
@@ -128,15 +142,21 @@ class Pool:
             helper.close()
 
     def read(self, asked: Iterable[_Asked]) -> Iterator[Batch]:
-        """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch. With a helper the bytes of a batch are overwritten once the
-        next but one is asked for."""
+        """Read files, batch by batch.
+
+        Args: asked: (key, names, sizes they were listed with; -1: unknown) of each batch.
+        Returns: the batches, in order. With a helper, a batch's bytes are overwritten once the next batch but one is asked for.
+        """
         rest = iter(asked)
         waiting: deque[_Asked] = deque()
         yield from self._helped(rest, waiting)
         yield from self._threaded(itertools.chain(waiting, rest))
 
     def _helped(self, asked: Iterator[_Asked], waiting: deque[_Asked]) -> Iterator[Batch]:
-        """What the helper reads. Args: waiting: left there: what it was asked for and has not read."""
+        """Give the batches that the helper reads, until it ends or is too slow.
+
+        Args: waiting: on return it has the batches that the helper was asked for and has not read.
+        """
         pieces = itertools.cycle(range(PIECES))
         while self._helper is not None:
             one = next(asked, None)
@@ -156,7 +176,7 @@ class Pool:
                 self._helper.ends()
             batch = Batch(key, answer.datas, {}, crcs=answer.crcs)
             for i in answer.missing:
-                # it says nothing of why
+                # the helper does not say why it could not read a file, so it is tried here
                 ((data, why),) = self._some([names[i]], [sizes[i]])
                 batch.datas[i], answer.crcs[i] = data, crc32c.crc_of(data or b"")
                 if why:
@@ -188,14 +208,17 @@ class Pool:
     def _advised(self, names: list[bytes], sizes: list[int]) -> Future[bool] | None:
         if any(map(is_url, names)):
             return None
-        # the others may be devices, which are not to be opened
+        # files of unknown size may be devices, which must not be opened
         files = [name for name, size in zip(names, sizes) if size > 0]
         return self._near.submit(helping.advised, files, self._fd, _TRIED, _SLOW)
 
     def _submitted(
         self, key: Any, names: list[bytes], sizes: list[int], advised: Future[bool] | None
     ) -> tuple[Any, list[Future[_Read]], int | None]:
-        """Returns: (key, what comes, the ticket of the first if each is for itself)."""
+        """Give a batch to threads.
+
+        Returns: (its key, its futures, the ticket of the first file if each file has a future of its own; else None).
+        """
         if advised is None:
             first = self._tickets
             self._tickets += len(names)
@@ -228,11 +251,11 @@ class Pool:
     def _worked(self, data: bytes) -> tuple[bytes | None, str]:
         assert self._work is not None
         made, why = self._work(data)
-        # of a broken one what came, so that it can be looked at
+        # for a broken file return the bytes that were read, so that a person can look at them
         return (data, why) if why else (made, "")
 
     def _gathered(self, key: Any, futures: list[Future[_Read]], ticket: int | None) -> Iterator[Batch]:
-        """What comes, in one batch, or in several where files are large and each comes for itself."""
+        """Collect a batch's files: in one batch, or in several if each file has a future of its own and they are large."""
         batch, size, room = Batch(key, [], {}), 0, self._fetcher.room
         for i in range(len(futures)):
             if ticket is not None:
@@ -243,7 +266,7 @@ class Pool:
                 batch.datas.append(data)
                 size += len(data or b"")
             if ticket is not None:
-                # nobody else holds what it has brought
+                # drop the future, which would keep the file's bytes in memory
                 futures[i] = Future()
                 if size >= _TOGETHER and i + 1 < len(futures):
                     yield batch
@@ -261,7 +284,7 @@ class Pool:
         if not name:
             return None, NO_PATH
         if size == 0:
-            # one of the system's own has bytes all the same, some of which are gone once they were read
+            # not read: the system's own files have size 0 and may still give bytes, which in some of them are lost once read
             return None, "it is empty"
         try:
             if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):
@@ -296,7 +319,7 @@ class Pool:
         return (data, "") if data else (None, "it is empty")
 
     def _unopened(self, name: bytes, error: Exception) -> str:
-        """Why a file cannot be opened: what is none cannot, either."""
+        """Return why a file cannot be opened; it may also not be a regular file."""
         try:
             mode = os.stat(name, dir_fd=self._fd).st_mode
         except (OSError, ValueError):
@@ -305,16 +328,16 @@ class Pool:
 
 
 def is_url(name: bytes) -> bool:
-    """Whether a name is no path. `file://` was taken off before."""
+    """Whether a name is a URL, not a path. `file://` was taken off before."""
     return b"://" in name[:16]
 
 
 def why_not(error: Exception) -> str:
-    """Half a sentence: why a file cannot be read; `Unfetched`, if nothing is known to be wrong with it."""
+    """Return why a file cannot be read, as half a sentence; as an `Unfetched` if the error may pass."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, BlockingIOError):
-        # of a process it means something else
+        # EAGAIN: its usual words are about processes
         return "it cannot be read now: it is locked, or no plain file"
     words = in_words(error)
     return Unfetched(words) if isinstance(error, OSError) and error.errno in _PASSING else words
@@ -322,6 +345,6 @@ def why_not(error: Exception) -> str:
 
 @contextlib.contextmanager
 def reading(base: str | None, threads: int, work: Worked | None = None) -> Iterator[Pool]:
-    """A pool for as long as a block."""
+    """Give a pool that lasts as long as the `with` block."""
     with Pool(base, threads, work) as pool:
         yield pool

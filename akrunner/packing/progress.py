@@ -1,4 +1,4 @@
-"""How far a run is, how fast it goes, and when it will be done."""
+"""Progress of a run: how many rows are done, how fast it is, and when it will be done."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: seconds between two reports, and of the stretch a rate is of
+#: seconds between two reports, and seconds over which the rate is measured
 _EVERY, _STRETCH = 0.2, 15.0
 
 
 @dataclass(frozen=True)
 class PackProgress:
-    """Attributes: doing: listing, reading or writing; rows: done, with those of an earlier run; total: None where it is not known; bytes: read in this
-    run; seconds: of this run; rate: rows a second of late; seconds_left: None where it cannot be told."""
+    """How far a run is.
+
+    Attributes:
+        doing: what the run does at the moment, in a word: listing, reading, writing, ...
+        rows: rows that are done, with those that an earlier run did.
+        total: rows in all; None: not known.
+        bytes: bytes read by this run.
+        seconds: seconds since this run began.
+        rate: rows per second over the last seconds.
+        seconds_left: estimated seconds to the end; None: unknown.
+    """
 
     doing: str
     rows: int
@@ -26,7 +35,10 @@ class PackProgress:
 
 
 class Meter:
-    """Counts, and tells whoever wants to know. Args: tell: called now and then, in the thread that packs."""
+    """Counts rows and bytes, and reports progress.
+
+    Args: tell: called now and then with the progress, in the thread that packs; None: nothing is reported.
+    """
 
     def __init__(self, tell: Callable[[PackProgress], None] | None = None) -> None:
         self._tell = tell
@@ -38,14 +50,14 @@ class Meter:
         self.rows = self.bytes = 0
 
     def starts(self, doing: str, total: int | None = None) -> None:
-        """Something else begins. Args: total: its rows."""
+        """Begin another activity. Args: doing: the activity, in a word; total: how many rows it has; None: not known."""
         self.doing, self.rows, self.total = doing, 0, total
         self._points.clear()
         self._points.append((time.monotonic(), 0))
         self._report(True)
 
     def goes_on(self, rows: int) -> None:
-        """So many were done by an earlier run."""
+        """Count rows that an earlier run has done."""
         self.rows += rows
         self._points.clear()
         self._points.append((time.monotonic(), self.rows))

@@ -1,9 +1,11 @@
-"""Where a row goes: its split and its place in the order, by hashes of its name, so that nothing depends on the order it was found in.
+"""The split of a row, and its rank in the shuffled order.
+
+Both come from hashes of the row's name, so that they do not depend on the order in which rows are found.
 
 ::
 
     name --blake2b, keyed with the seed--> 64 bits --splitmix64--> order of the rows of a class    -> split
-                                                   --splitmix64--> rank in the shuffled whole
+                                                   --splitmix64--> rank in the shuffled order
 """
 
 from __future__ import annotations
@@ -19,28 +21,38 @@ from akrunner.io.hashes import SPLIT, U64, mixed, of_numbers, places
 
 I64 = NDArray[np.int64]
 
-#: parts of a whole that fractions are counted in, the second where the first does not do
+#: denominators to which fractions are rounded; the second is used where the first is not exact
 _FINE, _FINER = 10_000, 1_000_000
 
 
 def hashes_of(names: Iterable[bytes], seed: int) -> U64:
-    """[names] 64 bits of each, other ones with another seed."""
+    """Return a hash of 64 bits for each name, which depends on the seed [names]."""
     key = seed.to_bytes(8, "little")
     made = b"".join([hashlib.blake2b(name, digest_size=8, key=key).digest() for name in names])
     return np.frombuffer(made, "<u8").astype(np.uint64)
 
 
 def hashes_of_rows(name: bytes, seed: int, first: int, rows: int) -> U64:
-    """[rows] 64 bits of each row of a file, by its name and their numbers."""
+    """Return a hash of 64 bits for each row of a file, from the file's name and the row's number [rows]."""
     return of_numbers(hashes_of([name], seed)[0], first, rows)
 
 
 def none_without(
     splits: NDArray[np.uint8], hashes: U64, classes: I64, fractions: Sequence[float], before: I64
 ) -> NDArray[np.uint8]:
-    """The splits, but that each has a row of every class that has rows enough: the row nearest to the border of one that has none goes there.
+    """Change splits so that each split has a row of every class that has at least as many rows as there are splits.
 
-    Args: splits: [rows] as `by_name` gives them; classes: [rows] number of each row's class; before: [splits, classes] rows of earlier calls.
+    A split without a row of a class gets the class's row whose place is nearest to the split's range, but never the last one of
+    another split.
+
+    Args:
+        splits: the split of each row, as `by_name` returns them [rows].
+        hashes: hash of each row [rows].
+        classes: number of each row's class [rows].
+        fractions: share of each split.
+        before: number of rows from earlier calls [splits, classes].
+    Returns:
+        The changed splits [rows].
     """
     counts = before.copy()
     for number, row in enumerate(counts):
@@ -55,7 +67,7 @@ def none_without(
         some = rows[first:end]
         place = places(hashes[some])
         for split in np.flatnonzero(counts[:, number] == 0).tolist():
-            # never the last one of another split
+            # a row that is the only one of its class in its split stays there
             far = np.maximum(ends[split] - fractions[split] - place, place - ends[split])
             far = np.where(counts[found[some], number] > 1, far, np.inf)
             if not np.isfinite(far).any():
@@ -68,10 +80,15 @@ def none_without(
 
 
 def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I64) -> tuple[NDArray[np.uint8], I64]:
-    """Splits in which every class has its share, to within one row.
+    """Return splits in which every class has its share, to within one row.
 
-    Args: classes: [rows] number of each row's class; before: [classes] how many of each were dealt in earlier calls.
-    Returns: ([rows] the split of each, [classes] how many were dealt by now).
+    Args:
+        hashes: hash of each row [rows].
+        classes: number of each row's class [rows].
+        fractions: share of each split.
+        before: how many rows of each class earlier calls dealt [classes].
+    Returns:
+        (the split of each row [rows], how many rows of each class were dealt by now [classes]).
     """
     order = np.lexsort((mixed(hashes, SPLIT), classes))
     counts = np.bincount(classes, minlength=len(before)).astype(np.int64)
@@ -86,7 +103,10 @@ def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I6
 
 @lru_cache(maxsize=8)
 def _turns(fractions: tuple[float, ...]) -> NDArray[np.uint8]:
-    """[period] Whose turn it is, so that after any number of them each split has its share to within one; the largest comes first."""
+    """Return which split each row in turn goes to, so that after any number of rows each split has its share to within one row.
+
+    The sequence repeats after its end [period]. Of splits whose turn comes at the same time, the largest is first.
+    """
     whole = next((size for size in (_FINE, _FINER) if all(abs(f * size - round(f * size)) < 1e-6 for f in fractions)), _FINER)
     shares = [round(f * whole) for f in fractions]
     shares[int(np.argmax(shares))] += whole - sum(shares)
@@ -97,13 +117,16 @@ def _turns(fractions: tuple[float, ...]) -> NDArray[np.uint8]:
 
 
 def cut_evenly(sizes: I64, wanted: int) -> I64:
-    """[shards + 1] Where to cut rows into shards of about `wanted` bytes, as even as rows allow. Args: sizes: [rows] bytes of each."""
+    """Return where to cut rows into shards of about `wanted` bytes, as even as the rows allow [shards + 1].
+
+    Args: sizes: bytes of each row [rows].
+    """
     rows = len(sizes)
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if rows else 0
     shards = max(1, min(rows, round(total / wanted)))
     goals = np.arange(1, shards) * (total / shards)
-    # to the nearer of the two rows' ends, and never a shard without a row
+    # cut at the row's end that is nearer to the goal, but never make a shard without a row
     cuts = np.searchsorted(ends - sizes / 2, goals, side="left")
     cuts = np.maximum(cuts, np.arange(1, shards))
     cuts = np.minimum(cuts, rows - np.arange(shards - 1, 0, -1))
@@ -112,5 +135,5 @@ def cut_evenly(sizes: I64, wanted: int) -> I64:
 
 
 def cut_rows(rows: int, shards: int) -> I64:
-    """[shards + 1] Where to cut rows into so many shards, even to within one row."""
+    """Return where to cut rows into a number of shards whose rows differ by at most one [shards + 1]."""
     return np.arange(shards + 1, dtype=np.int64) * rows // shards

@@ -1,8 +1,8 @@
-"""What is behind URLs: bounded in size and time, tried again, and given up within a moment once nobody wants it.
+"""Fetching of files from URLs: bounded in size and time, tried several times, and given up at once when the run ends.
 
 ::
 
-    url --http, https: as downloads; else fsspec--> pieces -> bytes | why it is no good | Unfetched: why it did not come
+    url --http, https: as downloads; else fsspec--> pieces -> bytes | why it cannot be packed | Unfetched: why it did not come
 """
 
 from __future__ import annotations
@@ -22,53 +22,54 @@ from akrunner.launch import downloads
 from akrunner.launch.timed import timed
 
 _TRIES = 3
-#: seconds before the second try; before the third twice as many
+#: seconds before the second try; twice as many before the third
 _PAUSE = 0.5
-#: a file of more bytes needs room among all that are held at a time, so that many of them do not fill the memory
+#: bytes above which a file needs room, and the bytes of room for all such files at a time, so that they do not fill the memory
 _LARGE, _ROOM = 1 << 20, 256 << 20
-#: room that is asked for at first
+#: bytes of room that a large file of unknown size asks for at first
 _FIRST = 8 << 20
-#: of a store, files up to this size come by one request
+#: files of a store that have up to this many bytes are fetched by one request
 _BY_ONE_REQUEST = 8 << 20
 _TICK = 0.2
-#: protocols may follow each other (simplecache::s3://)
+#: a URL; protocols may be chained (simplecache::s3://)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:_-]*://")
-#: schemes of stores, and what S3 calls buckets
+#: schemes of S3, schemes of all stores with buckets, and the form of a bucket's name in S3
 _S3 = ("s3", "s3a")
 _BUCKETS = (*_S3, "gs", "gcs", "oss", "az", "abfs", "abfss")
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
-#: names of files that are compressed by themselves
+#: matches names of files that are compressed themselves
 _ZIPPED = re.compile(r"\.(gz|tgz)([?#]|\Z)", re.IGNORECASE)
-#: what servers answer that will not do better a moment later, and what of it is so for good
+#: errors of answers that are not HTTP, and how many characters of one a message shows
 _NO_HTTP, _SAID = (http.client.BadStatusLine, http.client.LineTooLong), 60
+#: HTTP codes below 500 that are worth another try, and codes that mean that the file will never be there
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
 
 
 def odd_url(url: str) -> str:
-    """Why nothing is ever behind a URL, half a sentence; "": something may be."""
+    """Return why there can be no file behind a URL, as half a sentence; "": there can."""
     if not _URL.match(url):
-        # a blank before it, say
+        # for example, there is a blank before it
         return "it is no URL"
     why = downloads.no_host(url) if downloads.is_web(url) else ""
     return redacted(f"it is no URL: {why}") if why else _no_object(url)
 
 
 def _no_object(url: str) -> str:
-    """As `odd_url`, of a store's: it needs a bucket, and the name of an object there."""
+    """Return why there can be no file behind a store's URL, which needs a bucket and the name of an object; "": there can."""
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in _BUCKETS or "::" in url:
         return ""
     bucket, _, name = rest.partition("/")
     if not bucket or not name.strip("/"):
         return f"it names no {'file' if bucket else 'bucket'}: {scheme}://BUCKET/PATH/TO/FILE"
-    # ARNs of access points have more in them
+    # ARNs of access points have other characters, too
     if scheme.lower() in _S3 and not _BUCKET.fullmatch(bucket) and not bucket.startswith("arn:"):
         return redacted(f"it is no URL: no bucket is called {bucket[:_SAID]!r}")
     return ""
 
 
 class Unfetched(str):
-    """Why a file did not come, half a sentence: nothing is wrong with it that is known, and the next run tries it again."""
+    """Why a file could not be fetched, half a sentence. Nothing is known to be wrong with it: the next run tries it again."""
 
 
 class _TooLarge(Exception):
@@ -76,7 +77,7 @@ class _TooLarge(Exception):
 
 
 class _NoRoom(Exception):
-    """Too much is held. Attributes: wanted: bytes it needs."""
+    """There is no room for a file. Attributes: wanted: bytes that the file needs."""
 
     def __init__(self, wanted: int) -> None:
         super().__init__(wanted)
@@ -84,9 +85,11 @@ class _NoRoom(Exception):
 
 
 class Room:
-    """How many bytes of large files are held, from their download until they are taken. What is waited for next always has room, so nothing waits for ever.
+    """Counts the bytes of large files that are held in memory, from their download until they are taken.
 
-    Args: limit: bytes for all others together.
+    The file that is taken next always has room, so no download waits for ever.
+
+    Args: limit: most bytes of all other files together.
     """
 
     def __init__(self, limit: int = _ROOM) -> None:
@@ -96,13 +99,16 @@ class Room:
         self._changed = threading.Condition()
 
     def want(self, ticket: int) -> None:
-        """This file is waited for."""
+        """Note that the file of a ticket is taken next, so that it always has room."""
         with self._changed:
             self._next = ticket
             self._changed.notify_all()
 
     def has(self, ticket: int, size: int) -> bool:
-        """Take room for a file, whatever it had before. Returns: False: there is not so much, and it has what it had."""
+        """Take room for a file, in place of what it had.
+
+        Returns: False if there is not enough; the file then keeps what it had.
+        """
         with self._changed:
             others = sum(self._held.values()) - self._held.get(ticket, 0)
             if ticket != self._next and others and others + size > self._limit:
@@ -111,40 +117,52 @@ class Room:
             return True
 
     def came(self, ticket: int, size: int) -> None:
-        """A file is there as a whole: it keeps no more than it needs."""
+        """Reduce a file's room to what it needs, as it has come completely. Args: size: its bytes."""
         with self._changed:
             if ticket in self._held:
                 self._held[ticket] = size
                 self._changed.notify_all()
 
     def give(self, ticket: int) -> None:
-        """It needs none any longer."""
+        """Give back a file's room."""
         with self._changed:
             if self._held.pop(ticket, None) is not None:
                 self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """For a change, and no longer."""
+        """Wait until a file has given room back, or another is taken next, but at most `seconds`."""
         with self._changed:
             self._changed.wait(seconds)
 
 
 class Fetcher:
-    """Brings files. Args: most: bytes one may have. Attributes: room: for large ones, which whoever takes a file gives back."""
+    """Fetches files.
+
+    Args: most: most bytes of a file.
+    Attributes: room: room for large files; the code that takes a file gives its room back.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.room = Room()
         self._over = threading.Event()
-        #: what a large one of unknown size is thought to need: at once more when one needs more, and by and by less
+        #: bytes that a large file of unknown size is expected to need: raised at once when one needs more, lowered step by step
         self._usual = _FIRST
 
     def stop(self) -> None:
-        """Whoever waits for a file waits no longer."""
+        """End all downloads, and all waiting for them."""
         self._over.set()
 
     def get(self, url: str, size: int = -1, ticket: int | None = None) -> tuple[bytes | None, str]:
-        """Args: size: it was listed with, -1: unknown; ticket: its number among all, None: it needs no room. Returns: (the bytes, ""), or (None, why not)."""
+        """Fetch a file.
+
+        Args:
+            url: URL of the file.
+            size: the size it was listed with; -1: unknown.
+            ticket: number of the file, under which it takes room; None: it needs no room.
+        Returns:
+            (the bytes, ""), or (None, why there are none).
+        """
         odd = odd_url(url)
         data, why = (None, odd) if odd else self._tried(url, size, ticket)
         if ticket is not None:
@@ -169,12 +187,15 @@ class Fetcher:
         return None, Unfetched(f"{why} ({attempt + 1} tries)")
 
     def take(self, size: int) -> None:
-        """Raises: _TooLarge: so many bytes are announced."""
+        """Accept the size that a server announces. Raises: _TooLarge: it is more than a file may have."""
         if size > self.most:
             raise _TooLarge(too_large(size, self.most))
 
     def _with_room(self, url: str, size: int, ticket: int | None) -> bytes:
-        """Without room a download is given up, not held: a server that waits long gives it up, too."""
+        """Download a file once there is room for it.
+
+        A download that finds no room is given up and begun again later, not paused: a server that waits long ends it, too.
+        """
         while True:
             try:
                 return self._once(url, size, ticket)
@@ -214,7 +235,10 @@ class Fetcher:
         return whole.getvalue()
 
     def _more(self, came: int, size: int, ticket: int) -> int:
-        """Args: size: it was listed with. Returns: for how many bytes there is room. Raises: _NoRoom."""
+        """Take more room for a file. Args: came: bytes that have come; size: the size it was listed with.
+
+        Returns: for how many bytes there is room now. Raises: _NoRoom.
+        """
         if came <= size:
             wanted = size
         else:
@@ -227,7 +251,7 @@ class Fetcher:
 
 
 def _whole(url: str) -> Generator[bytes, None, None]:
-    """A small file of a store, by one request."""
+    """Fetch a small file of a store by one request."""
     fs, path = fsspec.core.url_to_fs(url)
     yield fs.cat_file(path)
 
@@ -237,14 +261,14 @@ def _code(error: Exception) -> int:
 
 
 def _final(error: Exception) -> bool:
-    """Whether it is known not to be there, this time and the next."""
+    """Whether an error means that the file does not exist, now or at another try."""
     code = _code(error)
     never = (ValueError, FileNotFoundError, http.client.InvalidURL)
     return code in _FOR_GOOD or _leads_away(error) if code else isinstance(error, never)
 
 
 def _leads_away(error: Exception) -> bool:
-    """Whether urllib does not follow where a server points: to a file of this machine, say."""
+    """Whether a server redirects to a URL that urllib refuses, such as a file of this machine."""
     return isinstance(error, urllib.error.HTTPError) and "is not allowed" in str(error.msg)
 
 
@@ -267,11 +291,11 @@ def _why(error: Exception, url: str) -> str:
 
 
 def _has_waited(error: Exception) -> bool:
-    """Whether we gave up waiting, and not the system, which says so with a number."""
+    """Whether a timeout of akrunner's ended the wait; one of the system's has an error number."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return isinstance(reason, TimeoutError) and reason.errno is None
 
 
 def too_large(size: int, most: int) -> str:
-    """Half a sentence."""
+    """Return an error about a file that is too large, as half a sentence."""
     return f"it has {size:,} bytes; the most is {most:,} (max_file_size=, --max-file-size)"

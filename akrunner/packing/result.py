@@ -1,4 +1,4 @@
-"""What `akrunner.pack` gives back."""
+"""The result of `akrunner.pack`, and words for its messages."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ class Packed:
     Attributes:
         path: the output directory.
         kind: images, texts, files or rows.
-        splits: name -> rows in it, with those of earlier runs.
-        rows: packed by this run (planned, of a dry run); 0: there was nothing new.
-        total_rows: in the output.
-        shards: files in the output.
-        bytes: of these files. With `dry_run` of those that are there, and of the new ones about what they would have, uncompressed; of a table, whose rows it does not read, only of the former.
+        splits: name of each split -> number of its rows, with those of earlier runs.
+        rows: number of rows that this run packed (with `dry_run`: would pack); 0: there was nothing new.
+        total_rows: number of rows in the output.
+        shards: number of files in the output.
+        bytes: bytes of these files. With `dry_run`, the bytes of existing files and an estimate for new ones, uncompressed; for
+            tables, whose rows a dry run does not read, only of existing files.
         labels: the name of each class, by its number.
-        skipped: (path, why) of the broken files of the input, which are not in the output, the first 1,000.
-        skipped_rows: how many there are.
+        skipped: (path, why) of the broken files of the input, which are not in the output; the first 1,000.
+        skipped_rows: how many broken files there are.
         skipped_before: how many of them an earlier run had left out, and are as they were then.
-        unfetched: (path, why) of files that could not be fetched, and are left out until a later run has them, the first 1,000.
-        unfetched_rows: how many there are.
-        warnings: what else is to be known.
-        seconds: it took.
-        dry_run: whether it has only looked and planned.
-        label: the column of the input that has the classes, in place of which stand the columns label and label_name; "": there is none, as of folders.
+        unfetched: (path, why) of files that could not be fetched, left out until a later run gets them; the first 1,000.
+        unfetched_rows: how many such files there are.
+        warnings: other messages for the user.
+        seconds: how long the run took.
+        dry_run: whether the run only planned.
+        label: the input's column of classes, in whose place the output has the columns label and label_name; "": there is none,
+            as when folders are the classes.
     """
 
     path: str
@@ -49,22 +51,22 @@ class Packed:
 
 
 def printable(text: str) -> str:
-    """The name of a file in one line, whatever is in it: control characters are written as \\n, \\x1b."""
+    """Return a text in one line: control characters are written as \\n, \\x1b, and so on."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def quoted(path: str) -> str:
-    """As `printable`; in quotes where a blank stands before or behind it, which nobody would see."""
+    """Return a path in one line, as `printable` does; in quotes if it has blanks at an end, which would not be visible."""
     return repr(path) if path != path.strip() else printable(path)
 
 
 def size_in_words(size: int) -> str:
-    """ "812 bytes", "4.2 kB", "1,234.5 MB"."""
+    """Return a number of bytes in words, such as "812 bytes", "4.2 kB", "1,234.5 MB"."""
     if size < 1000:
         return counted(size, "byte")
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 def counted(number: int, what: str) -> str:
-    """ "1 file", "2,000 files"."""
+    """Return a number with its noun, such as "1 file", "2,000 files"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

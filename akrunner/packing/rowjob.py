@@ -1,4 +1,4 @@
-"""Packing of tables and lines of text, from what is given to what is published."""
+"""Packing of tables and of lines of text, from the checked input to the published part."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import BUCKETS, State
 
-#: new files whose beginnings are read before anything is begun
+#: of how many new files the beginning is read, as a check, before the packing begins
 _LOOKED = 16
-#: advice for the types of a table, which are settled where something is packed
-#: what is said of a file that is whole, and whose columns are others
+#: matches errors about a file that is intact but has other columns
 _OF_TYPES = re.compile(r"input_schema=|has no column")
+#: advice on the types of a table, which does not help where tables are packed already: their types are settled
 _UNHELPFUL = re.compile(r"; (?:input_schema= \(--input-schema\) says (?:its type|which type)|the types were guessed)")
 _ANEW = "; --overwrite packs everything anew"
 
 
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
-    """An unfinished part first, then the files that are new. Raises: as `pack`."""
+    """Finish an unfinished part, then pack the files that are new. Raises: what `pack` raises."""
     rows = 0
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
@@ -67,7 +67,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
 
 
 def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
-    """What `packed` would do, as far as it can be told without reading the tables."""
+    """Return what `packed` would do, as far as it can be told without reading the tables."""
     tables, _, gone = _new(given, state, overwrite)
     found = result(state, given.kind, 0, Bad(), given.said)
     told = f"{counted(len(tables), 'table')} would be read; the rows are counted then" if tables else "there is nothing new"
@@ -76,7 +76,10 @@ def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
 
 
 def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes, TableSource]], Any, list[str]]:
-    """(the tables that are not packed yet, the files they are read from, what is to be said of others). Raises: SourceError: that cannot be told."""
+    """Return (the tables that are not packed yet, the files they are read from, warnings about others).
+
+    Raises: SourceError: it cannot be told which tables are new, or those cannot be packed alone.
+    """
     if overwrite or not state.parts():
         return list(given.tables), given.files, []
     if given.files is None:
@@ -104,20 +107,23 @@ def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes,
     if tables:
         check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
     for _, table in tables[:_LOOKED]:
-        # before anything is begun
+        # read the first rows, so that an error is found before the packing begins
         with _fitting(state):
             next(table.batches(), None)
     return tables, fresh, told
 
 
 def columns_of(state: State) -> pa.Schema | None:
-    """The columns of the tables that are packed; None: there are none."""
+    """Return the columns of the tables that are packed; None: no tables are packed."""
     words = state.plan(state.parts()[0]).get("table") if state.parts() else None
     return schema_in(words) if words is not None else None
 
 
 def ups_of(state: State) -> int:
-    """How many directories above the one that the packed files are named below is the one that all of them lay in."""
+    """Return how many levels the directory that held all packed files is above the one that their names are relative to.
+
+    It is the largest number of ".." at the beginning of a name.
+    """
     parts = [part for part in state.parts() if state.has_index(part)]
     names = pa.chunked_array([one for part in parts for one in state.index(part).column(NAME).chunks], pa.large_binary())
     above = pc.match_substring_regex(names, rb"\A\.\./")
@@ -126,7 +132,10 @@ def ups_of(state: State) -> int:
 
 @contextlib.contextmanager
 def _fitting(state: State | None) -> Iterator[None]:
-    """Args: state: to which tables are added; None: to nothing. Raises: ReadError, SourceError: they cannot be read, with what they have to be like."""
+    """Extend errors about the types of new tables: they must have the types of what is packed.
+
+    Args: state: the output that tables are added to; None: they are not added to anything, and errors are left as they are.
+    """
     try:
         yield
     except (ReadError, SourceError) as e:
@@ -138,14 +147,17 @@ def _fitting(state: State | None) -> Iterator[None]:
 
 
 def _why_whole(given: Given) -> str:
-    """Why new files cannot be packed alone."""
+    """Return why new files cannot be packed alone, as half a sentence."""
     if given.asked.get("select") is not None:
         return "what select= (--select) makes of them depends on all"
     return "files that stand side by side, or hold Examples, are packed as a whole"
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
-    """Whether an unfinished part is what would be packed now: it is read already, so its files need only be the same."""
+    """Whether an unfinished part is what would be packed now.
+
+    Its rows are in buckets already, so it is enough that its files and the settings are the same and the buckets are undamaged.
+    """
     plan = state.plan(part)
     if (
         plan.get("settings") != given.kept(settings)
@@ -166,7 +178,7 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
 
 
 def _has_its_rows(state: State, part: int, plan: dict[str, Any]) -> bool:
-    """Whether the buckets are as they were written; if not, the tables are read again."""
+    """Whether the buckets of a part are as they were written; if not, the caller reads the tables again."""
     folder = os.path.join(state.folder(part), BUCKETS)
     sums = plan.get("bucket_sums") or {}
     return sums.keys() == plan["bucket_bytes"].keys() and all(

@@ -1,13 +1,13 @@
-"""Tables -> shards, in two passes, so that the whole is shuffled in a bounded memory.
+"""Packs tables into shards in two passes, so that all rows are shuffled within bounded memory.
 
 ::
 
-    pass 1   batches --hash of each row's place--> split, rank --first bits of the rank--> buckets/00 ... 63, on disk
-    pass 2   a bucket --sorted by (split, rank)--> the shard of each split that is being written
-             one that is too large for the memory is dealt again, by the next bits
+    pass 1   batches --hash of each row's file and number--> split, rank --first bits of the rank--> buckets/00 ... 63, on disk
+    pass 2   a bucket --sorted by (split, rank)--> the current shard of each split
+             a bucket that is too large for the memory is dealt again, by the next bits of the rank
 
-The order is that of the ranks, whatever the memory is. A run that is killed in pass 1 begins again; one in pass 2 goes on behind the
-shards that are done.
+The rows' order is that of their ranks, whatever the size of the memory. A run that is killed in pass 1 begins again; one that
+is killed in pass 2 goes on behind the shards that are finished.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from akrunner.packing.settings import Settings
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import BUCKETS, State
 
-#: rows and bytes of a batch that is written
+#: most rows and bytes of a batch that is written
 _BATCH_ROWS, _BATCH_BYTES = 4096, 8 << 20
 
 
 class RowPacker:
-    """Writes the shards of one part, whose rows come as tables."""
+    """Writes the shards of one part whose rows come from tables (pass 2)."""
 
     def __init__(self, state: State, part: int, settings: Settings, meter: Meter) -> None:
         self._state, self._part, self._settings, self._meter = state, part, settings, meter
@@ -49,12 +49,12 @@ class RowPacker:
     # -- pass 2
 
     def run(self) -> None:
-        """Write the shards that are not there yet. Raises: WriteError."""
+        """Write the shards that are not finished yet. Raises: WriteError."""
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             try:
                 self._run()
             except BaseException:
-                # a signal may have come before anybody held what was begun
+                # a signal may have come before any object held the file that was begun, so remove such files here
                 self._state.clear(self._part)
                 raise
 
@@ -67,10 +67,10 @@ class RowPacker:
         starts: list[int] = []
         for split in plan["splits"]:
             shards = [shard for shard in plan["shards"] if shard["split"] == split]
-            # shards are done in their order, so those that are not stand at the end
+            # shards are finished in their order, so all from the first unfinished one on are written
             left = next((i for i, shard in enumerate(shards) if not state.is_done(self._part, shard)), len(shards))
             queues.append(shards[left:])
-            # those behind it are made again, too, and may be as they were
+            # a finished shard behind it is written again, too, but is not reported as gone or damaged
             state.notes_again(self._part, (shard for shard in queues[-1] if not state.is_done(self._part, shard)))
             starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
         self._meter.goes_on(sum(starts))
@@ -86,7 +86,7 @@ class RowPacker:
                     self._give(part, outputs, skip)
 
     def _give(self, table: pa.Table, outputs: list[_Output], skip: list[int]) -> None:
-        """Rows in their order, to the shards of their splits."""
+        """Write sorted rows to the shards of their splits. Args: skip: how many rows of each split are written already."""
         split = numbers(table.column(SPLIT))
         plain = table.drop_columns([RANK, SPLIT])
         for i, output in enumerate(outputs):
@@ -97,7 +97,12 @@ class RowPacker:
                 output.write(plain.slice(first + passed, end - first - passed))
 
     def _sorted(self, path: str, size: int, used: int) -> Iterator[pa.Table]:
-        """A bucket's rows by (split, rank) if it fits into memory, else those of its own buckets, one after the other: by rank, and each by split."""
+        """Give a bucket's rows, sorted by (split, rank), if it fits into memory; else deal it into smaller buckets first.
+
+        The smaller buckets are in order of rank, and the rows of each are sorted by (split, rank).
+
+        Args: path: the bucket's file; size: its bytes; used: how many bits of the rank were used for it.
+        """
         if not os.path.exists(path):
             return
         if size <= self._settings.memory // 3 or used + BITS > 60:
@@ -137,7 +142,7 @@ class RowPacker:
 
 
 class _Output:
-    """The shards of one split, one after the other."""
+    """Writes the shards of one split, one after the other."""
 
     def __init__(self, packer: RowPacker, shards: list[dict[str, Any]], at: int) -> None:
         self._packer, self._shards, self._at = packer, shards, at

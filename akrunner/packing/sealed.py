@@ -1,9 +1,9 @@
-"""JSON files that say themselves whether they are as they were written: what a later run trusts, and nobody else reads.
+"""JSON files with a checksum of themselves, by which a later run knows whether they are as they were written.
 
 ::
 
     {...} -> JSON, and as its last key the checksum of all that stands before it
-    bytes, as they are written -> Sum -> in such a JSON: what another file beside it has to be
+    bytes, as they are written -> Sum -> stored in such a JSON file, as the checksum of another file beside it
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _CHUNK = 4 << 20
 
 
 def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -> None:
-    """A file that only its owner may read, whole or not at all. Args: value: not empty; public: others may read it, too."""
+    """Write a JSON file with a checksum, completely or not at all; only its owner may read it.
+
+    Args: value: the content, not empty; public: whether other users may read it, too.
+    """
     partial = os.path.join(folder, f".{name}.partial")
     with open(partial, "w", encoding="utf-8") if public else private_file(partial, encoding="utf-8") as stream:
         stream.write(seals.sealed(value))
@@ -33,7 +36,7 @@ def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """What was written, without its checksum; None: there is no such file, or it is not as it was written."""
+    """Return the content of a file, without its checksum; None: there is no such file, or it is not as it was written."""
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             return seals.unsealed(stream.read())
@@ -42,21 +45,24 @@ def read(path: str) -> dict[str, Any] | None:
 
 
 class Sum:
-    """The checksum of bytes that come piece by piece. Its text names how it was made: a machine without the C library of one has the other."""
+    """The checksum of bytes that come piece by piece.
+
+    Its text (`str`) names the algorithm: CRC-32C, or CRC-32 on a machine without the C library for the former.
+    """
 
     def __init__(self) -> None:
         self._found = 0
 
     def add(self, data: Any) -> None:
-        """Args: data: a buffer of bytes."""
+        """Add bytes. Args: data: a buffer of bytes."""
         self._found = crc32c.extended(self._found, data) if crc32c.IN_C else zlib.crc32(data, self._found)
 
     def add_all(self, datas: Sequence[Any], crcs: crc32c.U32, lengths: crc32c.I64) -> None:
-        """As `add` of each, but that bytes whose checksums are known are not gone through again.
+        """Add several buffers; the bytes are not read again if their checksums can be used.
 
         Args:
             datas: buffers of bytes.
-            crcs, lengths: [pieces] CRC-32C and number of bytes of each piece of the same bytes, wherever they are cut.
+            crcs, lengths: CRC-32C and number of bytes of each piece of the same bytes, which may be cut elsewhere [pieces].
         """
         if crc32c.IN_C:
             self._found = crc32c.of_all(np.append(np.uint32(self._found), crcs), np.append(np.int64(0), lengths))
@@ -69,7 +75,7 @@ class Sum:
 
 
 def is_of(path: str, told: Any) -> bool:
-    """Whether a file has the bytes of which a `Sum` was made. Args: told: its text. Returns: False also if the file cannot be read."""
+    """Whether a file has the bytes that a `Sum` was made of; False also if it cannot be read. Args: told: text of the `Sum`."""
     found = Sum()
     try:
         with open(path, "rb", buffering=0) as stream:
@@ -81,7 +87,7 @@ def is_of(path: str, told: Any) -> bool:
 
 
 def sum_of(path: str) -> str:
-    """The checksum of a file of any kind, with its size. Raises: OSError."""
+    """Return the checksum of a file, with its size, as text. Raises: OSError."""
     found, size = 0, 0
     with open(path, "rb", buffering=0) as stream:
         while chunk := stream.read(_CHUNK):

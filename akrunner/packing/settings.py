@@ -1,4 +1,4 @@
-"""What `pack` was asked for, checked: values in, plain values out."""
+"""The arguments of `pack`, and the settings that are made of them once they are checked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from akrunner.schema import Schema
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: the longest a file may be: an Example has less than 2 GiB
+#: most bytes of a file, as an Example has less than 2 GiB
 MOST_BYTES = (1 << 31) - (1 << 20)
-#: that read files: they wait for the disk, not for a processor
+#: how many threads read files; more than there are cores, as they wait for the disk
 _THREADS = 16
 _SIDE = 16_384
 
@@ -31,8 +31,22 @@ Split = str | Sequence[float] | Mapping[str, float] | None
 
 @dataclass(frozen=True)
 class Settings:
-    """Attributes: splits, fractions: the names and shares of the splits, none by folder; split_by: name, exact or folder; resize: (height, width);
-    bad_rows: fail, skip, or a directory."""
+    """Checked settings of a run.
+
+    Attributes:
+        form: format of the shards.
+        splits: names of the splits; empty if folders are the splits.
+        fractions: share of each split; empty if folders are the splits.
+        split_by: name, exact or folder.
+        seed: seed of the order and the splits.
+        shard_size: bytes of a shard, about.
+        resize: (height, width); None: images are not resized.
+        check: how images are checked: none, header or whole.
+        bad_rows: fail, skip, or the directory that broken files are copied to.
+        threads: how many threads read files.
+        memory: bytes of memory for shuffling tables.
+        max_file_size: most bytes of a file.
+    """
 
     form: str
     splits: tuple[str, ...]
@@ -48,11 +62,11 @@ class Settings:
     max_file_size: int
 
     def fractions_of(self, names: Sequence[str]) -> tuple[float, ...]:
-        """The shares of the splits in another order."""
+        """Return the shares of the splits, in the order of `names`."""
         return tuple(self.fractions[self.splits.index(name)] for name in names)
 
     def kept(self) -> dict[str, Any]:
-        """What has to be the same when a run goes on, and when new files are added."""
+        """Return the settings that must be the same for a run to go on, and for new files to be added."""
         return {
             "format": self.form,
             "split": dict(zip(self.splits, self.fractions)) if self.split_by != "folder" else "folders",
@@ -64,7 +78,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class PackArguments:
-    """What `pack` was given; `akrunner.options` says what each is."""
+    """The arguments of `pack`; `akrunner.options` describes each of them."""
 
     # options: written by scripts/gen-options
     source: Any
@@ -96,7 +110,7 @@ class PackArguments:
 
 
 def settings_of(given: PackArguments) -> Settings:
-    """Raises: ConfigError: one of them is not what its parameter takes."""
+    """Check the arguments, and return settings. Raises: ConfigError: an argument is wrong."""
     for name in ("format", "check", "split_by"):
         check_choice(name, getattr(given, name), named(name).choices_in("pack"))
     splits, fractions = splits_of(given.split)
@@ -131,7 +145,10 @@ def _bad_rows(given: Any) -> str:
 
 
 def splits_of(given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """(names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict; neither, where folders say it."""
+    """Return (names of the splits, shares that add up to 1), from "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict.
+
+    Both are empty for "folders"; None means one split of all rows. Raises: ConfigError: the value is wrong.
+    """
     if given is None:
         return NAMES[1], (1.0,)
     if isinstance(given, str) and given.strip() == "folders":
@@ -142,7 +159,10 @@ def splits_of(given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 
 def size_of(name: str, given: Any, least: int, most: int) -> int:
-    """Bytes, of a number or of "128MB" (10^6) and "128MiB" (2^20)."""
+    """Return a number of bytes, from a number or a text such as "128MB" (128 x 10^6) or "128MiB" (128 x 2^20).
+
+    Raises: ConfigError: it is not a size, or is not between `least` and `most`.
+    """
     if isinstance(given, str):
         match = _SIZE.fullmatch(given)
         if match is None or len(given) > 40:
@@ -162,7 +182,7 @@ def _bytes_in_words(number: int) -> str:
 
 
 def resize_of(given: Any) -> tuple[int, int]:
-    """(height, width) of "WIDTHxHEIGHT", of a pair (height, width) as TensorFlow has it, or of one number for both."""
+    """Return (height, width), from "WIDTHxHEIGHT", a pair (height, width) as TensorFlow writes it, or one number for both."""
     if isinstance(given, str):
         match = re.fullmatch(r"\s*([0-9]{1,6})\s*(?:[xX\u00d7]\s*([0-9]{1,6}))?\s*", given)
         if match is None:

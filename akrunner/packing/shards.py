@@ -1,11 +1,11 @@
-"""One shard: written under a name nobody reads, then renamed. It is there whole, or not at all.
+"""Writing of one shard: under a temporary name, then renamed, so that it appears completely or not at all.
 
 ::
 
     rows of files:  [what stands before the bytes | the bytes, as they were read | checksum] x rows -> writev; nothing is copied
     rows of tables: a batch at a time
 
-The checksum of the whole file is made of those that each record has anyway.
+The checksum of the whole file is combined from the checksums that each record has anyway.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from akrunner.io.formats import arrow, parquet
 from akrunner.io.rename import sync
 from akrunner.packing.sealed import Sum
 
-#: buffers one call of writev takes
+#: how many buffers one call of writev takes
 _MOST_BUFFERS = 1020
 PARTIAL = ".partial"
-#: bytes of the checksum behind a record
+#: how many bytes the checksum behind a record has
 _TAIL = 4
 
 
@@ -45,22 +45,37 @@ class Writer(Protocol):
     def write_rows(self, batch: pa.RecordBatch) -> None: ...
 
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: crc32c.U32 | None) -> None:
-        """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these; crcs:
-        the CRC-32C of each, None: not known."""
+        """Write rows that have a file each.
+
+        Args:
+            batch: the other columns.
+            field: field of the column with the files' bytes; it is the last column, but in Parquet and Arrow files the first.
+            datas: the bytes of each file.
+            crcs: CRC-32C of each file; None: not known.
+        """
 
     def settle(self) -> None:
-        """What was given is written, and its memory free for something else."""
+        """Wait until the rows given so far are written, so that their memory may be used for something else."""
 
     def close(self) -> None:
-        """All is written."""
+        """Write what is left, and end the file's format."""
 
     def stop(self) -> None:
-        """Nothing is being written any longer, whether or not it could be."""
+        """Stop writing, whether or not it succeeded."""
 
 
 class ShardFile:
-    """A file until it is whole. Attributes: rows: written so far; sum: the checksum of the bytes written so far. Args: writer: the thread that writes records, while the next are made; None: whoever
-    calls."""
+    """A shard while it is being written.
+
+    Args:
+        folder: directory of the temporary file.
+        form: format of the shard.
+        schema: columns of the rows.
+        writer: thread that writes records while the next ones are made; None: the calling thread writes them.
+    Attributes:
+        rows: number of rows written so far.
+        sum: checksum of the bytes written so far.
+    """
 
     def __init__(self, folder: str, form: str, schema: pa.Schema, writer: ThreadPoolExecutor | None = None) -> None:
         self._partial = os.path.join(folder, uuid.uuid4().hex[:16] + PARTIAL)
@@ -84,11 +99,14 @@ class ShardFile:
             self.rows += len(datas)
 
     def settle(self) -> None:
-        """The bytes that were given may be overwritten. Those of one call may be, too, once the next has returned."""
+        """Wait until the bytes given so far are written, so that they may be overwritten.
+
+        The bytes of one `write_files` may also be overwritten once the next call has returned.
+        """
         self._writer.settle()
 
     def commit(self, path: str) -> int:
-        """It is whole: give it its name. Returns: its bytes."""
+        """Finish the file, and give it its name, `path`. Returns: the number of its bytes."""
         self._writer.close()
         sync(self._stream)
         size = os.fstat(self._stream.fileno()).st_size
@@ -98,7 +116,7 @@ class ShardFile:
         return size
 
     def drop(self) -> None:
-        """It is not to be: remove it."""
+        """Give the file up, and remove it."""
         self._writer.stop()
         self._stream.close()
         leftovers.drop(self._partial)
@@ -153,7 +171,7 @@ class _Records:
 
 
 class _Columns:
-    """Parquet or Arrow: a row group, or a batch, of each batch."""
+    """Writes Parquet or Arrow files: each batch becomes a row group or a batch."""
 
     def __init__(self, form: str, stream: Any, sum_: Sum, schema: pa.Schema) -> None:
         self._schema = schema
@@ -169,20 +187,25 @@ class _Columns:
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def settle(self) -> None:
-        """Nobody else writes."""
+        """Do nothing: rows are written by the calling thread."""
 
     def close(self) -> None:
         self._writer.close()
 
     def stop(self) -> None:
-        # what writes Parquet closes itself at its end, whatever became of its stream, and complains to nobody
+        # closed now: Parquet's writer closes itself when it is collected, whatever became of its stream, and no code can catch
+        # the error then
         self._sink.over = True
         with suppress(OSError, ValueError, pa.ArrowException):
             self._writer.close()
 
 
 class Sink(io.RawIOBase):
-    """A stream for Arrow that takes everything once nothing is to be written any longer. Attributes: over: it is so far. Args: sum_: of what is written."""
+    """A stream for Arrow's writers, which computes a checksum, and can be told to drop all further bytes.
+
+    Args: stream: the file; sum_: takes the bytes written.
+    Attributes: over: whether further bytes are dropped, without an error.
+    """
 
     def __init__(self, stream: Any, sum_: Sum) -> None:
         super().__init__()
@@ -204,24 +227,24 @@ class Sink(io.RawIOBase):
 def _parquet(stream: Any, schema: pa.Schema) -> Any:
     import pyarrow.parquet as pq
 
-    # encoded images get no smaller
+    # bytes of files, such as encoded images, are not compressed: they would get no smaller
     blobs = [field.name for field in schema if pa.types.is_binary(field.type)]
     compression = {field.name: "none" if field.name in blobs else "snappy" for field in schema}
     dictionary: Any = [name for name in schema.names if name not in blobs] if blobs else True
     return pq.ParquetWriter(stream, schema, compression=compression, use_dictionary=dictionary or False)
 
 
-#: format of columns -> what makes Arrow's writer of its files
+#: format of files with columns -> function that makes Arrow's writer of it
 _WRITERS = {parquet.FORMAT.name: _parquet, arrow.FORMAT.name: pa.ipc.new_file}
 
 
 def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
-    """Arrow's writer of Parquet or Arrow files. Raises: ArrowException: they do not hold a column."""
+    """Return Arrow's writer of a Parquet or Arrow file. Raises: ArrowException: the format cannot hold a column."""
     return _WRITERS[form](stream, schema)
 
 
 def _write_all(fd: int, buffers: list[Any]) -> None:
-    """Every byte of the buffers, in order. Raises: OSError."""
+    """Write all bytes of the buffers, in order. Raises: OSError."""
     for first in range(0, len(buffers), _MOST_BUFFERS):
         some = buffers[first : first + _MOST_BUFFERS]
         left: int | None = sum(map(len, some))

@@ -1,13 +1,15 @@
-"""What is kept in `OUT/.pack`, so that a run that was killed goes on, and the next one packs only what is new.
+"""The state in `OUT/.pack`, by which a run goes on where a killed one ended, and packs only what is new.
+
+A part is what one run adds to the output.
 
 ::
 
-    OUT/.pack/lock                   held while somebody packs
-    OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole: the plan has its checksum
-                   index.arrow       the files, in the order they are written
-                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it, with its checksum
-    OUT/dataset.json                 lists the parts that count; those it does not list are not finished
-    OUT/.pack/dataset.json           the same, for the day on which that is gone or damaged
+    OUT/.pack/lock                   locked while a run packs
+    OUT/.pack/0001/plan.json         the plan of part 1, with the checksum of the index: once it exists, the index is complete
+                   index.arrow       the part's files, in the order in which they are written
+                   train-00000.tfrecord, train-00000.tfrecord.json     a finished shard, and its record with its checksum
+    OUT/dataset.json                 lists the parts that count; those it does not list are unfinished
+    OUT/.pack/dataset.json           a copy, for the case that it is gone or damaged
 
 Each JSON file in `.pack` has a checksum of its own (`sealed`).
 """
@@ -34,27 +36,35 @@ from akrunner.packing.result import counted
 from akrunner.packing.shards import PARTIAL
 
 PLAN, INDEX, LOCK = "plan.json", "index.arrow", "lock"
-#: files that a warning names
+#: how many files a warning names
 _FEW = 3
-#: the directory of a part that holds rows until they are written
+#: the directory in a part's that holds rows of tables until they are written to shards
 BUCKETS = "buckets"
 _PART = re.compile(r"[0-9]{4,}")
-#: what every plan says, among other things
+#: keys that every plan has, among others
 _SAID = {"kind", "settings", "shards", "rows"}
-#: in a plan: the checksum of the index beside it
+#: key in a plan: the checksum of the index beside it
 _SUM = "index"
-#: in a plan: the number of its part
+#: key in a plan: the number of its part
 _NUMBER = "part"
-#: what a run relies on of `dataset.json`, among other things
+#: keys of `dataset.json` that a run relies on, among others
 _TOLD = {"kind", "format", "columns", "labels", "splits", "formats", "settings", "parts", "dealt"}
 _ANEW = "bring it back, or pack everything anew with overwrite=True (--overwrite)"
 
 
 class State:
-    """An output directory. Attributes: path; about: its `dataset.json`, None: nothing counts yet."""
+    """An output directory, with what it has of earlier runs.
+
+    Attributes:
+        path: the directory.
+        about: the content of its `dataset.json`; None: no part counts yet.
+    """
 
     def __init__(self, path: str) -> None:
-        """Look at it; nothing is made. Raises: SinkError: it holds something else, or cannot be written."""
+        """Look at the directory, and write nothing.
+
+        Raises: SinkError: it holds files that `pack` did not write, or is read-only.
+        """
         self.path = os.path.realpath(path)
         self._state = os.path.join(self.path, STATE)
         self._harmed = ""
@@ -111,7 +121,7 @@ class State:
         return about
 
     def _check_own(self) -> None:
-        """Raises: SinkError: a directory has the place of a file that is written again if it is gone."""
+        """Raise a SinkError if there is a directory at the path of a file that a run writes again if it is missing."""
         for folder, name in (
             (self.path, DESCRIPTION),
             (self.path, dataset.LABELS),
@@ -124,8 +134,12 @@ class State:
                 )
 
     def _described(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """(what `dataset.json` has, {}: nothing that can be read, None: there is none; what counts, by it or, if it is gone or damaged, by its copy, None: by
-        neither)."""
+        """Read `dataset.json` and its copy.
+
+        Returns:
+            (the content of `dataset.json`; {}: it cannot be read; None: it does not exist,
+            the content that counts, which is the copy's if `dataset.json` is gone or damaged; None: neither can be read).
+        """
         try:
             found = dataset.read(self.path)
         except (ValueError, RecursionError):
@@ -134,11 +148,11 @@ class State:
         kept = sealed.read(os.path.join(self._state, DESCRIPTION))
         self._harmed = ""
         if found is not None and found.get("made_by") == MADE_BY:
-            # whoever was killed while publishing had written the copy, and not this one
+            # a run that was killed while it published a part may have written the copy, and not this file
             ahead = kept is None or (kept.get("parts") != found.get("parts") and found.get("version") == VERSION)
             told = _TOLD <= found.keys() and whole
             if kept == found and not whole:
-                # the words are the same, and not how they stand there: readers go by the checksum
+                # the content is the same but is written differently; readers need the checksum to be right
                 self._harmed = "was edited"
                 return found, kept
             if kept == found or (ahead and (found.get("version") != VERSION or told)):
@@ -148,7 +162,10 @@ class State:
         return found, kept
 
     def _counted_once(self) -> bool:
-        """Whether a part has shards in their places of which nothing is kept besides: `dataset.json` had listed them."""
+        """Whether some part was published, so that `dataset.json` must have listed it.
+
+        This is so if a shard is at its final path in the output, and its record in the part's directory is gone.
+        """
         for number in self._numbers():
             for shard in self.plan(number).get("shards", ()):
                 kept = os.path.lexists(self.shard_path(number, shard) + ".json")
@@ -157,7 +174,7 @@ class State:
         return False
 
     def check_apart(self, source: str) -> None:
-        """Args: source: a local directory, or file, that is read. Raises: SinkError: the output lies in it."""
+        """Raise a SinkError if the output lies in the input. Args: source: the local directory or file that is read."""
         if os.path.isdir(source) and is_within(self.path, os.path.realpath(source)):
             raise SinkError(
                 f"output: {self.path} lies in the input {source}, and would be packed the next time; name a directory beside it"
@@ -165,9 +182,12 @@ class State:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Make the directory, and keep others from packing into it. Raises: SinkError: somebody does."""
+        """Make the directory, and keep other runs from packing into it during the `with` block.
+
+        Raises: SinkError: another process packs into it.
+        """
         with ours(SinkError, f"output: cannot write {self.path}", at=self.path):
-            # names of files, which may be URLs with secrets in them, are the owner's
+            # only the owner may read the state, as names of files may be URLs with secrets in them
             os.makedirs(self._state, mode=0o700, exist_ok=True)
             os.chmod(self._state, 0o700)
             lock = open(os.open(os.path.join(self._state, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
@@ -177,13 +197,13 @@ class State:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise SinkError(f"output: another process packs into {self.path}") from None
-            # what was there a moment ago may have become more
+            # look again, as another run may have added something since
             self.about = self._look()
             self._tidy()
             yield
 
     def leave(self) -> None:
-        """Remove what was made, if nothing is in it."""
+        """Remove the directory again, if nothing was written into it."""
         with contextlib.suppress(OSError):
             if os.listdir(self._state) == [LOCK] and os.listdir(self.path) == [STATE]:
                 shutil.rmtree(self._state)
@@ -192,7 +212,7 @@ class State:
     # -- parts
 
     def parts(self) -> list[int]:
-        """The numbers of those that count."""
+        """Return the numbers of the parts that count."""
         return [int(one) for one in (self.about or {}).get("parts", ())]
 
     def folder(self, part: int) -> str:
@@ -203,8 +223,10 @@ class State:
         return sorted(int(name) for name in names if _PART.fullmatch(name))
 
     def unfinished(self) -> int | None:
-        """The part that was begun and does not count yet. What was begun before its plan was written is removed, what of it was
-        damaged since, and what counts no longer."""
+        """Return the part that was begun and does not count yet; None: there is none.
+
+        Other parts that do not count are removed: those without a plan, those that were damaged, and those that counted once.
+        """
         found, parts = None, self.parts()
         for number in self._numbers():
             if number not in parts:
@@ -219,7 +241,7 @@ class State:
         return found
 
     def _has_plan_or_shards(self, part: int) -> bool:
-        """Whether a part was planned, and not only begun."""
+        """Whether a part has a plan or finished shards, and was not only begun."""
         folder = self.folder(part)
         return os.path.isdir(folder) and any(name.endswith(".json") for name in os.listdir(folder))
 
@@ -227,7 +249,7 @@ class State:
         return max([0, *self._numbers(), *self.parts()]) + 1
 
     def drop(self, part: int) -> None:
-        """Remove a part, and what of it was in its place already."""
+        """Remove a part, and those of its shards that are at their final paths in the output but do not count."""
         folder = self.folder(part)
         plan = sealed.read(os.path.join(folder, PLAN))
         listed = self.listed()
@@ -238,7 +260,7 @@ class State:
         shutil.rmtree(folder, ignore_errors=True)
 
     def begin(self, part: int) -> str:
-        """An empty directory for a part. Returns: its path."""
+        """Make an empty directory for a part, and return its path."""
         folder = self.folder(part)
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder, mode=0o700)
@@ -248,16 +270,16 @@ class State:
         return sealed.read(os.path.join(self.folder(part), PLAN)) or {}
 
     def has_index(self, part: int) -> bool:
-        """Whether it was made of files that can be told apart."""
+        """Whether a part has an index: it was made of files, which can be told apart."""
         return os.path.exists(os.path.join(self.folder(part), INDEX))
 
     def index(self, part: int) -> pa.Table:
-        """Mapped, not read: the memory is the system's."""
+        """Return a part's index, mapped into memory and not read, so that the system can take the memory back."""
         with pa.memory_map(os.path.join(self.folder(part), INDEX)) as source:
             return pa.ipc.open_file(source).read_all()
 
     def result(self, part: int, shard: dict[str, Any]) -> dict[str, Any] | None:
-        """What is in a shard that is done; None: it is not."""
+        """Return the record of a finished shard, judged by its size; None: the shard is not finished."""
         path = self.shard_path(part, shard)
         found = sealed.read(path + ".json")
         if found is None or "rows" not in found:
@@ -268,7 +290,7 @@ class State:
         return found
 
     def is_done(self, part: int, shard: dict[str, Any]) -> bool:
-        """Whether a run before this one has finished a shard, and every byte of it is as it was written."""
+        """Whether an earlier run has finished a shard, and all its bytes are as they were written."""
         found = self.result(part, shard)
         if not found or not found["rows"]:
             return found is not None
@@ -276,15 +298,15 @@ class State:
         return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
 
     def notes_again(self, part: int, shards: Iterable[dict[str, Any]]) -> None:
-        """Note which of those that are made now a run before this one had finished, so that it can be said."""
+        """Note which of the shards that are written now an earlier run had finished, for a warning (`redone`)."""
         self._again += [shard["file"] for shard in shards if os.path.lexists(self.shard_path(part, shard) + ".json")]
 
     def begins_anew(self, why: str) -> None:
-        """Note that what was begun cannot go on."""
+        """Note that an unfinished part cannot go on, for a warning (`redone`)."""
         self._anew.append(why)
 
     def redone(self) -> list[str]:
-        """What is to be said of what this run had to make a second time."""
+        """Return warnings about what this run had to pack a second time."""
         told = [f"what an earlier run had begun was packed from its beginning: {why}" for why in self._anew]
         if self._again:
             one, few = len(self._again) == 1, ", ".join(self._again[:_FEW]) + (" ..." if len(self._again) > _FEW else "")
@@ -297,22 +319,22 @@ class State:
         return os.path.join(self.folder(part), shard["file"].replace("/", "-"))
 
     def finished(self, part: int, shard: dict[str, Any], result: dict[str, Any]) -> None:
-        """A shard is there: say what is in it."""
+        """Write the record of a finished shard. Args: result: what is in it."""
         sealed.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result)
 
     def save(self, part: int, plan: dict[str, Any]) -> None:
-        """A part's plan, with the checksum of the index, if there is one."""
+        """Write a part's plan, with the checksum of its index if it has one."""
         index = os.path.join(self.folder(part), INDEX)
         plan = {**plan, _NUMBER: part}
         sealed.write(self.folder(part), PLAN, {**plan, _SUM: sealed.sum_of(index) if os.path.exists(index) else None})
 
     def note(self, part: int, plan: dict[str, Any]) -> None:
-        """Say more of a part than its plan did."""
+        """Replace a part's plan by one that says more."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             sealed.write(self.folder(part), PLAN, plan)
 
     def clear(self, part: int) -> None:
-        """Remove what a run that was killed had begun to write, and what is no file where one is to be."""
+        """Remove the partial files of a part that a killed run left, and directories at paths where files belong."""
         folder = self.folder(part)
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
             path = os.path.join(folder, name)
@@ -320,12 +342,12 @@ class State:
                 with contextlib.suppress(OSError):
                     os.remove(path)
             elif name != BUCKETS and os.path.isdir(path):
-                # it has the place of a shard, or of its record
+                # it is at the path of a shard, or of a shard's record
                 shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def _read(path: str) -> Any:
-        """What a file of JSON has; None: there is none, or it is damaged."""
+        """Return the content of a JSON file; None: it does not exist, or is damaged."""
         try:
             with open(path, encoding="utf-8") as stream:
                 return json.load(stream)
@@ -335,12 +357,16 @@ class State:
     # -- what counts
 
     def listed(self) -> set[str]:
-        """The files `dataset.json` lists."""
+        """Return the names of the files that `dataset.json` lists."""
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
 
     def check_files(self, verify: bool) -> None:
-        """Args: verify: by all of its bytes, and not by its size alone. Raises: SinkError: a file that `dataset.json` lists is gone, or is no longer what was written."""
+        """Check that the files which `dataset.json` lists, and the state of their parts, are as they were written.
+
+        Args: verify: whether to compare all bytes of a file, and not only its size.
+        Raises: SinkError: a file is gone or has changed, or a part's state is damaged, or a copy of another part.
+        """
         for split in (self.about or {}).get("splits", {}).values():
             for one in split["files"]:
                 path = os.path.join(self.path, one["name"])
@@ -365,12 +391,12 @@ class State:
                 )
 
     def _is_copy(self, part: int) -> bool:
-        """Whether a part that does not count was made by somebody else, of one that does, or that was begun."""
+        """Whether a part that does not count is a copy of another part, which a person must have made."""
         plan, listed = self.plan(part), self.listed()
         return plan.get(_NUMBER, part) != part or any(shard["file"] in listed for shard in plan.get("shards", ()))
 
     def _harm(self, part: int) -> str:
-        """What a part lacks of what is kept of it, or what of that is damaged; "": nothing."""
+        """Return which file of a part's state is missing or damaged, in words; "": none."""
         path, index = (os.path.join(self.folder(part), name) for name in (PLAN, INDEX))
         plan = sealed.read(path)
         if plan is None and os.path.lexists(path) and isinstance(older := self._read(path), dict):
@@ -381,21 +407,21 @@ class State:
         if plan.get(_NUMBER, part) != part:
             return f"{path} is that of another part"
         if not os.path.lexists(index):
-            # tables that are not read from files have none
+            # parts of tables that are not read from files have no index
             return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"
         try:
-            # what is as it was written was whole then
+            # the checksum is enough: an index that is as it was written is complete
             return "" if plan.get(_SUM) == sealed.sum_of(index) else f"{index} is damaged"
         except OSError:
             return f"{index} is damaged"
 
     def lost(self) -> list[str]:
-        """What is to be said of `dataset.json` where nothing may be written: that it is to be."""
+        """Return a warning for a dry run, which writes nothing, that a run will write `dataset.json` again."""
         path = os.path.join(self.path, DESCRIPTION)
         return [f"{path} {self._harmed}; a run writes it again, as {STATE} has it"] if self._harmed else []
 
     def mended(self) -> list[str]:
-        """Write again what is kept twice, and say so. Raises: SinkError: it is not."""
+        """Write files again that were gone or damaged and whose content is known. Returns: warnings. Raises: SinkError."""
         if self.about is None:
             return []
         return [*self._mended_description(self.about), *self._mended_labels(self.about)]
@@ -424,12 +450,18 @@ class State:
         return [f"{path} {what}, and was written again"]
 
     def generation(self, alone: bool) -> int:
-        """How often all was packed anew, from 1 on. Args: alone: whether it is going to be."""
+        """Return the number of the output's generation: 1, and one more each time that everything is packed anew.
+
+        Args: alone: whether this run packs everything anew.
+        """
         return int((self.about or {}).get("generation", 1)) + (alone and self.about is not None)
 
     def namer(self, alone: bool) -> Callable[[str, int], str]:
-        """(split, number of a new shard) -> the name of its file, without an ending: 00000 and on, 00000-2 and on when all was packed anew, so that no name
-        ever means another file, and whoever reads what was there never gets rows of both."""
+        """Return a function (split, number of a new shard) -> name of its file, without an ending.
+
+        Names are 00000, 00001, ..., and in the second generation 00000-2, 00001-2, ...: a name never stands for another file
+        later, and a program that reads the old files never gets rows of both generations.
+        """
         generation = self.generation(alone)
         mark = f"-{generation}" if generation > 1 else ""
         first: dict[str, int] = {}
@@ -442,7 +474,7 @@ class State:
         return name_of
 
     def _next_number(self, split: str, mark: str) -> int:
-        """Behind all that are there."""
+        """Return the number behind those of all shards of a split that exist or are listed."""
         folder = os.path.join(self.path, split)
         names = os.listdir(folder) if os.path.isdir(folder) else []
         names += [name.rpartition("/")[2] for name in self.listed() if name.startswith(split + "/")]
@@ -451,7 +483,10 @@ class State:
         return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
 
     def _tidy(self) -> None:
-        """Remove the files that counted before all was packed anew, if whoever did that was killed in between."""
+        """Remove files that counted before everything was packed anew.
+
+        The run that did so removes them itself, unless it is killed before; then the next run does.
+        """
         for part in self.parts():
             self._remove(self.plan(part).get("removes", ()))
 
@@ -463,18 +498,21 @@ class State:
                 os.rmdir(os.path.join(self.path, os.path.dirname(name)))
 
     def describe(self, about: dict[str, Any]) -> None:
-        """Say more of what counts, or something else."""
+        """Write another content of `dataset.json`."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             self._write(about)
         self.about = about
 
     def _write(self, about: dict[str, Any]) -> None:
-        """The copy first: all that it lists is there."""
+        """Write the copy of `dataset.json`, then `dataset.json`; all files that they list are at their final paths already."""
         sealed.write(self._state, DESCRIPTION, about)
         sealed.write(self.path, DESCRIPTION, about, public=True)
 
     def publish(self, part: int, about: dict[str, Any], alone: bool) -> None:
-        """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
+        """Move every shard of a part to its final path, then write `dataset.json`.
+
+        Args: about: the new content of `dataset.json`; alone: whether only this part counts from now on.
+        """
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
             plan = self.plan(part)
             if alone:
@@ -498,5 +536,5 @@ class State:
 
 
 def _harm(path: str) -> str:
-    """What has become of a file that cannot be read."""
+    """Return what has happened to a file that cannot be read, in words."""
     return "was damaged" if os.path.lexists(path) else "was gone"

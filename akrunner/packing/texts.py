@@ -1,4 +1,4 @@
-"""Text files as tables: a row a line; several, side by side, as columns. No Python object a line."""
+"""Text files as tables: a row for each line, or several files side by side as columns. No Python object is made for a line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from akrunner.io.lines import count as count_bytes
 from akrunner.io.table import TableSource
 
 _CHUNK = 4 << 20
-#: the longest line
+#: most bytes of a line
 _MOST_BYTES = 1 << 30
 _ROWS = 16384
-#: files, and bytes of each, of which it is looked at how lines end
+#: how many files are looked at to see how their lines end, and how many bytes of each
 _LOOKED, _BEGINNING = 100, 64 << 10
-#: what other texts begin with; UTF-32 begins as UTF-16 does, and goes on
+#: byte order mark -> encoding that is not supported; those of UTF-32 come first, as UTF-16's is a beginning of one
 _OTHERS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -32,7 +32,7 @@ _OTHERS = {
 
 
 def lines_of(path: str, column: str) -> TableSource:
-    """The lines of a text file (gzip and bzip2 are unpacked), without their ends."""
+    """Return the lines of a text file, without line ends, as a table; gzip and bzip2 files are unpacked."""
     schema = pa.schema([pa.field(column, pa.string())])
     return TableSource(
         schema, lambda: (pa.record_batch([lines], schema=schema) for lines in _lines(path)), redacted(path), replayable=True
@@ -40,11 +40,11 @@ def lines_of(path: str, column: str) -> TableSource:
 
 
 def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
-    """Files whose lines belong together, as the columns of a table. Raises: SourceError: one has more lines than another."""
+    """Return files whose lines belong together as columns of a table. Raises: SourceError: one has more lines than another."""
     counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
         for path in paths:
-            # bytes of other texts are counted as lines by chance
+            # the counts of a file in another encoding are meaningless: reading its lines raises the error that says so
             for _ in _lines(path):
                 pass
         shown = ", ".join(f"{redacted(path)} {count:,}" for path, count in zip(paths, counts))
@@ -67,7 +67,7 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
 
 
 def columns_for(paths: Sequence[str]) -> list[str]:
-    """Names for the columns of files: theirs, without endings."""
+    """Return a column name for each file: the file's name without endings. Raises: SourceError: two are the same."""
     names = []
     for path in paths:
         stem = os.path.basename(path)
@@ -82,7 +82,7 @@ def columns_for(paths: Sequence[str]) -> list[str]:
 
 
 def count_lines(path: str) -> int:
-    """How many there are; the last one may lack its end."""
+    """Return the number of lines of a file; the last one may lack its line end."""
     lines, last = 0, b"\n"
     with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
         while chunk := stream.read(_CHUNK):
@@ -92,12 +92,15 @@ def count_lines(path: str) -> int:
 
 
 def other_ends(paths: Sequence[str]) -> list[str]:
-    """What is to be said of files whose lines do not end as lines do here: with CR alone. Their beginnings are looked at. Raises: SourceError."""
+    """Return a warning about files whose lines seem to end with CR alone, which is not taken for a line end here.
+
+    Only the beginnings of the first files are read. Raises: SourceError: a file cannot be read.
+    """
     odd = []
     for path in paths[:_LOOKED]:
         with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
             text = stream.read(_BEGINNING)
-        # the other half of what ends one may be cut off
+        # a CR at the end of the text does not count, as its LF may be cut off
         alone = text[:-1].count(b"\r") - text.count(b"\r\n")
         if alone > text.count(b"\n"):
             odd.append(redacted(path))
@@ -115,7 +118,7 @@ def _opened(path: str) -> Any:
 
 
 def _lines(path: str) -> Iterator[pa.StringArray]:
-    """Arrays of lines. Raises: SourceError: the file cannot be read, is no UTF-8, or a line is too long."""
+    """Read a file as arrays of lines. Raises: SourceError: the file cannot be read or is not UTF-8, or a line is too long."""
     row, rest = 0, b""
     with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
         first = True
@@ -143,7 +146,7 @@ def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
     ends = np.flatnonzero(flat == 10)
     if not len(ends) or ends[-1] != len(flat) - 1:
         ends = np.concatenate((ends, [len(flat)]))
-    # every line has its end in it for a moment
+    # first cut into lines that still have their line ends, which are removed below
     offsets = np.concatenate(([0], np.minimum(ends + 1, len(flat)))).astype(np.int32)
     lines = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
     lines = pc.replace_substring_regex(lines, r"\r?\n\z", "") if b"\r" in text else pc.replace_substring(lines, "\n", "")
@@ -157,7 +160,7 @@ def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
 
 
 def other_text(data: bytes) -> str:
-    """In what a text that is no UTF-8 is written, behind that; "": it does not say."""
+    """Return words for a message that name the encoding of a text that is not UTF-8; "": its beginning does not tell."""
     begins = next((name for mark, name in _OTHERS.items() if data.startswith(mark)), None)
     return f" (it begins as {begins})" if begins else ""
 
@@ -171,7 +174,7 @@ def _is_text(line: bytes) -> bool:
 
 
 class _Cut:
-    """Arrays of any lengths -> arrays of the length that is asked for, but for the last."""
+    """Turns arrays of any lengths into arrays of the length that is asked for; the last may be shorter."""
 
     def __init__(self, arrays: Iterator[pa.Array]) -> None:
         self._arrays = arrays
