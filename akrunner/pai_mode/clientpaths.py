@@ -1,9 +1,9 @@
 """The paths by which a shell script names MaxCompute's client.
 
-Examples are `/opt/odps/bin/odpscmd`, `$ODPS_HOME/bin/odpscmd` and `$(dirname $0)/odpscmd`. Such a file is seldom on this machine,
-and must not be started if it is. Bash runs a function in place of a command with slashes in its name, too, if the function has
-exactly that name. So this module finds every text that such a path can become, with the values that the script's own assignments
-and the environment give its variables. Nothing is run.
+Examples are `/opt/odps/bin/odpscmd`, `$ODPS_HOME/bin/odpscmd` and `$(dirname $0)/odpscmd`. Such a file is seldom on this
+machine, and must not be started if it is. Bash runs a function in place of a command with slashes in its name, too, if the
+function has exactly that name. So this module finds every text that such a path can become, with the values that the script's
+own assignments and the environment give its variables. Nothing is run.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ class Wishes:
     Attributes:
         store: project -> the store of its tables.
         project: the project of tables that are named without one.
-        python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker, timeout, max_restarts, stall_timeout, stall_action: as
-            for `akrunner.run`; None if the command decides.
+        python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker, timeout, max_restarts, stall_timeout, stall_action:
+            as for `akrunner.run`; None if the command decides.
         local: whether the tasks run on this machine.
         shown: whether the plan is only shown; then the environment and the tables need not exist.
         earlier: whole tables that commands before this one write; they may have further partitions when this command runs.
@@ -211,7 +211,7 @@ def _tables(
 
 
 def _interpreter(environment: str, shown: bool) -> tuple[interpreters.Interpreter, list[ConfigError]]:
-    """Return the environment's interpreter, and an error if there is none; it is raised unless the plan is only shown."""
+    """Return the environment's interpreter, and an error if there is none (raised, unless the plan is only shown)."""
     try:
         return interpreters.resolve(environment), []
     except PythonEnvError as e:
