@@ -18,7 +18,7 @@ _SETS = ("Assign", "AssignVariableOp")
 
 
 def fed(values: Iterable[Any]) -> bool:
-    """Whether a run is fed its input. The name of a checkpoint (restoring, saving) is not input, nor is an iterator's handle."""
+    """Whether a run is fed its input. A checkpoint's name (restoring, saving) is not input, nor is an iterator's handle."""
     return any([not _is_name(one) for one in values])
 
 

@@ -346,7 +346,7 @@ _CARDS = ("nvidia[0-9]*", "kfd", "dxg", "accel", "accel[0-9]*", "apex_[0-9]*", "
 
 
 def cards() -> Optional[bool]:
-    """Return whether this machine has device files of graphics cards; None if the system is not Linux, and has no such files."""
+    """Return whether this machine has device files of graphics cards; None on systems other than Linux, which have none."""
     if not sys.platform.startswith("linux"):
         return None
     return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)

@@ -1,4 +1,4 @@
-"""The graphics cards of this task."""
+"""Returns the graphics cards of this task."""
 
 from akrunner.worker.dl_on_flink import get_gpus
 
