@@ -55,7 +55,7 @@ def environment_of(name: str) -> tuple[str, list[str]]:
 
 
 def _hints(name: str, ending: str) -> list[str]:
-    """Return the notes for the user about the part of a name behind its version."""
+    """Return the notes for the user about the part of a name after its version."""
     if "hvd" in ending or "horovod" in ending:
         return [f"{name} has Horovod on PAI; here is none unless the environment has it (python_env=, --python-env)"]
     return []

@@ -125,7 +125,7 @@ def inside(name: str) -> Inside | None:
     Args:
         name: the command's name.
     Raises:
-        ConfigError: as `Inside`.
+        ConfigError: the script was stopped, or has ended.
     """
     folder = os.environ.pop(HERE, "")
     if not folder:

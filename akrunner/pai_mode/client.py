@@ -65,7 +65,7 @@ class Call:
 
 
 def parsed(words: Sequence[str]) -> Call:
-    """Parse the words behind `odpscmd`. Raises: ConfigError: a word is not an option of the client, or lacks its value."""
+    """Parse the words after `odpscmd`. Raises: ConfigError: a word is not an option of the client, or lacks its value."""
     parts: list[tuple[str, str]] = []
     project, first, machine = "", 1, False
     rest = list(reversed(words))

@@ -24,7 +24,7 @@ def names(cluster: ClusterSpec) -> dict[str, str]:
 
 
 def both(text: str, known: Mapping[str, str]) -> str:
-    """Return a text with PAI's name behind the name of each task. Args: known: as `names` returns them."""
+    """Return a text with PAI's name after the name of each task. Args: known: as `names` returns them."""
     return _TASK.sub(lambda found: found[0] + (f" ({known[found[1]]})" if found[1] in known else ""), text)
 
 

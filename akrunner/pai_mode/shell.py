@@ -6,8 +6,8 @@
                                                  (`shellvalues`)
     odpscmd --config=c -e "create table ...;"    statements; also by ${odpscmd}, $ODPSCMD, -f FILE, <<HERE, <<< and <
     pai -name tensorflow1150 ...                 a command as it is
-    if, case, for, &&, ||, functions             the branch that bash takes, if it is known (`shellrun`); if it is unknown, a call
-                                                 in a branch is an error
+    if, case, for, &&, ||, functions             the branch that bash takes, if it is known (`shellrun`); if it is unknown, a
+                                                 call in a branch is an error
     tar, zip, rm, echo, ossutil ...              not run; the user is told of those that could matter, with their lines
 
 The result has exactly the calls that bash would make, in bash's order; otherwise there is a ConfigError.
@@ -89,9 +89,9 @@ class Reader(Running):
         self.began = self.state.folder
         self.script = Script()
         self.client = shellcalls.Client(self)
-        #: whether a command so far may have changed files
+        #: whether an earlier command may have changed files
         self.passed = False
-        #: whether a program so far may have made directories
+        #: whether an earlier program may have made directories
         self.ran = False
         #: whether stderr goes where stdout goes
         self.joined = False
@@ -132,7 +132,7 @@ class Reader(Running):
         return self.command(words, node.assigns, line)
 
     def assigned(self, one: Assign) -> None:
-        """`a=b`, `a+=b`, `a=(b c)`."""
+        """Follow an assignment: `a=b`, `a+=b`, `a=(b c)`, `a[i]=b`."""
         if one.index is not None or isinstance(one.value, list):
             values = self.array(one) if isinstance(one.value, list) else self.element(one, self.text(one.value))
             if values is None and one.name in self.given:
@@ -214,7 +214,7 @@ class Reader(Running):
         return self.content(self.stdin.file) if self.stdin.file else self.stdin.text
 
     def content(self, name: str) -> str | None:
-        """Return what a file holds; None if it is unknown, for example because a command so far may have changed the file."""
+        """Return what a file holds; None if it is unknown, for example because an earlier command may have changed the file."""
         full = self.path(name)
         if full is None or full in self.touched:
             return None
@@ -277,7 +277,7 @@ class Reader(Running):
         return None if self.state.folder is None else os.path.normpath(os.path.join(self.state.folder, text))
 
     def look(self, test: str, path: str) -> bool | None:
-        """Return the result of a file test; None if it is unknown, because a command so far may have changed files."""
+        """Return the result of a file test; None if it is unknown, because an earlier command may have changed files."""
         full = self.path(path)
         return None if self.passed or full is None or self.state.stale else shellbuiltins.looked(test, full if path else "")
 
@@ -409,10 +409,10 @@ class Reader(Running):
             )
 
     def _there(self, path: str | None, text: str) -> bool:
-        """Return whether the directory of a file that is written exists, or a program so far had its name among its words.
+        """Return whether the directory of a file that is written exists, or an earlier program had its name among its words.
 
         Raises:
-            ConfigError: the directory does not exist, and no program so far can have made it.
+            ConfigError: the directory does not exist, and no earlier program can have made it.
         """
         folder = os.path.dirname(path or "/")
         if os.path.isdir(folder) or self.touched.named(os.path.basename(folder)):

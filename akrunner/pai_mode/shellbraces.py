@@ -45,7 +45,7 @@ def _check(word: Word) -> None:
     """Check the names in a word.
 
     Raises:
-        ConfigError: the text behind the braces has become part of a variable's name, as it does in bash.
+        ConfigError: the text after the braces has become part of a variable's name, as it does in bash.
     """
     for part, behind in zip(word.parts, word.parts[1:]):
         loose = part.kind == "name" and not part.closed and not part.quoted and re.match("[A-Za-z_]", part.text)

@@ -288,7 +288,7 @@ def _exec(reader: Reader, words: list[Field], line: int) -> State:
 
 
 def _before(reader: Reader, words: list[Field], line: int) -> State:
-    """Follow a command that runs the command behind it: `nohup`, `time`, `sudo`, `command`, `env`, `timeout`, ..."""
+    """Follow a command that runs the command after it: `nohup`, `time`, `sudo`, `command`, `env`, `timeout`, ..."""
     name, rest = words[0].text, words[1:]
     if name in ("command", "builtin") and rest and rest[0].text in ("-v", "-V"):
         reader.emit(marked(f"$({name} {rest[0].text})"))

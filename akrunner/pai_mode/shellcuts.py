@@ -27,7 +27,7 @@ def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callabl
 
     Args:
         value: the variable's value.
-        operation: everything behind the variable's name.
+        operation: everything after the variable's name.
         quoted: whether the expansion stands between double quotes.
         whole: expands a word.
         reckon: evaluates arithmetic, None if its value is unknown.

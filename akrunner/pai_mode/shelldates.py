@@ -43,7 +43,7 @@ def printed(texts: Sequence[str], now: float) -> str | None:
     """Return what `date` prints, None if it is unknown.
 
     Args:
-        texts: the words behind `date`.
+        texts: the words after `date`.
         now: the current time, in seconds since 1970.
     """
     shape, asked, universal = "", None, False
@@ -101,7 +101,7 @@ def _moment(text: str, now: float, universal: bool) -> int | None:
 
 
 def _read(text: str) -> _When | None:
-    """Parse the text behind `-d`; None if akrunner does not understand all of it."""
+    """Parse the text after `-d`; None if akrunner does not understand all of it."""
     made, at, text = _When(), 0, text.strip()
     if not text:
         return None

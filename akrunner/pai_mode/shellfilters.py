@@ -20,7 +20,7 @@ def printed(name: str, words: list[str], text: str | None) -> str | None:
 
     Args:
         name: the program's name.
-        words: the words behind the name.
+        words: the words after the name.
         text: what the program reads, None if it is unknown.
     """
     reads = _FILTERS.get(name)

@@ -144,7 +144,7 @@ def _turn(running: Running, count: int, body: Callable[[], State]) -> tuple[Stat
 
 
 def _around(scopes: Sequence[Scope]) -> list[Scope]:
-    """Return the innermost of the scopes that are loops, back to the next function or subshell; the innermost comes first."""
+    """Return the enclosing loops, the innermost first, out to the next function or subshell."""
     found: list[Scope] = []
     for scope in reversed(scopes):
         if scope.kind != "loop":

@@ -76,7 +76,7 @@ class Redirection:
     Attributes:
         sign: the operator, such as `>`.
         descriptor: the number in front of the sign, "" if there is none.
-        target: the word behind the sign; for a here-document, its text.
+        target: the word after the sign; for a here-document, its text.
     """
 
     sign: str
@@ -116,7 +116,10 @@ class Sum:
 class Chain:
     """A list of pipelines.
 
-    Attributes: rest: (`&&` or `||`, pipeline) for each after the first; background: whether `&` ends it.
+    Attributes:
+        first: the first pipeline.
+        rest: (`&&` or `||`, pipeline) for each other one.
+        background: whether `&` ends the list.
     """
 
     line: int

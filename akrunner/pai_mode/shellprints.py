@@ -1,4 +1,4 @@
-"""What some programs print, which are not run: `echo`, `printf`, `date`, `seq`, `basename`, ... None if it is unknown."""
+"""What `echo`, `printf`, `date`, `seq`, `basename` and others print, without running them; None if it is unknown."""
 
 from __future__ import annotations
 

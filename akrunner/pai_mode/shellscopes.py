@@ -8,7 +8,7 @@ from akrunner.pai_mode.flow import State
 
 
 class Leave(Exception):
-    """Leaves scopes.
+    """Is raised to leave one or more scopes.
 
     Attributes:
         kind: "exit", "return", "break" or "continue".

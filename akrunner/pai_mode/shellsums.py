@@ -50,7 +50,8 @@ def number(text: str) -> int:
     """Parse a number as bash does: 010 is eight.
 
     Raises:
-        Wrong: it has a digit that its base does not have; Unsure: it is too large.
+        Wrong: it has a digit that its base does not have.
+        Unsure: it is too large, or its base is.
     """
     base, sign, digits = text.partition("#")
     radix = int(base) if sign else 16 if text[:2] in ("0x", "0X") else 8 if text[0] == "0" else 10
@@ -81,7 +82,7 @@ class Sums:
         self._assign = assign
         self._tokens: list[str] = []
         self._at = 0
-        #: not 0 while the parser is in a part that is parsed but not evaluated, such as the one behind `0 &&`
+        #: not 0 while the parser is in a part that is parsed but not evaluated, such as the one after `0 &&`
         self._skipped = 0
 
     def reckon(self, text: str) -> int:

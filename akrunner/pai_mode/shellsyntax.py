@@ -52,7 +52,7 @@ class Parser(Characters):
         return found
 
     def commands(self, close: str) -> list[Node]:
-        """Parse a list of commands, and the `)` or the word such as `done` behind it."""
+        """Parse a list of commands, and the `)` or the word such as `done` after it."""
         found = self._list()
         if close == ")" and self.sees(")"):
             self.at += 1
@@ -122,7 +122,7 @@ class Parser(Characters):
             parts.append(self._command())
 
     def _joins(self, parts: list[Node]) -> None:
-        """Add `2>&1` to the last command of a pipe, behind its own redirections."""
+        """Add `2>&1` to the last command of a pipe, after its own redirections."""
         last, added = parts[-1], Redirection(">&", "2", Word([Part("text", "1", False)], self.line))
         if isinstance(last, (Simple, Group)):
             last.redirections.append(added)

@@ -66,7 +66,7 @@ class Touched:
         return self._everything or named or any(map(_below(full), self._folders))
 
     def named(self, name: str) -> bool:
-        """Whether a program so far had this name among its words."""
+        """Whether an earlier program had this name among its words."""
         return name in self._names
 
     def opened(self, full: str) -> None:

@@ -227,7 +227,8 @@ class Values(abc.ABC):
         """Return a slice of a list, None if it is unknown.
 
         Args:
-            numbers: `offset:length`; first: the number of the first element.
+            numbers: the text `offset:length`.
+            first: the number of the first element.
         """
         begin, sign, count = shellcuts.halves(numbers)
         at, length = self._offset(begin), self._offset(count) if sign else len(held)

@@ -75,7 +75,7 @@ class Characters(abc.ABC):
         """Read text as it stands between double quotes.
 
         Args:
-            escaped: the characters that lose their meaning behind a backslash.
+            escaped: the characters that lose their meaning after a backslash.
             stop: the text before which reading ends, "" for the end of the text.
             quotes: whether double quotes within the text are dropped.
         """
@@ -167,7 +167,7 @@ class Characters(abc.ABC):
         raise self.error(f"a {close} is missing")
 
     def _braces(self, quoted: bool) -> str:
-        """Return the text behind `${`, up to its `}`. Args: quoted: whether the expansion stands between double quotes."""
+        """Return the text after `${`, up to its `}`. Args: quoted: whether the expansion stands between double quotes."""
         begin, line = self.at, self.line
         while self.at < len(self.text):
             if self.sees("}"):
@@ -191,7 +191,7 @@ class Characters(abc.ABC):
 
     @abc.abstractmethod
     def commands(self, close: str) -> list[Node]:
-        """Parse the commands behind `$(`, up to `close`."""
+        """Parse the commands after `$(`, up to `close`."""
 
     # -- between words
 
@@ -208,7 +208,7 @@ class Characters(abc.ABC):
                 return
 
     def newlines(self) -> None:
-        """Skip blanks and line ends, and read the here-documents that begin behind a line end."""
+        """Skip blanks and line ends, and read the here-documents that begin after a line end."""
         self.blanks()
         while self.sees("\n"):
             self.at += 1

@@ -3,7 +3,7 @@
 ::
 
     PAI -name tensorflow1150 -project algo_public     'x' and "x": the quotes go; \" \' and \\ in them become one character
-        -Dscript= 'oss://bucket/x.tar.gz'             a blank behind the = is ignored
+        -Dscript= 'oss://bucket/x.tar.gz'             a blank after the = is ignored
         -Dcluster={"ps": {"count": 1}}                a value that begins with a brace ends where that brace closes
         -DuserDefinedParameters="--a=1                a value may have several lines
           --b='2'";                                   lines that begin with # or --, outside of quotes, are comments
@@ -99,7 +99,7 @@ def scanned(text: str, at: int, line: int) -> tuple[list[Word], int]:
         at: the position in the text at which the command begins.
         line: the line number of that position.
     Returns:
-        The words; and the position behind the command's `;`, or at the text's end.
+        The words; and the position after the command's `;`, or at the text's end.
     Raises:
         ConfigError: a quote or a brace is not closed.
     """
@@ -153,7 +153,7 @@ def _word(text: str, at: int, line: int) -> tuple[Word, int]:
 
 
 def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
-    """Return the text between the quote here and its closing quote, and the position behind that.
+    """Return the text between the quote here and its closing quote, and the position after that.
 
     The closing quote is the first of the same kind that is followed by a blank, a `;` or the end of the text.
     """
@@ -173,7 +173,7 @@ def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
 
 
 def _braced(text: str, at: int, line: int) -> tuple[str, int]:
-    """Return the JSON text from the brace here to the brace that closes it, and the position behind that."""
+    """Return the JSON text from the brace here to the brace that closes it, and the position after that."""
     begin, open_, inside = at, [], False
     while at < len(text):
         char = text[at]
@@ -238,7 +238,7 @@ def _parameter(word: Word, rest: list[Word]) -> tuple[str, str]:
 
     Args:
         word: the word that begins with -D.
-        rest: the words behind it, in reverse order; those that belong to the parameter are removed.
+        rest: the words after it, in reverse order; those that belong to the parameter are removed.
     Raises:
         ConfigError: there is no name, or no value.
     """

@@ -14,7 +14,9 @@ def refuse(name: str, what: str, instead: str = _SHIP) -> NoReturn:
     """Refuse the import of a module.
 
     Args:
-        name: its name; what: what it is; instead: what to do.
+        name: the module's name.
+        what: what the module is.
+        instead: what the user can do instead.
     Raises:
         ImportError: always.
     """

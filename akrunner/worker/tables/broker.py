@@ -121,7 +121,7 @@ class Broker(object):
         """Return {"columns", "start", "rows"} of a table, or of the range in its name.
 
         Raises:
-            TableError: there is no such table.
+            TableError: the host refuses it.
         """
         with self._changed:
             known = self._looks.get(table)
@@ -352,7 +352,7 @@ class Broker(object):
             self._changed.notify_all()
 
     def _append(self, spool: _Spool, reader: frames.FrameReader, rows: int, size: int) -> Optional[OSError]:
-        """Append a chunk to a spool. Return the disk's error, None if there is none. The frame is read to its end either way."""
+        """Append a chunk to a spool. Return the disk's error, or None. The frame is read to its end either way."""
         out = -1
         error: Any = spool.error
         if error is None:

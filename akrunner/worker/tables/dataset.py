@@ -350,7 +350,7 @@ def _graph_seed(tf: Any) -> Optional[int]:
 
 
 class _Instances(type):
-    """Makes `isinstance(dataset, TableRecordDataset)` true for the datasets, which are instances of TensorFlow's own classes."""
+    """Makes `isinstance(dataset, TableRecordDataset)` true for the datasets, whose classes are made from TensorFlow's own."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _Table) or type.__instancecheck__(cls, instance)

@@ -75,7 +75,7 @@ class TableReader(object):
         slice_id, slice_count: read slice number slice_id, from 0, of slice_count slices of the rows.
         num_threads, capacity: ignored.
     Attributes:
-        start_pos, end_pos: the slice's first row, and the row behind its last one, as numbers of the table's rows.
+        start_pos, end_pos: the slice's first row, and the row after its last one, as numbers of the table's rows.
         offset_pos: the number of the next row to be read.
     Raises:
         TableError: the job has no such table, or the table has no such column.
@@ -149,7 +149,7 @@ class TableReader(object):
         return out
 
     def seek(self, offset: Any = 0) -> None:
-        """Go to a row, counted from the slice's first row. Raises: OutOfRangeException: the slice has no such row."""
+        """Go to a row, counted from the slice's first row. Raises: OutOfRangeException: it is outside of the slice."""
         self._check()
         offset = whole("offset", offset)
         if offset < 0 or offset > self._rows.count:

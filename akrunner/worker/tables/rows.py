@@ -27,7 +27,7 @@ class Table(object):
     Attributes:
         name: the table's name.
         columns: [{"name", "type", "dtype", ...}], in the order in which they are read.
-        start, stop: the part's first row, and the row behind its last one, as numbers of the table's rows.
+        start, stop: the part's first row, and the row after its last one, as numbers of the table's rows.
     Raises:
         TableError: there is no such table, or column.
         ValueError: there is no such slice.
@@ -101,7 +101,7 @@ READ_BY = "selected_cols excluded_cols slice_id slice_count num_threads capacity
 
 
 def sliced(rows: int, slice_id: Any, slice_count: Any) -> Tuple[int, int]:
-    """Return a slice's first row, and the row behind its last one.
+    """Return a slice's first row, and the row after its last one.
 
     Slices are contiguous, and the first `rows % slice_count` of them have one row more than the others.
     """
@@ -184,7 +184,7 @@ class Rows(object):
         return self._lock
 
     def chunk(self, number: int) -> Optional[Tuple[int, int, Dict[str, Tuple[Any, Any]]]]:
-        """Wait for a chunk, and return (first row, number of rows, {column: (values, valid)}); None behind the last chunk.
+        """Wait for a chunk, and return (first row, number of rows, {column: (values, valid)}); None after the last chunk.
 
         Raises:
             TableError: the host cannot send the rows, or the spool is damaged.
@@ -201,7 +201,7 @@ class Rows(object):
         return place.first, rows, columns
 
     def find(self, row: int) -> int:
-        """Return the number of the chunk that contains a row; the number behind the last chunk's if none does."""
+        """Return the number of the chunk that contains a row; the number after the last chunk's if none does."""
         while not self._places or row >= self._places[-1].first + self._places[-1].rows:
             if self._place(len(self._places)) is None:
                 return len(self._places)

@@ -34,7 +34,7 @@ OURS = os.path.dirname(os.path.dirname(os.path.dirname(named.__code__.co_filenam
 MAIN = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "__main__.py"
 )
-#: a traceback's entry for one of akrunner's files within a text: its line, the source below it, and the empty line behind it
+#: a traceback's entry for one of akrunner's files within a text: its line, the source below it, and the empty line after it
 _LINE = re.compile(
     r'^[ \t]*File "(?:%s|%s)[^"\n]*", line \d+, in .*\n(?:    .*\n)*(?:[ \t]*\n)?' % (re.escape(NAME), re.escape(OURS)),
     re.MULTILINE,

@@ -139,7 +139,8 @@ def batches(made: Iterator[Any], rows_of: Callable[..., Any]) -> Iterator[Any]:
     """Yield the batches of a plain iterator, and time each.
 
     Args:
-        made: the iterator; rows_of: returns a batch's number of rows.
+        made: the iterator.
+        rows_of: returns a batch's number of rows.
     """
     way = _way_of_batches()
     while True:

@@ -143,7 +143,9 @@ class Way(object):
         """Add one next(), or call.
 
         Args:
-            began, ended: in ns; rows: that it drew, None if unknown; end: whether it found no more.
+            began, ended: its times, in ns.
+            rows: how many rows it drew, None if unknown.
+            end: whether it found that there are no more.
         """
         gap = began - self._last if self._last is not None else 0
         took = ended - began
@@ -191,12 +193,12 @@ class Way(object):
         return self._last
 
     def skip(self, ns: int) -> None:
-        """Leave out the last ns: a look took them, not the script."""
+        """Do not count the last `ns` nanoseconds: a look took them, not the script."""
         if self._last is not None:
             self._last += ns
 
     def aside(self, ns: int) -> None:
-        """Count the last ns between two calls as if they were a part of the calls.
+        """Count the last `ns` nanoseconds, which lie between two calls, as if they were a part of the calls.
 
         They went into neither call, nor into making the input: another run of a session, or a checkpoint.
         """

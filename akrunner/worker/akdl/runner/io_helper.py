@@ -111,10 +111,7 @@ def _check_members(archive: zipfile.ZipFile, name: str, packed: int) -> None:
 
 
 def remove_checkpoint_files(model_dir: str) -> None:
-    """Remove the files that training has left in a directory: checkpoints, graphs, events and their sub-directories.
-
-    Nothing else.
-    """
+    """Remove what training has left in a directory: checkpoints, graphs, events and their sub-directories. Other files stay."""
     if not os.path.isdir(model_dir):
         return
     for name in os.listdir(model_dir):

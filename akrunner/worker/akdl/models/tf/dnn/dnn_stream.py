@@ -1,4 +1,4 @@
-"""`DNNClassifier` over float columns, in a stream job: trains in one pass over the rows, then writes the model as model rows."""
+"""`DNNClassifier` over float columns, in a stream job: trains in one pass over the rows, then writes model rows."""
 
 from __future__ import annotations
 
