@@ -246,7 +246,7 @@ def _check_input(text: str, wishes: Wishes) -> None:
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
     if name.whole in wishes.earlier:
-        # the partition may be there by then
+        # a command before this one may make the partition
         name = name.whole
     check_readable(store, name)
 

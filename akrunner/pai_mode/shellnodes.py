@@ -106,7 +106,7 @@ class Simple:
 
 @dataclass
 class Sum:
-    """`((...))`."""
+    """`((...))`: arithmetic as a command."""
 
     line: int
     text: str
@@ -153,7 +153,7 @@ class Case:
 
 @dataclass
 class Loop:
-    """`while`, `until`."""
+    """A `while` or `until` loop."""
 
     line: int
     until: bool
@@ -163,7 +163,7 @@ class Loop:
 
 @dataclass
 class For:
-    """`for x in ...`. Attributes: values: the words to go through; None for the script's arguments."""
+    """A loop `for x in ...`. Attributes: values: the words to go through; None for the script's arguments."""
 
     line: int
     name: str
@@ -173,7 +173,7 @@ class For:
 
 @dataclass
 class Count:
-    """`for ((first; test; step))`."""
+    """A loop `for ((first; test; step))`."""
 
     line: int
     first: str

@@ -66,7 +66,7 @@ class Held:
     ends_at_failure: bool | None = False
     needs_values: bool = False
     frozen: tuple[str, ...] = ()
-    #: `set -o pipefail`
+    #: whether `set -o pipefail` is on
     pipes: bool = False
     #: whether the script has sourced a file: any variable may have any value since
     stale: bool = False

@@ -66,7 +66,7 @@ def out_of_range() -> OutOfRangeException:
     if not _both:
 
         class OutOfRange(OutOfRangeException, errors.OutOfRangeError):
-            """No more rows."""
+            """There are no more rows."""
 
             def __init__(self) -> None:
                 errors.OutOfRangeError.__init__(self, None, None, END)

@@ -217,11 +217,11 @@ class Looks(object):
             return
         part.step_bytes = max(1, trace.size // calls)
         if events is None:
-            # the next look is as short as it has to be
+            # the bytes of a step are known now, so the next look has as few steps as it needs to
             self.hindered = "large"
             return
         if early:
-            # a trace has a clock of its own, which begins with the first step
+            # a trace has a clock of its own, so times are counted from its first event
             began = min([event.began for event in events] or [0])
             events = [event for event in events if event.began - began < took]
             for event in events:

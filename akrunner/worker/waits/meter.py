@@ -50,7 +50,7 @@ class Meter(object):
         failed: why the meter no longer measures something, "" if nothing failed.
         hidden: whether a function draws from an iterator by itself, so that its waiting cannot be timed.
         thread: the id of the thread that reads.
-        within, within_ns: the number of functions that the script calls between its steps, and their time in ns.
+        within, within_ns: how often the script has called functions between its steps, and the time of these calls in ns.
         times: activity -> how often it was added to `spent`.
         tensorflow: whether TensorFlow has been imported.
         looks: the looks by TensorFlow's profiler, None if the user has not asked for them.

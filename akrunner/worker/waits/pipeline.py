@@ -49,7 +49,7 @@ _RANDOM = (
     "Parameterized",
     "Multinomial",
 )
-#: operations that call functions
+#: operations that call functions of the graph
 CALLS = (
     "PartitionedCall",
     "StatefulPartitionedCall",

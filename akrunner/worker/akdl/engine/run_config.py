@@ -25,9 +25,9 @@ def generate_run_config(
 ) -> Any:  # fmt: skip
     """Return the `RunConfig` of this task. TF_CONFIG decides on the strategy.
 
-    If TF_CONFIG has parameter servers, it is parameter-server training; if it has several workers, all-reduce between them;
-    otherwise there is none. With `gpu_devices`, TF_CONFIG is dropped: this task computes alone on these cards, with mirrored
-    variables if there are several.
+    If TF_CONFIG has parameter servers, training uses them; if it has several workers, training uses an all-reduce between them;
+    otherwise there is no strategy. With `gpu_devices`, TF_CONFIG is dropped: this task computes alone on these cards, with
+    mirrored variables if there are several.
 
     Args:
         intra_op_parallelism_threads, inter_op_parallelism_threads, log_device_placement, device_count: as in `ConfigProto`.

@@ -1,4 +1,4 @@
-"""Returns the graphics cards of this task."""
+"""The graphics cards of this task."""
 
 from akrunner.worker.dl_on_flink import get_gpus
 
