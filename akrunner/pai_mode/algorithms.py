@@ -1,4 +1,4 @@
-"""PAI's -name -> which environment runs the script."""
+"""PAI's -name -> the environment that runs the script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from akrunner.errors import ConfigError
 #: tensorflow, tensorflow1150, tensorflow1120_cpu_ext, tensorflow180_hvd_test, TensorFlow2.3
 _TENSORFLOW = re.compile(r"tensorflow([0-9.]*)((?:[_-]\w+)*)\Z", re.IGNORECASE)
 _KNOWN = ("tensorflow", "tensorflow1150", "tensorflow1120", "tensorflow180", "tensorflow1120_ext")
-#: products whose script is not in the command: part of their name -> how it is run all the same
+#: products whose command does not contain the script: part of their name -> how the user can run them here
 _PRODUCTS = {
     "easy_rec": "its own archive and entry: -name tensorflow1120 -Dscript=easy_rec_ext.tar.gz -DentryFile=run.py -DuserDefinedParameters=...",
     "easytransfer": "its script by -name tensorflow1120 -Dscript=... -DentryFile=...",
@@ -20,18 +20,21 @@ _OTHERS = ("pytorch", "easynlp", "mxnet", "caffe", "xgboost", "ps_", "horovod")
 
 
 def environment_of(name: str) -> tuple[str, list[str]]:
-    """The named environment (`akrunner env`) that runs what PAI runs under a name, and what is to be said of that.
+    """Return the named environment (`akrunner env`) that stands for an algorithm of PAI, and notes for the user about it.
 
-    Raises: ConfigError: the name is none of TensorFlow's.
+    Args:
+        name: the value of -name.
+    Raises:
+        ConfigError: the name is not one of PAI-TensorFlow's.
     """
     match = _TENSORFLOW.match(name.strip())
     if match is None:
         raise ConfigError(_refusal(name))
     if match[1].strip(".") == "2":
-        # which one nobody has said
+        # the name says 2, but not which minor version
         return "tf2", _hints(name, match[2].lower())
     version, ending = _version(match[1]), match[2].lower()
-    # tensorflow_cpu_1150: the version may stand behind
+    # tensorflow_cpu_1150: the version may stand at the end
     later = re.search(r"_([0-9][0-9.]*)(?=_|\Z)", ending) if version is None else None
     version = _version(later[1]) if later is not None else version
     notes = _hints(name, ending)
@@ -52,14 +55,14 @@ def environment_of(name: str) -> tuple[str, list[str]]:
 
 
 def _hints(name: str, ending: str) -> list[str]:
-    """What is to be said of an ending."""
+    """Return the notes for the user about the part of a name after its version."""
     if "hvd" in ending or "horovod" in ending:
         return [f"{name} has Horovod on PAI; here is none unless the environment has it (python_env=, --python-env)"]
     return []
 
 
 def _version(digits: str) -> tuple[int, int] | None:
-    """(1, 15) of "1150", "115", "1.15"; None of ""."""
+    """Return the major and minor version: (1, 15) for "1150", "115" and "1.15"; None for ""."""
     if "." in digits:
         parts = [part for part in digits.split(".") if part]
         return (int(parts[0]), int(parts[1])) if len(parts) > 1 else (int(parts[0]), 0) if parts else None

@@ -1,4 +1,4 @@
-"""What `akrunner.pai` was given, carried from the function, or the command, to where it is used."""
+"""The arguments of `akrunner.pai`, carried from the function, or the command, to the code that uses them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from akrunner.prepare.arguments import PathLike
 
 @dataclass(frozen=True)
 class PaiArguments:
-    """Arguments of `pai` that hold for every job of it; `akrunner.options` says what each is. Checked by `Runner`."""
+    """The arguments of `pai` that apply to each of its jobs; `akrunner.options` describes them. `Runner` checks them."""
 
     # options: written by scripts/gen-options
     variables: Mapping[str, str] | None = field(default=None, repr=False)
@@ -45,10 +45,10 @@ class PaiArguments:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PaiArguments:
-        """Those among some options, by name."""
+        """Return the arguments found, by name, among some options; other options are ignored."""
         known = [one.name for one in dataclasses.fields(cls)]
         return cls(**{name: value for name, value in options.items() if name in known})
 
     def by_name(self) -> dict[str, Any]:
-        """Each under its name."""
+        """Return a dict: name -> value."""
         return dict(vars(self))

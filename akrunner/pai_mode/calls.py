@@ -1,12 +1,12 @@
-"""A call of MaxCompute's client that a shell script makes: how it finds the run it belongs to, and leaves there what it came to.
+"""A call of MaxCompute's client in a shell script: finds the directory of the run it belongs to, and leaves its outcome there.
 
 ::
 
-    DIR/options          of the run: arguments of `akrunner.pai`, pickled; DIR is 0700
-    DIR/calls/PID.begins  the process of one that has not come so far yet
-    DIR/calls/N.begun    a `Called` without what it came to; N: when it began, and its process
-    DIR/calls/N.ended    with it
-    DIR/stopped          no other call begins
+    DIR/options           the run's options: arguments of `akrunner.pai`, pickled; DIR has mode 0700
+    DIR/calls/PID.begins  a call's process has started, and has not written its N.begun yet
+    DIR/calls/N.begun     the call has begun: a `Called` without its outcome; N: the time it began, and its process id
+    DIR/calls/N.ended     the call has ended: the same `Called`, with its outcome
+    DIR/stopped           the script was stopped: no further call begins
 """
 
 from __future__ import annotations
@@ -23,20 +23,27 @@ import psutil
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError
 
-#: variables by which a call finds its run, the line it stands in, and the BASH_ENV there was before
+#: environment variables that tell a call its run's directory, the line of the script it stands in, and the user's own BASH_ENV
 HERE, PLACE, BEFORE = "AKRUNNER_PAI_SCRIPT", "AKRUNNER_PAI_LINE", "AKRUNNER_BASH_ENV"
 OPTIONS, CALLS, STOPPED, BEGINS = "options", "calls", "stopped", "begins"
 
 
 def private(path: str) -> IO[bytes]:
-    """A new file for this user's eyes. Raises: FileExistsError."""
+    """Create a file that only this user can read, and open it for writing. Raises: FileExistsError: it exists already."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 @dataclass
 class Called:
-    """One call of the client. Attributes: name: "odpscmd", "pai"; place: the script's line, if it is known; done: what its statements came to;
-    error: why it failed; ended: whether it said so itself."""
+    """One call of the client.
+
+    Attributes:
+        name: the command, "odpscmd" or "pai".
+        place: the script's name and line, "" if they are unknown.
+        done: the results of the call's statements.
+        error: why it failed, None if it did not.
+        ended: whether the call itself reported its end; False if it is still running, or was killed.
+    """
 
     name: str
     place: str
@@ -49,13 +56,19 @@ class Called:
 
 
 class Inside:
-    """A call of a script's, seen from itself.
+    """The call that this process is.
 
-    Attributes: options: of the run; place: the line of the script the call stands in.
+    Attributes:
+        options: the options of the run.
+        place: the script's name and the line the call stands in, "" if they are unknown.
     """
 
     def __init__(self, folder: str, name: str, place: str) -> None:
-        """Raises: ConfigError: the script has been stopped, or has ended."""
+        """Read the run's options, and record that the call has begun.
+
+        Raises:
+            ConfigError: the script was stopped, or has ended.
+        """
         self._folder = os.path.join(folder, CALLS)
         if os.path.exists(os.path.join(folder, STOPPED)) or not os.path.isdir(self._folder):
             raise ConfigError(f"{name} is not run: the script that calls it was stopped")
@@ -69,7 +82,11 @@ class Inside:
 
     @contextlib.contextmanager
     def telling(self, done: list[Any]) -> Iterator[None]:
-        """Leave what the block has done, and why it failed. Args: done: what its statements came to; the block fills it."""
+        """Record, when the block ends, what it has done and why it failed.
+
+        Args:
+            done: the results of the call's statements; the block fills this list.
+        """
         try:
             yield
         except AkrunnerError as e:
@@ -84,14 +101,14 @@ class Inside:
         self._called.done, self._called.error = done, error
         path = os.path.join(self._folder, self._name)
         with contextlib.suppress(OSError):
-            # the script has ended meanwhile, and nobody is interested any more
+            # if the script has ended meanwhile, its directory is gone, and the outcome is no longer needed
             with private(f"{path}.part") as stream:
                 pickle.dump(self._called, stream)
             os.replace(f"{path}.part", f"{path}.ended")
 
 
 def _portable(error: AkrunnerError) -> AkrunnerError:
-    """One that can be handed to another process."""
+    """Return the error itself if it can be pickled; otherwise a `JobError` with the same text."""
     try:
         pickle.loads(pickle.dumps(error))
         return error
@@ -100,9 +117,15 @@ def _portable(error: AkrunnerError) -> AkrunnerError:
 
 
 def inside(name: str) -> Inside | None:
-    """This process as the call of a script, if it is one. What it starts itself has the environment of whoever ran the script.
+    """Return this process as a call of a script, or None if no script called it.
 
-    Args: name: of the command. Raises: as `Inside`.
+    It takes the marks of the run out of this process's environment: what the process starts has the environment that the user
+    gave the script.
+
+    Args:
+        name: the command's name.
+    Raises:
+        ConfigError: the script was stopped, or has ended.
     """
     folder = os.environ.pop(HERE, "")
     if not folder:
@@ -119,7 +142,7 @@ def inside(name: str) -> Inside | None:
 
 
 def read(folder: str) -> list[Called]:
-    """Those of a script, in the order they began."""
+    """Return a script's calls, in the order they began."""
     place = os.path.join(folder, CALLS)
     found = []
     for name in sorted(one for one in os.listdir(place) if one.endswith(".begun")):
@@ -130,7 +153,7 @@ def read(folder: str) -> list[Called]:
 
 
 def under_way(folder: str) -> bool:
-    """Whether a call of a script has begun, and its process is there."""
+    """Whether a call of a script has begun, has not ended, and its process is alive."""
     names = set(os.listdir(os.path.join(folder, CALLS)))
     begun = [name for name in names if name.endswith(".begun") and name[: -len("begun")] + "ended" not in names]
     pids = [name[: -len(".begun")].rpartition("-")[2] for name in begun]

@@ -1,12 +1,12 @@
-"""What stands behind `odpscmd` -> the statements it is to run; and how it prints rows.
+"""The arguments of `odpscmd` -> the statements to run; and the form in which `odpscmd` prints rows.
 
 ::
 
-    odpscmd -e "STATEMENTS"      -f FILE      < FILE      several of them, in their order
-    --project=NAME               of tables named without one
+    odpscmd -e "STATEMENTS"      -f FILE      < FILE      there may be several, and they run in their order
+    --project=NAME               the project of tables that are named without one
     -k 3                         begin with the third statement
-    -M                           rows as CSV, not in a frame
-    --config, --endpoint, ...    of its way to MaxCompute: passed over
+    -M                           print rows as CSV, not in a frame
+    --config, --endpoint, ...    how the real client reaches MaxCompute: ignored
 
 Mirrors MaxCompute's client, `odpscmd --help`.
 """
@@ -26,7 +26,7 @@ from akrunner.tables import shown
 from akrunner.tables.names import check_project
 
 _STATEMENTS = {"-e": "text", "--execute": "text", "-f": "file", "--file": "file"}
-#: how the real client reaches MaxCompute -> whether a word of their own comes behind them; some hold secrets
+#: options that say how the real client reaches MaxCompute -> whether a value follows as a word of its own; some hold secrets
 _PASSED = {
     "--config": True,
     "--endpoint": True,
@@ -37,21 +37,24 @@ _PASSED = {
     "--instance-priority": True,
     "--schema": True,
 }
-#: the real client's columns are no narrower
+#: width, in characters, of the box in which the real client describes a table
 _BOX = 84
-#: of every table here
+#: the owner that is printed for every table here
 _OWNER = "ALIYUN$local"
+#: the real client's columns are no narrower than this
 _NARROWEST = 10
 
 
 @dataclass(frozen=True)
 class Call:
-    """Attributes:
-    parts: ("text", statements) and ("file", path), in their order; none: what comes on stdin.
-    project: "" where the call names none.
-    first: number of the statement to begin with, from 1.
-    machine: rows are to be CSV.
-    shown: "help" or "version", if that is all that is asked for.
+    """The parsed arguments of a call of `odpscmd`.
+
+    Attributes:
+        parts: ("text", statements) and ("file", path), in their order; empty if the statements come from stdin.
+        project: "" if the call names none.
+        first: the number of the statement to begin with, from 1.
+        machine: whether rows are printed as CSV.
+        shown: "help" or "version" if the call asks only for that, otherwise "".
     """
 
     parts: tuple[tuple[str, str], ...] = ()
@@ -62,7 +65,7 @@ class Call:
 
 
 def parsed(words: Sequence[str]) -> Call:
-    """Args: words: behind `odpscmd`. Raises: ConfigError: one is no option of the client, or lacks its value."""
+    """Parse the words after `odpscmd`. Raises: ConfigError: a word is not an option of the client, or lacks its value."""
     parts: list[tuple[str, str]] = []
     project, first, machine = "", 1, False
     rest = list(reversed(words))
@@ -101,15 +104,20 @@ def _unknown(word: str, parts: Sequence[tuple[str, str]]) -> str:
 def _number(value: str) -> int:
     if not value.isdecimal():
         raise ConfigError(f"odpscmd: -k {value[:20]!r}: which statement is to be the first? -k 1, -k 2, ...")
-    # 0 is the client's word for all of them
+    # for the client, -k 0 means all statements
     return max(1, int(value))
 
 
 def as_printed(statement: str, rows: pa.Table, machine: bool) -> str:
-    """Rows as the client prints those of a statement. Args: machine: `odpscmd -M`.
+    """Return a statement's rows as the client prints them.
 
-    Mirrors ShowPartitionsCommand, ShowTablesCommand and DescribeTableCommand of aliyun-odps-console: names stand by themselves, an empty line in front
-    of them, and a table's columns are in a box of their own.
+    Mirrors ShowPartitionsCommand, ShowTablesCommand and DescribeTableCommand of aliyun-odps-console: names stand one per line,
+    below an empty line, and a table's columns stand in a box.
+
+    Args:
+        statement: the statement's text.
+        rows: its rows.
+        machine: whether the call has -M: rows as CSV.
     """
     first, second = [*statement.lower().split(), "", ""][:2]
     if first in ("show", "list", "ls") and second == "partitions":
@@ -122,7 +130,7 @@ def as_printed(statement: str, rows: pa.Table, machine: bool) -> str:
 
 
 def described(rows: pa.Table) -> str:
-    """A table's columns in the client's box; of its head what a table of this machine has."""
+    """Return a table's columns in the client's box. Of the box's head, it has only what a table on this machine has."""
     line = "+" + "-" * _BOX + "+"
 
     def title(text: str) -> list[str]:
@@ -139,18 +147,21 @@ def described(rows: pa.Table) -> str:
 
 
 def framed(rows: pa.Table) -> str:
-    """Rows as the client prints them, which scripts cut their values out of: three lines, then one each, then one."""
+    """Return rows in the client's frame: three lines of head, a line for each row, and a closing line.
+
+    The layout is exactly the client's, because scripts cut values out of it.
+    """
     cells = [shown.texts(column) for column in rows.columns]
     widths = [max([_NARROWEST, len(name), *map(len, column)]) for name, column in zip(rows.column_names, cells)]
     line = "+" + "".join("-" * (width + 2) + "+" for width in widths)
     found = [line, _row(rows.column_names, widths), line]
     found += [_row(row, widths) for row in zip(*cells)]
-    # it is closed only where there are any
+    # without rows the frame has no closing line
     return "\n".join([*found, line] if rows.num_rows else found)
 
 
 def as_csv(rows: pa.Table) -> str:
-    """Rows as `odpscmd -M` prints them."""
+    """Return rows as `odpscmd -M` prints them."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows.column_names)

@@ -1,7 +1,9 @@
-"""Where a shell script names MaxCompute's client by a path: `/opt/odps/bin/odpscmd`, `$ODPS_HOME/bin/odpscmd`, `$(dirname $0)/odpscmd`.
+"""The paths by which a shell script names MaxCompute's client.
 
-Such a file is seldom on this machine, and is not to be started if it is. Bash takes a function in place of a command whose name has slashes,
-too, if it is the very text; so all that the script's own assignments and the environment can make of it is looked for here. Nothing is run.
+Examples are `/opt/odps/bin/odpscmd`, `$ODPS_HOME/bin/odpscmd` and `$(dirname $0)/odpscmd`. Such a file is seldom on this
+machine, and must not be started if it is. Bash runs a function in place of a command with slashes in its name, too, if the
+function has exactly that name. So this module finds every text that such a path can become, with the values that the script's
+own assignments and the environment give its variables. Nothing is run.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 _PATH = r"(?:\$\{\w+(?::-[^{}\s]*)?\}|[\w$.~+/-])*"
-#: a path whose last part is the client's name
+#: a path that ends in the client's name
 _NAMED = re.compile(_PATH + r"/odpscmd(?:\.sh)?(?![\w./-])")
 _ASSIGNED = re.compile(r"(?:^|[;&|({\s])(\w+)=(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|()<>\"'`]*)")
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^{}]*))?\}|\$(\w+)")
-#: files that a script may take its variables from
+#: files from which a script may take its variables
 _ALSO = re.compile(_PATH + r"\.(?:sh|bash|conf|cfg|env|ini|profile|rc)\b|(?:(?<=\. )|(?<=source ))" + _PATH)
-#: `$(dirname "$0")`, `$(cd "$(dirname "$0")/.." && pwd)`: stand for these variables
+#: the variables that replace `$(dirname "$0")` and `$(cd "$(dirname "$0")/.." && pwd)` in the script's text
 _OWN, _GONE_TO = "AKRUNNER_OWN_DIRECTORY", "AKRUNNER_OWN_DIRECTORY_FROM_ROOT"
 _SELF = r"[\"']?\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?[\"']?"
 _DIRNAME = re.compile(rf"\$\(\s*dirname\s+(?:--\s+)?{_SELF}\s*\)|\$\{{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}}")
@@ -33,9 +35,14 @@ _DEEPEST = 5
 
 
 def named(text: str, path: str, environment: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Args: text: of the script; path: of its file, as it is started; environment: the variables it begins with.
+    """Find the paths by which a script may call the client.
 
-    Returns: paths that may stand for the client; and what stands in the script of which no path can be told.
+    Args:
+        text: the script's text.
+        path: the path by which the script is started.
+        environment: the variables the script begins with.
+    Returns:
+        The paths that may stand for the client; and the texts in the script that name the client by a path nobody can know.
     """
     folder = os.path.dirname(os.path.abspath(path))
     own = {_OWN: [os.path.dirname(path) or "."], _GONE_TO: list(dict.fromkeys([folder, os.path.realpath(folder)]))}
@@ -53,7 +60,7 @@ def named(text: str, path: str, environment: Mapping[str, str]) -> tuple[list[st
 
 
 def _legible(text: str) -> str:
-    """Without comments; what stands for the script's own directory is a variable, and quotes within a path are gone."""
+    """Return the text without comments and without quotes within paths; a variable stands for the script's own directory."""
     text = re.sub(r"(?m)^\s*#.*$", "", text)
     text = re.sub(r"`([^`\n]*)`", r"$(\1)", text)
     text = _REAL.sub(f"${{{_GONE_TO}}}", text)
@@ -65,7 +72,7 @@ def _legible(text: str) -> str:
 def _all(
     text: str, folder: str, own: dict[str, list[str]], environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """The script's text, and those of the files it names that are here; and what all of them assign."""
+    """Return the texts of the script and of the existing files it names, and the values they assign to variables."""
     texts, seen, at = [text], [""], 0
     values = {**own, **_values(text)}
     while at < len(texts):
@@ -92,7 +99,7 @@ def _read(path: str) -> str:
 
 
 def _values(text: str) -> dict[str, list[str]]:
-    """Variable -> the texts that are assigned to it somewhere."""
+    """Return a dict: variable -> the texts that are assigned to it somewhere."""
     found: dict[str, list[str]] = {}
     for name, value in _ASSIGNED.findall(text):
         found.setdefault(name, []).append(value[1:-1] if value[:1] in ('"', "'") else value)
@@ -101,19 +108,19 @@ def _values(text: str) -> dict[str, list[str]]:
 
 def _ways(text: str, values: Mapping[str, list[str]], environment: Mapping[str, str]) -> list[str]:
     found = [os.path.expanduser(one) for one in itertools.islice(_expanded(text, values, environment), _MOST_WAYS)]
-    # `cd .. && pwd` gives a path without dots, `dirname` what it is given
+    # `cd .. && pwd` prints a path without dots; `dirname` leaves the dots as they are
     gone = _GONE_TO in text or _gone(text, values)
     return list(dict.fromkeys(os.path.normpath(one) if gone else one for one in found))
 
 
 def _gone(text: str, values: Mapping[str, list[str]]) -> bool:
-    """Whether a variable in it holds what `cd ... && pwd` prints."""
+    """Whether the text has a variable that holds what `cd ... && pwd` prints."""
     names = [match[1] or match[3] for match in _VARIABLE.finditer(text)]
     return any(_GONE_TO in value and ".." in value for name in names for value in values.get(name, ()))
 
 
 def _expanded(text: str, values: Mapping[str, list[str]], environment: Mapping[str, str], depth: int = 0) -> Iterator[str]:
-    """What its variables can make of it."""
+    """Yield every text that results when the variables in it are replaced by their possible values."""
     match = _VARIABLE.search(text)
     if match is None:
         if "$" not in text:

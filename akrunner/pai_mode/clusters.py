@@ -1,4 +1,4 @@
-"""-Dcluster, -DgpuRequired and -DworkerCount -> how many tasks of each role, and what each may use."""
+"""-Dcluster, -DgpuRequired and -DworkerCount -> how many tasks of each role, and which resources each task may use."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from akrunner.pai_mode.parameters import number
 from akrunner.wire.near import nearest
 
 ROLES = ("ps", "worker", "chief", "evaluator")
-#: of each role: how many, hundredths of a core, of a card, megabytes
+#: what -Dcluster says of each role: number of tasks, hundredths of a core, hundredths of a graphics card, megabytes
 _WORDS = ("count", "cpu", "gpu", "memory")
 _SHAPE = '{"ps":{"count":1,"cpu":600},"worker":{"count":2,"cpu":600,"gpu":100,"memory":30000}}'
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """What a command asks for.
+    """The tasks that a command asks for.
 
     Attributes:
-        num_workers: those that train, the chief among them; num_ps; evaluator.
-        given: whether -Dcluster was: then the script is told of the others by flags, even if there are none.
-        gpus, cpus: of each worker; None: nothing is said of them.
+        num_workers: the number of tasks that train, including the chief.
+        num_ps: the number of parameter servers.
+        evaluator: whether there is an evaluator.
+        given: whether the command has -Dcluster, or several workers. Then flags tell the script of the other tasks, even if
+            there are no others.
+        gpus, cpus: graphics cards and cores of each worker; None if the command does not say.
     """
 
     num_workers: int = 1
@@ -37,7 +40,11 @@ class Tasks:
 
 
 def tasks_of(parameters: Mapping[str, str]) -> Tasks:
-    """Raises: ConfigError: -Dcluster is no JSON of roles, or stands beside -DgpuRequired."""
+    """Return the tasks that a command's parameters ask for.
+
+    Raises:
+        ConfigError: -Dcluster is not a JSON object of roles, or is given together with -DgpuRequired.
+    """
     text, gpus = parameters.get("cluster", ""), parameters.get("gpuRequired", "")
     if text and gpus and gpus != "0":
         raise ConfigError(
@@ -86,7 +93,11 @@ def _roles(text: str) -> dict[str, dict[str, int]]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """JSON, also with as many backslashes as it took to get it through a shell or two. Raises: ConfigError: it is none."""
+    """Parse a JSON object, even one with the backslashes that protected it from one or more shells.
+
+    Raises:
+        ConfigError: the text is not a JSON object.
+    """
     try:
         found = json.loads(text)
     except ValueError as first:
@@ -114,5 +125,5 @@ def _whole(role: str, word: str, value: Any) -> int:
 
 
 def _cards(name: str, hundredths: int) -> int:
-    """100 is one card; less is a part of one, which here is the whole."""
+    """Return the number of whole cards, rounded up: 100 hundredths are one card, and a part of a card counts as a whole one."""
     return -(-hundredths // 100)

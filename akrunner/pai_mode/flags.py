@@ -1,4 +1,4 @@
-"""-DhyperParameters and -DuserDefinedParameters -> flags of the script; `oss://` in them -> directories of this machine."""
+"""-DhyperParameters and -DuserDefinedParameters -> the script's flags, with each `oss://` URI replaced by a directory here."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from collections.abc import Callable
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 
-#: up to a blank, a quote, a comma, or what closes a value of JSON
+#: a URI ends at a blank, a quote, a comma, or a bracket that closes a JSON value
 _OSS = re.compile(r"oss://[^\s'\",;|\\)}\]]*", re.IGNORECASE)
 _KEY = re.compile(r"-{0,2}[A-Za-z_][\w.\-]*")
 
 
 def from_file(text: str, name: str) -> list[str]:
-    """`key=value` lines of a file of hyper-parameters. Empty lines and those that begin with # say nothing.
+    """Return the flags that a file of hyper-parameters gives: `--key=value` for each line `key=value`.
 
-    Raises: ConfigError: a line is none.
+    Empty lines and lines that begin with `#` or `//` are skipped.
+
+    Args:
+        text: the file's text.
+        name: the file's name, for errors.
+    Raises:
+        ConfigError: a line is not `key=value`.
     """
     found: list[str] = []
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
@@ -33,9 +39,9 @@ def from_file(text: str, name: str) -> list[str]:
 
 
 def from_text(text: str) -> list[str]:
-    """The words of -DuserDefinedParameters, as a shell divides them: `--a=1 --b='x y'`, in one line or many.
+    """Split -DuserDefinedParameters into words as a shell does: `--a=1 --b='x y'`, on one line or many.
 
-    A backslash at the end of a line says that it goes on. Raises: ConfigError: a quote is not closed.
+    A backslash at the end of a line continues it. Raises: ConfigError: a quote is not closed.
     """
     joined = re.sub(r"\\\s*(\n|$)", "\n", text)
     try:
@@ -45,7 +51,14 @@ def from_text(text: str) -> list[str]:
 
 
 def localised(flags: list[str], local: Callable[[str], str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Flags with every `oss://` in them replaced by the directory it stands for, and what was replaced by what."""
+    """Replace every `oss://` URI in the flags by its local path.
+
+    Args:
+        flags: the script's flags.
+        local: URI -> local path.
+    Returns:
+        The new flags; and for each replacement the URI (without its query) and its local path.
+    """
     replaced: list[tuple[str, str]] = []
 
     def put(match: re.Match[str]) -> str:

@@ -1,11 +1,16 @@
-"""Which commands of a shell script are run, as far as that is known without running any of them.
+"""Whether a command of a shell script succeeds, as far as that is known without running the script.
 
 ::
 
-    State           what a command came to: YES, NO, UNKNOWN; DONE: it was not run and is taken for done (tar, cp), UNDONE: the opposite;
-                    HOPED: the same of a program nobody knows, which counts only where the script ends if it fails; FEARED: the opposite
-    holds, compares `[ ]`, `[[ ]]`: a State
-    fits            a pattern of `case`
+    State           how a command ended: YES (it succeeded), NO (it failed), UNKNOWN;
+                    DONE: it was not run, and is assumed to succeed (tar, cp); UNDONE: the opposite of DONE (`! tar`);
+                    HOPED: as DONE, but of a program that akrunner does not know: the assumption counts only where the
+                    script would end if the program failed; FEARED: the opposite of HOPED
+    holds           `[ ... ]` and `test ...`
+    compares        `[[ ... ]]`
+    fits            the patterns of `case`
+
+Results are True, False, or None if they are unknown.
 """
 
 from __future__ import annotations
@@ -16,9 +21,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-#: an expansion nobody knows stands between two of these
+#: the name of an expansion whose value is unknown stands between two of these
 MARK = "\0"
-#: `$?` of a command that is taken for done
+#: `$?` of a command that was not run and is assumed to have succeeded
 DONE_MARK = f"{MARK}?done{MARK}"
 
 
@@ -38,7 +43,7 @@ class State(enum.Enum):
 
     @property
     def known(self) -> bool | None:
-        """Nothing about what is only taken for done."""
+        """True or False if it is certain how the command ended; None otherwise, also if its success is only assumed."""
         return self.value if isinstance(self.value, bool) else None
 
     @property
@@ -54,7 +59,12 @@ def of(known: bool | None) -> State:
 
 @dataclass
 class Field:
-    """What a word comes to. Attributes: pieces: texts, and whether they were quoted; variable: the one it is and nothing else."""
+    """A word after its expansion.
+
+    Attributes:
+        pieces: texts, each with whether it was quoted.
+        variable: the variable's name if the word is one expansion of a variable and nothing else, otherwise "".
+    """
 
     pieces: list[tuple[str, bool]]
     variable: str = ""
@@ -65,12 +75,12 @@ class Field:
 
     @property
     def loose(self) -> bool:
-        """Whether what is not known may be no word or several."""
+        """Whether an unquoted part is unknown, so that bash may make no word of it, or several."""
         return any(MARK in text and not quoted and text != DONE_MARK for text, quoted in self.pieces)
 
     @property
     def glob(self) -> str | None:
-        """What it fits, as a regular expression that takes as much as it can. None: nobody knows."""
+        """The field as a pattern: a regular expression that matches as much as it can; None if it is unknown."""
         made = ""
         for text, quoted in self.pieces:
             if MARK in text:
@@ -90,7 +100,7 @@ class Field:
         return None if made is None else re.compile(rf"(?s:{made})\Z")
 
 
-#: pieces of a pattern that mean the same in every language: `*`, `?`, `[0-9]`, another character
+#: pieces of a pattern that mean the same in every locale: `*`, `?`, `[0-9]`, another character
 _GLOB = re.compile(r"\*+|\?|\[[!^]?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[\w.,:])+\]|[^\[\\*?]", re.ASCII | re.DOTALL)
 
 
@@ -125,7 +135,7 @@ _BINARY = frozenset((*_NUMBERS, "=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", 
 
 
 def both(one: bool | None, other: bool | None) -> bool | None:
-    """Whether both are so."""
+    """Return whether both are true; None if that is unknown."""
     if one is False or other is False:
         return False
     return True if one and other else None
@@ -140,14 +150,21 @@ def either(one: bool | None, other: bool | None) -> bool | None:
 
 
 def taken_for_done(ask: Callable[[Sequence[Field]], bool | None], words: Sequence[Field]) -> State:
-    """What a test comes to; one of `$?` of a command that was not run: as if that had succeeded."""
+    """Evaluate a test. `$?` of a command that was not run counts as 0.
+
+    Args:
+        ask: evaluates the test's words.
+        words: the test's words.
+    Returns:
+        The state; HOPED or FEARED if it depends on such a `$?`.
+    """
     if not any(DONE_MARK in word.text for word in words):
         return of(ask(words))
     put = [Field([(text.replace(DONE_MARK, "0"), quoted) for text, quoted in word.pieces]) for word in words]
     return {True: State.HOPED, False: State.FEARED, None: State.UNKNOWN}[ask(put)]
 
 
-#: asks for a file: (test, path) -> whether it is so
+#: a file test: (operator such as "-f", path) -> its result
 Looks = Callable[[str, str], bool | None]
 
 
@@ -156,7 +173,7 @@ def looked(test: str, path: str) -> bool | None:
 
 
 def holds(words: Sequence[Field], look: Looks) -> bool | None:
-    """What `[ ... ]` and `test ...` come to. Args: words: between the brackets."""
+    """Evaluate `[ ... ]` or `test ...`. Args: words: those between the brackets; look: evaluates a file test."""
     if any(word.loose for word in words):
         return None
     return _several([word.text for word in words], look)
@@ -179,7 +196,7 @@ def _several(words: list[str], look: Looks) -> bool | None:
 
 
 def _few(words: list[str], look: Looks) -> bool | None:
-    """Of at most three words: their number says what each is."""
+    """Evaluate a test of at most three words; their number decides what each of them is."""
     if len(words) < 2:
         return False if words in ([], [""]) else None if MARK in words[0] else True
     if len(words) == 2:
@@ -211,7 +228,11 @@ def _compared(left: str, sign: str, right: str, octal: bool = False) -> bool | N
 
 
 def _plainly_ordered(left: str, right: str) -> bool:
-    """Whether every locale has the same order of both: numbers, letters of one case, and what is no letter at the same places."""
+    """Whether both texts have the same order in every locale.
+
+    They do if they have only digits and letters of one case; or no letters, and the same characters at the same positions apart
+    from the digits.
+    """
     if re.fullmatch("[0-9a-z]*|[0-9A-Z]*", left + right, re.ASCII):
         return True
     shapes = [re.sub("[0-9]", "0", one) for one in (left, right)]
@@ -226,7 +247,7 @@ def _number(text: str, octal: bool) -> int | None:
 
 
 def compares(words: Sequence[Field], signs: Sequence[bool], look: Looks) -> bool | None:
-    """What `[[ ... ]]` comes to. Args: signs: which of the words are operators."""
+    """Evaluate `[[ ... ]]`. Args: signs: for each word, whether it is an operator; look: evaluates a file test."""
     return _Brackets(list(words), list(signs), look).whole()
 
 
@@ -297,7 +318,7 @@ _PLAIN = re.compile(
 
 
 def _searched(text: str, word: Field) -> bool | None:
-    """`=~`, of patterns that mean the same to everybody."""
+    """Evaluate `text =~ word`; None unless the pattern means the same in every library of regular expressions."""
     made = ""
     for piece, quoted in word.pieces:
         if MARK in piece:
@@ -319,7 +340,7 @@ def _searched(text: str, word: Field) -> bool | None:
 
 
 def fits(value: Field, patterns: Sequence[Field]) -> bool | None:
-    """Whether a value fits one of several patterns of `case`."""
+    """Return whether a value matches one of several patterns of `case`; None if that is unknown."""
     found: bool | None = False
     for one in patterns:
         pattern = one.pattern

@@ -1,9 +1,9 @@
-"""`akrunner.pai`: PAI's commands, and the statements around them, run one after the other.
+"""`akrunner.pai`: runs PAI's commands, and the statements around them, one after the other.
 
 ::
 
-    text, words, file -> Statements (texts) -> each: SQL            akrunner.tables.statements
-                                                     PAI -name ...  Command (words) -> Plan -> JobSpec -> engine -> Result
+    text, words, file -> Statements (texts) -> each SQL statement      akrunner.tables.statements
+                                               each PAI -name ...      Command (words) -> Plan -> JobSpec -> engine -> Result
 """
 
 from __future__ import annotations
@@ -45,24 +45,30 @@ from akrunner.tables.names import TableName, project_of
 from akrunner.tables.statements import Statement, StatementResult
 from akrunner.tables.store import SqlStore, TableStore
 
-#: a file that becomes a resource of the project's
+#: a statement that makes a file a resource of the project
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
-#: notes on programs of a script that make files, and no tables
+#: notes ("... is not run: ...") about programs of a script that may make files, but no tables
 _FILES_ONLY = re.compile(
     r" is not run: (\S*/)?(tar|zip|unzip|gzip|gunzip|rm|mv|cp|ln|mkdir|rmdir|touch|chmod|ls|cat|tee|head|tail|sort|sed|awk|grep|find|wc|sleep|"
     r"wget|curl|ossutil(64)?|osscmd|git|md5sum|du|df)( |$)"
 )
 _USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
-#: lines of a script that an error shows
+#: how many of a script's notes an error shows
 _NOTES = 5
-#: what one statement of a file came to: a job's result, or what SQL says
+#: the result of one statement: a job's, or a SQL statement's
 Done = Result | StatementResult
 
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of a plan. Attributes: statement: None: a command that came as words; plan: of one of PAI's; problem: why another would be refused;
-    unchecked: what of its file could not be checked, and why."""
+    """A statement of a plan.
+
+    Attributes:
+        statement: None if the command came as words.
+        plan: the plan of a PAI command; None for another statement, and for a command with a problem.
+        problem: the error with which the statement would be refused, None if none is known.
+        unchecked: what of the statement could not be checked, and why; "" if nothing.
+    """
 
     statement: Statement | None
     plan: Plan | None = None
@@ -77,7 +83,7 @@ def run_pai(
     arguments: SequenceNotStr[str],
     observer: Observer | None,
 ) -> Result | list[Done]:
-    """`akrunner.pai`. Raises: ConfigError, JobError: as it."""
+    """Do what `akrunner.pai` does; its docstring describes the arguments, the result and the errors."""
     runner = Runner(given, observer)
     script = runner.script(command, file, arguments)
     if script is not None:
@@ -90,11 +96,15 @@ def run_pai(
 
 
 class Runner:
-    """Commands with the arguments of `pai`, run or planned.
+    """Runs or plans commands with the arguments of `pai`.
 
-    Args: given: those arguments; observer: is told the progress of each job; say: is told in sentences what goes on beside the job; begun: is called with the plan of each job
-        that begins.
-    Raises: ConfigError: one is wrong.
+    Args:
+        given: those arguments.
+        observer: receives the progress of each job.
+        say: receives sentences about what happens beside the job.
+        begun: is called with the plan of each job that begins.
+    Raises:
+        ConfigError: one of the arguments is wrong.
     """
 
     def __init__(
@@ -130,7 +140,13 @@ class Runner:
     def read(
         self, command: str | Sequence[str] | None, file: PathLike | None, arguments: SequenceNotStr[str] = ()
     ) -> texts.Statements:
-        """The statements. Args: arguments: of a shell script, for a dry run. Raises: ConfigError."""
+        """Return the statements of a text, of words or of a file.
+
+        Args:
+            arguments: a shell script's arguments, for a dry run.
+        Raises:
+            ConfigError: they cannot be read, or a directory of oss_roots does not exist.
+        """
         numbered = {str(number): one for number, one in enumerate(arguments, 1)}
         variables = {**self._variables, **numbered}
         found = texts.given(command, check_path("file", file) if file is not None else None, variables)
@@ -140,17 +156,25 @@ class Runner:
         return found
 
     def parts(self, parts: Sequence[tuple[str, str]], folder: str, first: int = 1) -> texts.Statements:
-        """Those of a call of MaxCompute's client.
+        """Return the statements of a call of MaxCompute's client.
 
-        Args: parts: ("text", statements) or ("file", path), in their order; folder: files are looked for there, too; first: number of the first that
-            is run. Raises: ConfigError.
+        Args:
+            parts: ("text", statements) or ("file", path), in their order.
+            folder: where a file is looked for if it is not found by its path.
+            first: the number, from 1, of the first statement to run.
+        Raises:
+            ConfigError: they cannot be read, or there are fewer statements than `first`.
         """
         return texts.of_parts(parts, self._variables, folder, first)
 
     def script(
         self, command: str | Sequence[str] | None, file: PathLike | None, arguments: SequenceNotStr[str] = ()
     ) -> scripts.ShellScript | None:
-        """The file as a shell script, None if it is none. Raises: ConfigError: it cannot be run; arguments are given to what takes none."""
+        """Return the file as a shell script, or None if it is not one.
+
+        Raises:
+            ConfigError: the script cannot be run; or there are arguments, but no script that could take them.
+        """
         path = check_path("file", file) if file is not None else None
         words = check_arguments("arguments", arguments)
         text = texts.shell_text(path) if path is not None else None
@@ -162,20 +186,31 @@ class Runner:
             return None
         if command is not None:
             raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
-        # $0 is what the caller has written; a URL's is where it was put
+        # $0 is the path as the caller wrote it; for a URL, the path of the downloaded file
         here = os.path.expanduser(path)
         here = here if not here.startswith("-") else f"./{here}"
         return scripts.prepared(here if os.path.exists(here) else fetch(path, "file").path, text, words, self._variables)
 
     def run_script(self, script: scripts.ShellScript) -> list[Done]:
-        """Run a shell script. Returns: what the statements it has handed over came to. Raises: JobError: its exit code is not 0."""
+        """Run a shell script, and return the results of the statements it has handed over.
+
+        Raises:
+            JobError: the script's exit code is not 0.
+        """
         outcome = self.called(script)
         if outcome.code:
             raise scripts.failure(script, outcome)
         return [done for call in outcome.calls for done in call.done]
 
     def called(self, script: scripts.ShellScript, output: int | IO[Any] | None = None, quiet: bool = False) -> scripts.Outcome:
-        """Run a shell script. Args: output: as `scripts.run`; quiet: its calls are to be. Raises: ConfigError: bash cannot be started."""
+        """Run a shell script, and return its exit code and calls.
+
+        Args:
+            output: where its stdout goes, as in `scripts.run`.
+            quiet: whether its calls are run quietly.
+        Raises:
+            ConfigError: bash cannot be started.
+        """
         for note in script.notes:
             self._say(note)
         given = self._given.by_name()
@@ -183,7 +218,7 @@ class Runner:
             **given,
             "quiet": quiet,
             "project": self._project,
-            # a script may go elsewhere
+            # the script may change its directory
             "oss_roots": {bucket: _absolute(path) for bucket, path in self._roots.items()},
             **{name: _absolute(given[name]) for name in _PATHS if given[name] is not None},
         }
@@ -191,7 +226,11 @@ class Runner:
             return scripts.run(script, options, self._variables, output, self._say)
 
     def plans(self, given: texts.Statements) -> list[Plan]:
-        """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
+        """Return the plan of each PAI command. Nothing is started, and no statement is run.
+
+        Raises:
+            ConfigError: a command is wrong.
+        """
         self._shown, self._folder = False, given.folder
         self._earlier.clear()
         if given.command is not None:
@@ -209,15 +248,20 @@ class Runner:
         return found
 
     def steps(self, given: texts.Statements) -> list[Step]:
-        """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
-        not be there. Raises: ConfigError: the only command is wrong in itself."""
+        """Return the steps that `running` would take, in order, as far as they can be known.
+
+        Nothing is started, and no statement is run. Environments and tables need not exist.
+
+        Raises:
+            ConfigError: there is only one command, and it is wrong in itself. Of several, a wrong one is a step with a problem.
+        """
         self._shown, self._folder = True, given.folder
         self._earlier.clear()
         if given.command is not None:
             return [Step(None, self._planned(given.command, dry=True))]
         project, found = self._project, []
         blind = not all(_FILES_ONLY.search(note) for note in given.notes)
-        # of a shell script, whose rm is not even noted
+        # a shell script may make files; for its rm there is not even a note
         files = bool(given.notes or given.clients)
         rehearsal = foreseen.Rehearsal(self._store, project, given.folder, files, blind)
         for one, begins in given.called:
@@ -243,7 +287,7 @@ class Runner:
         return found
 
     def _heed(self, one: Statement) -> None:
-        """What a statement says of those behind it: a resource, the project."""
+        """Remember what a statement sets for the statements after it: a resource, or the project."""
         added, used = _ADD.match(one.text), _USE.match(one.text)
         if added is not None:
             self._resources[added[2] or os.path.basename(added[1])] = added[1]
@@ -251,23 +295,32 @@ class Runner:
             self._project = used[1]
 
     def _rehearsed(self, one: Statement, rehearsal: foreseen.Rehearsal, blind: bool, others: bool) -> Plan:
-        """The plan of a command among other statements. Args: blind: programs may make tables; others: there are statements before or behind it."""
+        """Return the plan of a command among other statements.
+
+        Args:
+            blind: whether programs of the script may make tables.
+            others: whether there are statements that are not PAI commands.
+        """
         remote = bool(self._project) and isinstance(self._store(str(self._project)), SqlStore)
-        # MaxCompute's tables are as they are, and not as statements are going to leave them
+        # in MaxCompute, tables are seen as they are now, not as the statements before the command will leave them
         tables = not blind and not (remote and others)
         plan = self._planned(words.parsed(one.text, one.line), True, None, tables, rehearsal.store)
         rehearsal.job([table.text for table in plan.outputs], self._project)
         return plan
 
     def run(self, given: texts.Statements) -> list[Done]:
-        """Run everything. Raises: as `running`."""
+        """Run every statement, and return the results. Raises: as `running`."""
         return list(self.running(given))
 
     def running(self, given: texts.Statements) -> Iterator[Done]:
-        """What each statement came to, one after the other. All that can be known is checked before the first.
+        """Run the statements one after the other, and yield the result of each.
 
-        Raises: ConfigError: nothing was changed; what a statement, or a job, raises: those before it are done. Of several, each has
-            the number of its statement.
+        Everything that can be known beforehand is checked before the first statement runs.
+
+        Raises:
+            ConfigError: a check failed; nothing was changed.
+            AkrunnerError: as a statement, or a job, raises it; the statements before it have been run. If there are several
+                statements, the error has the number of its statement.
         """
         self.plans(given)
         if given.command is not None:
@@ -291,7 +344,7 @@ class Runner:
             yield done
 
     def _done(self, one: Statement, session: statements.Session) -> Done:
-        """What one statement came to."""
+        """Run one statement, and return its result."""
         if one.kind == "pai":
             self._project = session.project
             return self._job(words.parsed(one.text, one.line))
@@ -300,7 +353,7 @@ class Runner:
         return session.run(one)
 
     def _store(self, project: str) -> Any:
-        """Whose tables are where is said once, if they are not on this machine."""
+        """Return the store with a project's tables. If they are not on this machine, tell the user once where they are."""
         store = store_for(project, self._root)
         sentence = told_of(project, store)
         if store.kind != "local" and project and sentence not in self._told:
@@ -378,7 +431,7 @@ class Runner:
         return Result(None, written or None, outcome.tasks, outcome.stats, outcome.work_dir)
 
     def _tables(self, plan: Plan) -> TablesSpec:
-        """Raises: ConfigError: some are in MaxCompute, and others are not."""
+        """Return the job's tables. Raises: ConfigError: they are in several stores, such as MaxCompute and this machine."""
         inputs, outputs = (tuple(one.text for one in many) for many in (plan.inputs, plan.outputs))
         projects = dict.fromkeys(TableName.parse(one, self._project).project for one in [*inputs, *outputs])
         stores = [self._store(project) for project in projects] or [self._store(self._project or "")]
@@ -388,19 +441,19 @@ class Runner:
 
 
 def _absolute(path: PathLike) -> str:
-    """A path as it is from any directory. What is none, an interpreter's name or a URL, stays."""
+    """Return the absolute path. An environment's name, a program on PATH and a URL stay as they are."""
     text = os.path.expanduser(os.fspath(path))
     named = text in RECIPES or (os.sep not in text and shutil.which(text) is not None)
     return text if "://" in text or named else os.path.abspath(text)
 
 
 def _nothing(text: str) -> None:
-    """What is planned only is said by whoever shows the plan."""
+    """Say nothing: if a job is only planned, the caller that shows the plan says what there is to say."""
 
 
 @contextlib.contextmanager
 def _located(one: Statement, given: texts.Statements) -> Iterator[None]:
-    """What is wrong with one of several statements is told with its line."""
+    """Put the statement's line in front of a `ConfigError` that the block raises, if there are several statements."""
     try:
         yield
     except ConfigError as e:
@@ -410,19 +463,19 @@ def _located(one: Statement, given: texts.Statements) -> Iterator[None]:
 
 
 def _perhaps_made(error: str, given: texts.Statements) -> str:
-    """What of a script was not run, if a table is missing."""
+    """Return a sentence with the programs of a script that were not run if the error says that a table is missing; else ""."""
     if not given.notes or not re.search(r"there is no table|does not exist", error):
         return ""
     more = f"; and {len(given.notes) - _NOTES} more" if len(given.notes) > _NOTES else ""
     return f". What of this script was not run may make it: {'; '.join(given.notes[:_NOTES])}{more}"
 
 
-#: nothing is dealt to the tasks: they ask
+#: an empty input: the host sends the tasks no rows, they ask for tables themselves
 _NO_ROWS = TableSource(pa.schema([]), lambda: iter(()), "the job's tables", replayable=True)
 _OURS = frozenset(one.name for one in dataclasses.fields(PaiArguments))
-#: arguments of `pai` that a command may say something of
+#: arguments of `pai` that override what a command says
 _WISHED = _OURS & {one.name for one in dataclasses.fields(Wishes)} - {"project", "python_env"}
-#: those it says nothing of; of which the plan, or the runner, has made something else
+#: arguments that no command overrides: handed on as they are, without those that the plan or the runner has already replaced
 _PASSED = _OURS & {one.name for one in dataclasses.fields(Arguments)} - _WISHED - {"project", "python_env", "engine"}
-#: paths among them that a shell script's calls are given
+#: arguments that are paths: a shell script's calls get them as absolute paths
 _PATHS = tuple(one.name for one in dataclasses.fields(PaiArguments) if one.type == "PathLike | None")

@@ -1,4 +1,4 @@
-"""PAI's -D parameters, in one table: what each is, and what becomes of it here."""
+"""PAI's -D parameters, in one table: what each one means on PAI, and what it does here."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.words import Command
 
-#: more parameters than these are close to none of them
+#: how similar (0 to 1) an unknown name must be to one in the table to be taken for a slip; PAI's parameters that are not in the
+#: table are less similar than that
 _NEAR = 0.75
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Attributes:
-    name; meaning: on PAI; default: there; here: what becomes of it;
-    warning: what is said when it is given, "" when it is done as on PAI. `silent` values mean nothing anywhere, and nothing is said of them.
+    """One -D parameter of PAI.
+
+    Attributes:
+        name: its name, without -D.
+        meaning: what it means on PAI.
+        default: its default on PAI.
+        here: what it does here.
+        warning: what the user is told if the parameter is given; "" if it does here what it does on PAI.
+        silent: values for which there is no warning, because they have no effect on PAI either.
     """
 
     name: str
@@ -127,7 +134,7 @@ PARAMETERS: dict[str, Parameter] = {
     )
 }  # fmt: skip
 
-#: how others write them: products on top of PAI, the console, and mistakes people make
+#: other spellings -> the parameter: from products on top of PAI, from the console, and frequent mistakes
 _SAME_WORDS = {
     "entry_file": "entryFile",
     "checkpoint_dir": "checkpointDir",
@@ -137,9 +144,10 @@ _SAME_WORDS = {
 
 
 def known(command: Command) -> tuple[Mapping[str, str], list[str]]:
-    """The parameters of a command that mean something here, and what is to be said of others.
+    """Return the parameters of a command that PAI has, and warnings about the parameters and options that have no effect here.
 
-    A name that is close to one PAI has is taken for a slip. Raises: ConfigError: there is one.
+    Raises:
+        ConfigError: a name is similar to a parameter of PAI, and is taken for a misspelling; or a parameter is given twice.
     """
     found: dict[str, str] = {}
     warnings: list[str] = []
@@ -164,7 +172,7 @@ def known(command: Command) -> tuple[Mapping[str, str], list[str]]:
 
 
 def truth(name: str, text: str) -> bool:
-    """A yes or no, as people write it. Raises: ConfigError: it is neither."""
+    """Parse a parameter's yes or no, as people write it: true, 1, yes; false, 0, no, "". Raises: ConfigError: it is neither."""
     if text.lower() in ("", "false", "0", "no"):
         return False
     if text.lower() in ("true", "1", "yes"):
@@ -173,7 +181,7 @@ def truth(name: str, text: str) -> bool:
 
 
 def number(name: str, text: str, least: int = 0) -> int:
-    """Raises: ConfigError: it is no whole number, or too small."""
+    """Parse a parameter's whole number. Raises: ConfigError: the text is not a whole number, or it is less than `least`."""
     try:
         value = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where on this machine is what a command names: `oss://`, `file://`, resources of a project, plain paths."""
+"""The local paths of what a command names: `oss://` and `file://` URIs, resources of a project, plain paths."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ _ARCHIVES = ".tar.gz, .tgz or .zip"
 
 @dataclass(frozen=True)
 class Places:
-    """What `oss://` and relative paths lead to.
+    """Finds the local paths of `oss://` URIs, relative paths and resources.
 
-    Attributes: buckets: of the job; dry: nothing is made ready for a script, but for the script itself; folder: where relative paths begin
-        if there is nothing in the current directory; root: of the tables; resources: of projects: name -> file.
+    Attributes:
+        buckets: the job's buckets.
+        dry: whether the job is only planned: then only the script itself is fetched, and no directory is made.
+        folder: the directory in which a relative path is looked for if it is not found in the current directory.
+        root: the root directory of the tables, None for the default.
+        resources: the resources of projects: name -> file.
     """
 
     buckets: Buckets
@@ -35,21 +39,39 @@ class Places:
     resources: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, uri: str) -> str:
-        """A directory, or a file, the script reads. Raises: ConfigError: invalid oss uri; it cannot be read."""
+        """Return the local path of a directory, or file, that the script reads.
+
+        Raises:
+            ConfigError: the OSS URI is invalid, or it cannot be read.
+        """
         return self.buckets.planned(uri) if self.dry else self.buckets.folder(uri)
 
     def kept(self, uri: str) -> str:
-        """A directory the script writes. Raises: ConfigError: invalid oss uri; it cannot be written."""
+        """Return the local path of a directory that the script writes.
+
+        Raises:
+            ConfigError: the OSS URI is invalid, or it cannot be written.
+        """
         return self.buckets.planned(uri) if self.dry else self.buckets.kept(uri)
 
     def either(self, uri: str) -> str:
-        """What a flag of the script's own names: it is read, and what is written there is uploaded at the end. A directory of this machine
-        is made, unless it is a file by the look of it."""
+        """Return the local path of a URI in one of the script's own flags.
+
+        The script may read it, and what the script writes there is uploaded at the end. A directory on this machine is made,
+        unless the URI looks like a file: its last part has a dot.
+        """
         file = "." in uri.partition("?")[0].rpartition("/")[2]
         return self.read(uri) if file or self.buckets.remote(uri) else self.kept(uri)
 
     def found(self, text: str, name: str) -> str:
-        """A file of a command. Args: name: of its parameter. Raises: ConfigError: it is not there; it says where it was looked for."""
+        """Return the local path of a file that a command names, or its URL if it has to be downloaded.
+
+        Args:
+            text: the parameter's value.
+            name: the parameter's name.
+        Raises:
+            ConfigError: there is no such file; the error says where it was looked for.
+        """
         text = _bare(text)
         if fetch.is_url(text) and not is_oss(text) and not text.startswith(("file:", "odps:")):
             return text
@@ -90,7 +112,12 @@ class Places:
 
 
 def program_of(parameters: Mapping[str, str], places: Places) -> tuple[ScriptSpec, list[str]]:
-    """What -Dscript and -DentryFile name, and what is to be said of it. Raises: ConfigError, ScriptError."""
+    """Return the program that -Dscript and -DentryFile name, and warnings about it.
+
+    Raises:
+        ConfigError: -Dscript is missing, or its file does not exist.
+        ScriptError: the file is neither a .py nor an archive, or -DentryFile is missing or wrong.
+    """
     given, entry = parameters.get("script", ""), _bare(parameters.get("entryFile", ""))
     if not given:
         raise ConfigError("-Dscript is missing: name the code, a .py or an archive: -Dscript=file:///path/train.py")
@@ -112,7 +139,11 @@ def program_of(parameters: Mapping[str, str], places: Places) -> tuple[ScriptSpe
 
 
 def directories(text: str, places: Places) -> list[tuple[str, str]]:
-    """Those of -Dbuckets, as they were written and where they are; each ends with `/`. Raises: ConfigError: one does not."""
+    """Return the directories of -Dbuckets: for each, the URI without its query, and the local path. Both end with `/`.
+
+    Raises:
+        ConfigError: a URI does not end with `/`.
+    """
     found = []
     for one in filter(None, map(_bare, text.split(","))):
         if not one.partition("?")[0].endswith("/"):
@@ -122,7 +153,11 @@ def directories(text: str, places: Places) -> list[tuple[str, str]]:
 
 
 def checkpoints(text: str, places: Places) -> tuple[str, str] | None:
-    """Of -DcheckpointDir, as it was written and where it is; None where there is none. Raises: ConfigError: invalid oss uri."""
+    """Return the directory of -DcheckpointDir, as its URI without its query, and its local path; None if the text is empty.
+
+    Raises:
+        ConfigError: the OSS URI is invalid.
+    """
     uri = _bare(text)
     if not uri:
         return None
@@ -130,7 +165,11 @@ def checkpoints(text: str, places: Places) -> tuple[str, str] | None:
 
 
 def _own(uri: str) -> str:
-    """A directory of this machine that is named by itself; a `/` at the end stays. Raises: ConfigError: it is another's."""
+    """Return the absolute path of a local directory, given as a path or a `file://` URI. A `/` at its end is kept.
+
+    Raises:
+        ConfigError: the URI has another scheme.
+    """
     if "://" in uri and not uri.startswith("file://"):
         raise ConfigError(
             f"invalid oss uri {uri.partition('?')[0]!r}: it must begin with oss://, or be a directory of this machine"
@@ -140,5 +179,5 @@ def _own(uri: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without blanks and quotes around it."""
+    """Return the text without the blanks and quotes around it."""
     return text.strip().strip("'\"").strip()

@@ -1,8 +1,8 @@
-"""One of PAI's commands -> a job, with nothing started, and in words.
+"""A PAI command -> the plan of its job, and the plan as text or JSON. Nothing is started.
 
 ::
 
-    Command --> Plan        interpreter, script, flags, roles, tables, directories: everything checked
+    Command --> Plan        interpreter, script, flags, roles, tables, directories: all of them checked
     Plan    --> JobSpec     (akrunner.pai_mode.job)
             --> text, JSON  what `akrunner pai --dry-run` prints
 """
@@ -32,10 +32,11 @@ from akrunner.tables.rehearsed import RehearsedTables, Unforeseen
 from akrunner.tables.sqltext import quoted_text
 from akrunner.tables.store import TableStore, check_readable, check_writable
 
-#: how often a job with enableDynamicCluster is started again
+#: how often a job with enableDynamicCluster is restarted
 DYNAMIC_RESTARTS = 3
+#: seconds in an hour
 _SECONDS = 3600
-#: processes of a core; where there are more, fewer would be as quick
+#: processes per core above which the user is warned: fewer would be as quick
 _CROWD = 4
 
 
@@ -43,8 +44,11 @@ _CROWD = 4
 class TablePlan:
     """A table of the command.
 
-    Attributes: text: as it was spelt; columns: `a bigint, b string`, "" if it is not there (yet); rows: None: not known, or it is a partition
-        that is not there; made: by a statement before the command.
+    Attributes:
+        text: the table's name as it is spelt in the command.
+        columns: for example `a bigint, b string`; "" if the table does not exist (yet).
+        rows: the number of rows; None if it is unknown, or if the name is a partition that does not exist.
+        made: whether a statement before the command makes the table.
     """
 
     text: str
@@ -55,19 +59,24 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a command is going to do.
+    """The plan of a command's job.
 
     Attributes:
-        command; environment: as python_env= takes it; interpreter; script.
-        flags: that every task gets, as they will stand in `sys.argv`, but for those of the cluster.
-        tasks, cluster: which there are.
-        inputs, outputs: tables, each as it was spelt, in that order.
-        directories: (what the command names, directory here) of buckets, the checkpoints, and other flags.
-        buckets, checkpoint_dir: directories that are made, if they are not there.
-        settings: of the job, by the names `akrunner.run` has for them.
-        job_name, tags: as given.
-        warnings: what is not as on PAI.
-        problems: the environment, or a table, is not there, and this says so; of a plan that is only shown.
+        command: the command.
+        environment: the Python environment, as python_env= takes it.
+        interpreter: the interpreter of that environment.
+        script: the program to run.
+        flags: the flags in the `sys.argv` of every task, without those that describe the cluster.
+        tasks: the tasks that the command asks for.
+        cluster: the tasks of the job.
+        inputs, outputs: the tables, in the order of the command.
+        directories: (what the command names, local path) of the buckets, the checkpoints, and the script's own flags.
+        buckets: local paths of the buckets' directories; a directory that does not exist is made.
+        checkpoint_dir: local path of the directory for checkpoints, None if the command names none.
+        settings: settings of the job, by their names in `akrunner.run`.
+        job_name, tags: as given in the command.
+        warnings: what is different from PAI.
+        problems: errors about an environment, or a table, that does not exist; only if the plan is only shown.
     """
 
     command: Command
@@ -91,12 +100,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the caller says in place of the command.
+    """The caller's arguments, which win over what the command says.
 
-    Attributes: store: project -> what keeps its tables; project: of tables named without one; python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker,
-        timeout, max_restarts, stall_timeout, stall_action: as for `akrunner.run`, None: what the command says; local: whether the tasks are
-        this machine's; shown: whether the plan is only shown, and the environment and the tables need not be there; earlier: whole tables that
-        commands before it write, which may have further partitions by then.
+    Attributes:
+        store: project -> the store of its tables.
+        project: the project of tables that are named without one.
+        python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker, timeout, max_restarts, stall_timeout, stall_action:
+            as for `akrunner.run`; None if the command decides.
+        local: whether the tasks run on this machine.
+        shown: whether the plan is only shown; then the environment and the tables need not exist.
+        earlier: whole tables that commands before this one write; they may have further partitions when this command runs.
     """
 
     store: Callable[[str], TableStore]
@@ -116,10 +129,18 @@ class Wishes:
 
 
 def planned(command: Command, wishes: Wishes, places: Places, tables: bool = True) -> Plan:
-    """The cheap checks before the dear.
+    """Return the plan of a command. Cheap checks are made before expensive ones.
 
-    Args: tables: whether they must be there; if not, statements before the command may make them.
-    Raises: ConfigError, SourceError, SinkError, ScriptError.
+    Args:
+        command: the command.
+        wishes: the caller's arguments.
+        places: finds the local paths of what the command names.
+        tables: whether the tables must exist; False if statements before the command may make them.
+    Raises:
+        ConfigError: a parameter is wrong.
+        SourceError: an input table does not exist, or cannot be read.
+        SinkError: an output table does not exist, or cannot be written.
+        ScriptError: the script is wrong.
     """
     environment, notes = environment_of(command.name)
     parameters, warnings = known(command)
@@ -163,7 +184,11 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
 def _tables(
     inputs: Sequence[str], outputs: Sequence[str], wishes: Wishes, tables: bool, dry: bool
 ) -> tuple[list[TablePlan], list[str], list[TablePlan], list[ConfigError]]:
-    """Inputs, what is to be said of outputs, outputs; and what is wrong with them, which is raised unless the plan is only shown."""
+    """Check the tables of a command.
+
+    Returns:
+        The inputs, warnings about the outputs, the outputs, and the errors. Errors are raised unless the plan is only shown.
+    """
     problems: list[ConfigError] = []
     told: list[str] = []
     needed = tables and not wishes.shown
@@ -181,23 +206,27 @@ def _tables(
                     raise named from e
                 problems.append(named)
             except Unforeseen:
-                continue  # the statements before it say, when they are run
+                continue  # only the statements before the command can show it, when they are run
     return [_table(one, wishes, needed) for one in inputs], told, [_table(one, wishes, needed) for one in outputs], problems
 
 
 def _interpreter(environment: str, shown: bool) -> tuple[interpreters.Interpreter, list[ConfigError]]:
-    """And what is wrong with it, which is raised unless the plan is only shown."""
+    """Return the environment's interpreter, and an error if there is none (raised, unless the plan is only shown)."""
     try:
         return interpreters.resolve(environment), []
     except PythonEnvError as e:
         if not shown:
             raise
-        # the version is in the name of what is not there, as far as anybody knows it
+        # the environment does not exist: its name is all there is to know TensorFlow's version by
         return interpreters.Interpreter("", (), environment.removeprefix("tf"), ""), [e]
 
 
 def _names(text: str, project: str | None, parameter: str) -> list[str]:
-    """As they are spelt, without quotes around single ones. Raises: ConfigError: one is no table."""
+    """Return the table names in a parameter as they are spelt, without quotes around a name.
+
+    Raises:
+        ConfigError: a name is not valid.
+    """
     found = [one.strip().strip("'\"") for one in text.split(",")] if text else []
     found = [one for one in found if one]
     for one in found:
@@ -209,18 +238,31 @@ def _names(text: str, project: str | None, parameter: str) -> list[str]:
 
 
 def _check_input(text: str, wishes: Wishes) -> None:
-    """Raises: SourceError: a table, or its partition, is not there, or cannot be of that name."""
+    """Check that an input table exists.
+
+    Raises:
+        SourceError: the table, or its partition, does not exist, or a table cannot have that name.
+    """
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
     if name.whole in wishes.earlier:
-        # the partition may be there by then
+        # a command before this one may make the partition
         name = name.whole
     check_readable(store, name)
 
 
 def _check_output(text: str, wishes: Wishes, dry: bool, told: list[str]) -> None:
-    """Args: dry: it is only looked at; told: gets what is to be said of a partition that is not there: people's scripts rely on it that
-    they are made, and EasyRec's makes them itself. Raises: SinkError: a table is not there; it says how it is made."""
+    """Check that an output table can be written.
+
+    A partition that does not exist is not an error, but gives a warning: users' scripts rely on partitions being made, and
+    EasyRec's scripts make them themselves.
+
+    Args:
+        dry: whether the job is only planned: then the check opens nothing for writing.
+        told: a list to which the warning is added.
+    Raises:
+        SinkError: the table does not exist; the error says how to make it.
+    """
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
     (store.check_output if dry else functools.partial(check_writable, store))(name)
@@ -233,7 +275,13 @@ def _check_output(text: str, wishes: Wishes, dry: bool, told: list[str]) -> None
 
 
 def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
-    """What a table is. Raises: SourceError, SinkError: it is not there, or cannot be of that name, and has to be."""
+    """Describe a table.
+
+    Args:
+        needed: whether the table must exist.
+    Raises:
+        SourceError, SinkError: the table must exist, and does not, or its name is not possible there.
+    """
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
     try:
@@ -251,7 +299,7 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
 
 
 def _rows(store: TableStore, name: TableName) -> int | None:
-    """How many a name stands for: `?start=` and `end=` are some of the table's."""
+    """Return the number of rows of a table, or of the part that `?start=` and `end=` in its name select; None if unknown."""
     try:
         first, end = name.rows(store.count(name)) if store.exists(name) else (0, None)
     except Unforeseen:
@@ -260,7 +308,7 @@ def _rows(store: TableStore, name: TableName) -> int | None:
 
 
 def _user_flags(parameters: Mapping[str, str], places: Places) -> list[str]:
-    """Of hyperParameters, then of userDefinedParameters, which win."""
+    """Return the flags of hyperParameters, then those of userDefinedParameters, which win because they come last."""
     found: list[str] = []
     if parameters.get("hyperParameters"):
         path = places.found(parameters["hyperParameters"], "hyperParameters")
@@ -271,14 +319,14 @@ def _user_flags(parameters: Mapping[str, str], places: Places) -> list[str]:
 def _cluster(tasks: Tasks, wishes: Wishes, interpreter: interpreters.Interpreter) -> ClusterSpec:
     workers = wishes.num_workers if wishes.num_workers is not None else tasks.num_workers
     servers = wishes.num_ps if wishes.num_ps is not None else tasks.num_ps
-    # TensorFlow 2 waits for all it is told of; PAI's is 1
+    # TensorFlow 2 waits for every task in its cluster, so it is not told of an evaluator; TensorFlow 1, which PAI has, is told
     told = interpreter.tensorflow.startswith("1.")
     flags = tasks.given or workers > 1 or servers > 0
     return ClusterSpec(workers, servers, tasks.evaluator, flags=flags, evaluator_told=told)
 
 
 def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tuple[dict[str, Any], list[str]]:
-    """Settings of the job, and what is to be said of those that cannot be as the command has them."""
+    """Return the settings of the job, and warnings about those that cannot be as the command asks."""
     notes: list[str] = []
     hours, hung = parameters.get("maxTrainingTimeInHour", ""), parameters.get("maxHungTimeBeforeGCInSeconds", "")
     dynamic = truth("enableDynamicCluster", parameters.get("enableDynamicCluster", ""))
@@ -331,7 +379,7 @@ def _hours(text: str) -> float | None:
 
 
 def task_flags(plan: Plan, task: TaskSpec) -> list[str]:
-    """Those that tell a task of the others, as it will get them but for the ports."""
+    """Return the flags that tell a task of the other tasks, as it will get them, with HOST:PORT in place of each address."""
     workers = [one for one in plan.cluster.tasks if one.role in ("chief", "worker")]
     servers = [one for one in plan.cluster.tasks if one.role == "ps"]
     role, index = ("worker", workers.index(task)) if task in workers else (task.role, task.index)
@@ -345,7 +393,7 @@ def task_flags(plan: Plan, task: TaskSpec) -> list[str]:
 
 
 def as_text(plan: Plan) -> str:
-    """For people."""
+    """Return the plan as text, for people."""
     found = plan.interpreter
     lines = [
         f"{plan.command.name}{f', job {plan.job_name}' if plan.job_name else ''}{f', tags {plan.tags}' if plan.tags else ''}",
@@ -377,7 +425,7 @@ def as_text(plan: Plan) -> str:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """For machines."""
+    """Return the plan as a dict of JSON values, for programs."""
     found = plan.interpreter
     return {
         "name": plan.command.name,

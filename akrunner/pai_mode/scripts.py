@@ -1,14 +1,15 @@
-"""A shell script that calls MaxCompute's client: bash runs it, and akrunner stands in the client's place.
+"""Runs a shell script that calls MaxCompute's client: bash runs the script, and akrunner takes the client's place.
 
 ::
 
     akrunner pai -f run.sh 20260101          bash run.sh 20260101
-      odpscmd -e "create ...; PAI -name ..."   a function of bash, or what PATH has first  ->  `akrunner odpscmd -e ...`
-      pai -name tensorflow1150 ...                                                         ->  `akrunner pai -name ...`
-      /opt/odps/bin/odpscmd -f job.sql         a function of this name (`clientpaths`)
-      tar, rm, python, ossutil ...             as they are
+      odpscmd -e "create ...; PAI -name ..."   a bash function, or the first on PATH  ->  `akrunner odpscmd -e ...`
+      pai -name tensorflow1150 ...             the same                               ->  `akrunner pai -name ...`
+      /opt/odps/bin/odpscmd -f job.sql         a bash function of this name (`clientpaths`)
+      tar, rm, python, ossutil ...             the programs themselves
 
-Each call is a process of its own, which takes the options of the run from a directory (0700), and leaves there what it came to.
+Each call is a process of its own. It reads the options of the run from a directory (mode 0700), and leaves its outcome there:
+see `calls`.
 """
 
 from __future__ import annotations
@@ -37,28 +38,36 @@ from akrunner.pai_mode.calls import Called
 from akrunner.wire import ending
 
 _SHELLS = ("bash", "sh", "dash", "ash")
-#: bash takes these as a function's name, and needs no quotes
+#: names that bash accepts as a function's name, and that need no quotes
 _NAME = re.compile(r"[\w./+-]+")
-#: `[ -x "$(command -v odpscmd)" ]`: a function has no path
+#: the script asks for the client's path, as `[ -x "$(command -v odpscmd)" ]` does: a function has none
 _ASKED = re.compile(r"\b(?:command\s+-[vV]|type|hash)\b[^\n]*\bodpscmd\b")
 #: `set -e`, `set -euo pipefail`, `set -o errexit`, and the same as flags of the first line
 _STRICT = re.compile(r"(?m)^\s*set\s+(?:[^#\n]*\s)?-(?:[a-zA-Z]*e[a-zA-Z]*\b|o\s+errexit\b)")
-#: seconds that what a script has started gets to end
+#: seconds between SIGTERM and SIGKILL for a script's processes: while a call is under way, and otherwise
 _GRACE, _GRACE_OF_OTHERS = 20.0, 3.0
+#: seconds between two looks at the processes
 _LOOK = 0.1
-#: seconds for which what is left in the background is waited for without a word
+#: seconds of waiting for processes in the background before the user is told
 _QUIET = 5.0
-#: failed calls that a sentence names, and characters of each
+#: how many failed calls a sentence names, and how many characters of each error
 _TOLD, _LONGEST = 3, 200
 _COMMANDS = {"odpscmd": "odpscmd", "pai": "pai", "PAI": "pai"}
 
 
 @dataclass(frozen=True)
 class ShellScript:
-    """A script, and how it is to be started.
+    """A shell script, and how to start it.
 
-    Attributes: path; arguments: its own; shell: that runs it; flags: of that, from its first line; paths: for which akrunner stands; notes: what a caller
-    is told; asks: whether it asks bash where odpscmd is; strict: whether it sets -e.
+    Attributes:
+        path: the script's path.
+        arguments: the script's arguments.
+        shell: the path of the shell that runs it.
+        flags: the shell's flags, from the script's first line.
+        paths: the paths by which the script may call the client; akrunner takes the place of each.
+        notes: what the user is told before the script runs.
+        asks: whether the script asks bash where odpscmd is.
+        strict: whether the script sets -e.
     """
 
     path: str
@@ -77,7 +86,12 @@ class ShellScript:
 
 @dataclass
 class Outcome:
-    """Attributes: code: the script's exit code, 128 and the signal's number for one that was killed; calls: in the order they began."""
+    """How a script has ended.
+
+    Attributes:
+        code: the script's exit code; 128 plus the signal's number if a signal killed it.
+        calls: its calls of the client, in the order they began.
+    """
 
     code: int
     calls: list[Called]
@@ -88,16 +102,22 @@ class Outcome:
 
 
 def is_shell(path: str, text: str) -> bool:
-    """Whether a file of statements is a shell's: by its name, or its first line."""
+    """Whether a file is a shell script: by its name, or by its first line."""
     if path.lower().endswith((".sh", ".bash")):
         return True
     return re.match(r"\ufeff?#!.*\b(ba|z|da|k)?sh\b", text) is not None
 
 
 def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[str, str]) -> ShellScript:
-    """Args: variables: "1", "2" among them are arguments, too; the others are in its environment.
+    """Check a shell script, and return it with what it takes to start it.
 
-    Raises: ConfigError: there is no bash; the script has a fault that bash sees before it runs; line ends of Windows.
+    Args:
+        path: the script's path.
+        text: its text.
+        arguments: its arguments.
+        variables: those named "1", "2" ... are arguments, too; the others are put into the script's environment.
+    Raises:
+        ConfigError: its shell is not on PATH; bash finds a syntax error; or it has the line ends of Windows.
     """
     if "\r\n" in text:
         raise ConfigError(
@@ -125,7 +145,7 @@ def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[
 
 
 def _first_line(text: str) -> tuple[str, tuple[str, ...]]:
-    """The shell that a script asks for, and its flags."""
+    """Return the name of the shell in the script's first line ("bash" if there is none), and the shell's flags."""
     match = re.match(r"\ufeff?#!\s*(\S+)[ \t]*([^\n]*)", text)
     if match is None:
         return "bash", ()
@@ -144,13 +164,16 @@ def _numbered(arguments: list[str], variables: Mapping[str, str]) -> list[str]:
 
 
 def _client_argument(text: str, given: int) -> str:
-    """The number of the argument that holds the client's path, if it is the next that is not given: `odpscmd=$1`, in no function."""
+    """Return the number of the argument that holds the client's path (`odpscmd=$1`, outside of functions), or "".
+
+    Only the first argument that is not given counts. Args: given: the number of arguments that are given.
+    """
     found = re.search(r"(?mi)^(?:export\s+)?\w*odps_?cmd\w*=[\"']?\$\{?([1-9])\}?[\"']?\s*(?:#.*)?$", text)
     return found[1] if found is not None and int(found[1]) == given + 1 else ""
 
 
 def _check(shell: str, path: str) -> None:
-    """Raises: ConfigError: it is no script that the shell can read."""
+    """Have the shell parse the script. Raises: ConfigError: the shell finds a syntax error."""
     with ours(ConfigError, f"file: {path}", path):
         read = subprocess.run([shell, "-n", path], stdin=subprocess.DEVNULL, capture_output=True, env=_plain(os.environ))
     if read.returncode:
@@ -169,14 +192,20 @@ def run(
     output: int | IO[Any] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Run it to its end, and what it has called.
+    """Run a script, and wait for its end and for its calls in the background.
 
-    Args: options: of `Runner`, which hold for each call; variables: for its environment; output: where its stdout goes, None: to this process's;
-        say: is told what is waited for, if that takes long.
-    Raises: ConfigError: options cannot be handed on; OSError: bash cannot be started.
+    Args:
+        script: the script.
+        options: options of `Runner` that apply to each call.
+        variables: are put into the script's environment.
+        output: where its stdout goes; None: to this process's stdout.
+        say: is told what `run` is waiting for, if that takes long.
+    Raises:
+        ConfigError: the options cannot be handed to another process.
+        OSError: bash cannot be started.
     """
     folder = leftovers.temp_folder("akrunner-pai-")
-    # whoever carries it is killed if this process dies
+    # if this process dies, the guard kills the processes that carry this mark in their environment
     mark = uuid.uuid4().hex
     leftovers.mark(mark)
     try:
@@ -192,7 +221,7 @@ def run(
             if code >= 0:
                 _await(folder, mark, words, say)
             else:
-                # somebody has ended the script, not what it has started
+                # a signal has ended the script, but not the processes it has started
                 _stop(process, folder, mark)
         except BaseException:
             _stop(process, folder, mark)
@@ -204,7 +233,7 @@ def run(
 
 
 def failure(script: ShellScript, outcome: Outcome) -> JobError:
-    """The error of a script whose exit code is not 0: with what the last of its calls that failed said."""
+    """Return the error for a script whose exit code is not 0. Its cause is the error of the last call that failed."""
     failed = [one for one in outcome.failed if one.error is not None]
     made = JobError(sentence(script, outcome))
     if failed:
@@ -214,7 +243,7 @@ def failure(script: ShellScript, outcome: Outcome) -> JobError:
 
 
 def sentence(script: ShellScript, outcome: Outcome) -> str:
-    """How a script has ended, in words."""
+    """Return a sentence that says how a script has ended."""
     name = os.path.basename(script.path)
     told_of = (
         f"{len(outcome.calls)} call{'s' * (len(outcome.calls) != 1)} of odpscmd" if outcome.calls else "odpscmd was not called"
@@ -240,7 +269,7 @@ def _why(one: Called) -> str:
 
 
 def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
-    """What the calls need. Raises: ConfigError."""
+    """Write the files that the script's calls need. Raises: ConfigError: the options cannot be pickled."""
     os.mkdir(os.path.join(folder, calls.CALLS))
     os.mkdir(os.path.join(folder, "bin"))
     with calls.private(os.path.join(folder, calls.OPTIONS)) as stream:
@@ -256,9 +285,9 @@ def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
     python, client = shlex.quote(sys.executable), shlex.quote(os.path.join(folder, "client.py"))
     for name, command in _COMMANDS.items():
         path = os.path.join(folder, "bin", name)
-        # a disk that knows no case has pai and PAI as one file
+        # on a file system that ignores case, pai and PAI are one file
         with contextlib.suppress(FileExistsError), calls.private(path) as stream:
-            # from its first moment on it is seen that a call is about to begin
+            # the first thing a call does is leave a file, so that akrunner sees from then on that a call is about to begin
             begins = f"{{ : > {shlex.quote(os.path.join(folder, calls.CALLS))}/$$.{calls.BEGINS}; }} 2> /dev/null"
             stream.write(f'#!/bin/sh\n{begins}\nexec {python} {client} {command} "$@"\n'.encode())
             os.fchmod(stream.fileno(), 0o700)
@@ -266,7 +295,9 @@ def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
         stream.write(_prelude(folder, script).encode())
 
 
-#: beside: where this akrunner lies, if the interpreter does not know; a module of the current directory is never taken for one of its
+#: the program that each call runs. beside: the directory of this akrunner, in case the interpreter does not find it. The
+#: program takes its own directory out of sys.path, and puts akrunner's at the end: no module of the current directory is
+#: imported in place of akrunner's
 _CLIENT = """import sys
 sys.path[:1] = []
 sys.path.append({beside!r})
@@ -277,14 +308,18 @@ main()
 
 
 def _prelude(folder: str, script: ShellScript) -> str:
-    """What every bash reads before its script. By `sh`, where nothing in the temp directory may be started by itself (noexec)."""
+    """Return the text that every bash of the run reads before its script (BASH_ENV).
+
+    Its functions start the client by `sh`, because files in the temp directory cannot be executed if it is mounted noexec.
+    """
     lines = [f'if [ -n "${{{calls.BEFORE}:-}}" ]; then . "${calls.BEFORE}"; fi']
-    # those on PATH too: a script may set that anew, and a function tells the line it is called in
+    # functions for odpscmd and pai, too, though both are on PATH: a script may set PATH anew, and a function knows the line of
+    # its call
     plain = {} if script.asks else _COMMANDS
     for name, command in [*plain.items(), *((path, "odpscmd") for path in script.paths)]:
         there = shlex.quote(os.path.join(folder, "bin", command))
         place = f'{calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}"'
-        # the caller's `set -e` and `trap ... ERR` are to see that it failed, and not the line in here
+        # with `|| return`, the script's own `set -e` and `trap ... ERR` see the failed call, and not this line
         lines.append(f'function {name} {{ {place} sh {there} "$@" || return $?; }}')
     return "\n".join(lines) + "\n"
 
@@ -297,13 +332,16 @@ def _environment(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
     made["PATH"] = os.pathsep.join([os.path.join(folder, "bin"), made.get("PATH") or os.defpath])
     made[calls.HERE] = folder
     if made.get("AKRUNNER_TABLES"):
-        # a script may go elsewhere
+        # the script may change its directory
         made["AKRUNNER_TABLES"] = os.path.abspath(os.path.expanduser(made["AKRUNNER_TABLES"]))
     return made
 
 
 def _await(folder: str, mark: str, command: Sequence[str], say: Callable[[str], None]) -> None:
-    """Wait for calls that a script has left in the background, and for parts of itself there, which may call yet: `( sleep 1; odpscmd ... ) &`."""
+    """Wait for the calls that a script has left in the background.
+
+    Also wait for its subshells there, which may still call the client: `( sleep 1; odpscmd ... ) &`.
+    """
     began, told = time.monotonic(), False
     while True:
         parts = _parts(mark, command)
@@ -318,16 +356,16 @@ def _await(folder: str, mark: str, command: Sequence[str], say: Callable[[str], 
 
 
 def _parts(mark: str, command: Sequence[str]) -> list[int]:
-    """Processes of a script that are parts of itself."""
+    """Return the process ids of the script's subshells: the processes with the script's own command line."""
     return [one.pid for one in _carrying(mark) if _command(one) == command]
 
 
 def _stop(process: subprocess.Popen[Any], folder: str, mark: str) -> None:
-    """End a script, and all that it has started."""
+    """End a script, and all processes that it has started."""
     with contextlib.suppress(OSError), calls.private(os.path.join(folder, calls.STOPPED)):
-        # a call that is about to begin does not
+        # this file keeps a call that is about to begin from beginning
         pass
-    # the script first, that it does not go on to its next line
+    # end the script first, so that it does not go on to its next line
     process.terminate()
     for one in _carrying(mark):
         if one.pid != process.pid:
@@ -335,7 +373,7 @@ def _stop(process: subprocess.Popen[Any], folder: str, mark: str) -> None:
                 one.terminate()
     began = time.monotonic()
     while left := _carrying(mark):
-        # a call ends its job first; what else does not heed SIGTERM is not waited for
+        # a call needs time to end its job; other processes that ignore SIGTERM get less
         patience = _GRACE if calls.under_way(folder) else _GRACE_OF_OTHERS
         if time.monotonic() - began > patience:
             break
@@ -346,7 +384,10 @@ def _stop(process: subprocess.Popen[Any], folder: str, mark: str) -> None:
 
 
 def _carrying(mark: str) -> list[psutil.Process]:
-    """All that a script has started and that is still there, itself among it; but not what the workers of its calls have."""
+    """Return the live processes of a run: the script and all it has started, except for the worker processes of its calls.
+
+    Those, and the processes that they start, carry marks of their own.
+    """
     return [one for one in psutil.process_iter() if _carries(one, mark)]
 
 

@@ -1,14 +1,16 @@
-"""A shell script that calls MaxCompute's client -> the statements it would hand over. For a dry run: nothing of the script is run.
+"""A shell script that calls MaxCompute's client -> the statements it would hand over. For a dry run: the script is not run.
 
 ::
 
-    x=1; export y="a ${x}"; z=${w:-3}            variables, as far as their values are known without running anything (`shellvalues`)
-    odpscmd --config=c -e "create table ...;"    statements; also ${odpscmd}, $ODPSCMD, -f FILE, and what stands behind <<HERE, <<< and <
+    x=1; export y="a ${x}"; z=${w:-3}            variables, as far as their values are known without running anything
+                                                 (`shellvalues`)
+    odpscmd --config=c -e "create table ...;"    statements; also by ${odpscmd}, $ODPSCMD, -f FILE, <<HERE, <<< and <
     pai -name tensorflow1150 ...                 a command as it is
-    if, case, for, &&, ||, functions             the way bash takes, where it is known (`shellrun`); a call of which it is not known is an error
-    tar, zip, rm, echo, ossutil ...              not run; what could matter is told, with its line
+    if, case, for, &&, ||, functions             the branch that bash takes, if it is known (`shellrun`); if it is unknown, a
+                                                 call in a branch is an error
+    tar, zip, rm, echo, ossutil ...              not run; the user is told of those that could matter, with their lines
 
-The calls that are read are those bash would make, in its order, or there is a ConfigError.
+The result has exactly the calls that bash would make, in bash's order; otherwise there is a ConfigError.
 """
 
 from __future__ import annotations
@@ -33,15 +35,21 @@ _STATEMENT = re.compile(
     r"\s*(pai\s+-|create\b|drop\b|alter\b|insert\b|select\b|tunnel\b|set\s|use\s|desc\b|show\b|with\b|truncate\b|--|#|add\s)",
     re.IGNORECASE,
 )
-#: `$*`, `${a[@]}` within an expansion
+#: a list within an expansion: `$*`, `${a[@]}`
 _LISTS = re.compile(r"[${]([@*])|(\w+)\[[@*]\]")
 
 
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
-    """Args: folder: the script is in; variables: it begins with, `1` for the first argument; they stand, too, for what only running it would tell.
+    """Return the calls of the client in a shell script.
 
-    Raises: Unread: it is not known what bash would run of it from some line on, or a call needs a variable whose value is not known; ConfigError: a
-    quote or a here-document is not closed.
+    Args:
+        text: the script's text.
+        folder: the script's directory.
+        variables: the variables the script begins with; `1` is its first argument. Where only running the script would tell a
+            variable's value, the value given here is taken.
+    Raises:
+        Unread: from some line on it is unknown what bash would run, or a call needs a variable whose value is unknown.
+        ConfigError: a quote or a here-document is not closed.
     """
     try:
         reader = Reader(checked(text), folder, variables)
@@ -54,7 +62,7 @@ def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
 
 
 class Unread(ConfigError):
-    """Only running a script would tell what it calls. Attributes: found: the calls before that."""
+    """Only running a script would tell what it calls from some line on. Attributes: found: the calls before that line."""
 
     def __init__(self, message: str, found: Script) -> None:
         super().__init__(message)
@@ -62,7 +70,7 @@ class Unread(ConfigError):
 
 
 def _file_alone(body: list[Node]) -> Word | None:
-    """The file of `$(< file)`."""
+    """Return the file's name in `$(< file)`, None if the body is something else."""
     chain = body[0] if len(body) == 1 else None
     only = chain.first.parts[0] if isinstance(chain, Chain) and not chain.rest and len(chain.first.parts) == 1 else None
     if not isinstance(only, Simple) or only.words or only.assigns or [one.sign for one in only.redirections] != ["<"]:
@@ -71,7 +79,7 @@ def _file_alone(body: list[Node]) -> Word | None:
 
 
 class Reader(Running):
-    """What the commands of a script do."""
+    """Reads the commands of a script: follows what each of them would do, and collects the calls of the client."""
 
     def __init__(self, text: str, folder: str, variables: Mapping[str, str]) -> None:
         super().__init__(variables)
@@ -81,13 +89,13 @@ class Reader(Running):
         self.began = self.state.folder
         self.script = Script()
         self.client = shellcalls.Client(self)
-        #: whether something has been passed that may have changed files
+        #: whether an earlier command may have changed files
         self.passed = False
-        #: whether a program has been passed that may have made directories
+        #: whether an earlier program may have made directories
         self.ran = False
-        #: whether errors go where the rest is printed
+        #: whether stderr goes where stdout goes
         self.joined = False
-        #: what the script writes into files, as far as it is known, and what else may have been done to files
+        #: file -> the text that the script writes into it, None if it is unknown; and the files that programs may have changed
         self.written: dict[str, str | None] = {}
         self.touched = Touched(self.path)
 
@@ -124,7 +132,7 @@ class Reader(Running):
         return self.command(words, node.assigns, line)
 
     def assigned(self, one: Assign) -> None:
-        """`a=b`, `a+=b`, `a=(b c)`."""
+        """Follow an assignment: `a=b`, `a+=b`, `a=(b c)`, `a[i]=b`."""
         if one.index is not None or isinstance(one.value, list):
             values = self.array(one) if isinstance(one.value, list) else self.element(one, self.text(one.value))
             if values is None and one.name in self.given:
@@ -140,7 +148,7 @@ class Reader(Running):
         self.assign(one.name, before + value)
 
     def command(self, words: list[Field], assigns: Sequence[Assign], line: int, own: bool = True) -> State:
-        """A command with its words. Args: own: whether functions of the script are meant, too."""
+        """Follow a command. Args: own: whether the command's name may be a function of the script."""
         name = words[0].text
         if own and name in self.functions:
             if assigns:
@@ -152,7 +160,7 @@ class Reader(Running):
             raise ConfigError(
                 f"line {line}: akrunner does not read an assignment in front of {name}: put it on a line of its own"
             )
-        # they are the command's own; a call in them is an error
+        # these values hold for this command alone; a call of the client in them is an error
         self.prefixed = {} if own else self.prefixed
         self.prefixed = self.prefixed | {
             one.name: "".join(field.text for field in self.fields(one.value))
@@ -202,11 +210,11 @@ class Reader(Running):
         return shellbuiltins.answered(self, name, texts)
 
     def read_text(self) -> str | None:
-        """What the next command reads. None: nobody knows."""
+        """Return what the next command reads from stdin; None if it is unknown."""
         return self.content(self.stdin.file) if self.stdin.file else self.stdin.text
 
     def content(self, name: str) -> str | None:
-        """What a file holds. None: nobody knows, or what has been passed may have changed it."""
+        """Return what a file holds; None if it is unknown, for example because an earlier command may have changed the file."""
         full = self.path(name)
         if full is None or full in self.touched:
             return None
@@ -226,7 +234,7 @@ class Reader(Running):
             self.script.unread.append(note)
 
     def touch(self, texts: Sequence[str]) -> None:
-        """Something may have been done to files. Args: texts: a program with its words."""
+        """Note that a program may have changed files. Args: texts: the program and its words."""
         self.touched.by(texts, self.written, self.ran)
         self.passed = self.ran = True
 
@@ -244,7 +252,7 @@ class Reader(Running):
         )
 
     def _calls(self, texts: Sequence[str]) -> bool:
-        """Whether it is another script, which calls the client."""
+        """Whether a command runs another script, which calls the client."""
         shells = ("sh", "bash", "dash", "zsh", "ksh", "source", ".")
         if os.path.basename(texts[0]) in shells:
             named = [text for text in texts[1:] if not text.startswith("-")][:1]
@@ -261,7 +269,7 @@ class Reader(Running):
     # -- files and what is printed
 
     def path(self, text: str) -> str | None:
-        """A file's whole path. None: nobody knows."""
+        """Return a file's absolute path; None if it is unknown."""
         if MARK in text:
             return None
         if text.startswith("/"):
@@ -269,17 +277,17 @@ class Reader(Running):
         return None if self.state.folder is None else os.path.normpath(os.path.join(self.state.folder, text))
 
     def look(self, test: str, path: str) -> bool | None:
-        """A file test. None: what has been passed may have changed it."""
+        """Return the result of a file test; None if it is unknown, because an earlier command may have changed files."""
         full = self.path(path)
         return None if self.passed or full is None or self.state.stale else shellbuiltins.looked(test, full if path else "")
 
     def emit(self, text: str) -> None:
-        """Something is printed."""
+        """Add a text to what is printed."""
         if self.printed is not None:
             self.printed.append(text if not self.why else marked("..."))
 
     def called(self, text: str, body: list[Node]) -> str:
-        """What stands in `$(...)`: run as a subshell, in which no call may be."""
+        """Return what the commands in `$(...)` print. They run as a subshell; a call of the client in them is an error."""
         before, self.printed = self.printed, []
         self.inside += 1
         try:
@@ -291,7 +299,7 @@ class Reader(Running):
                 if only is not None:
                     self.emit(marked("<") if (held := self.content(self.text(only))) is None else held)
                     return State.HOPED
-                # bash lets a substitution go on
+                # in a command substitution, bash switches `set -e` off
                 self.state.ends_at_failure = ends and None if ends is None else False
                 return self.run(body)
 
@@ -351,7 +359,11 @@ class Reader(Running):
                     self.touched.renewed(into)
 
     def _for_good(self, redirections: Sequence[Redirection], line: int) -> None:
-        """`exec > log`: all that follows. Raises: ConfigError: it may matter to a call."""
+        """Follow `exec > log`, which redirects all commands after it.
+
+        Raises:
+            ConfigError: the redirection may matter to a call.
+        """
         for one in redirections:
             text = self.text(one.target)
             path = self.path(text)
@@ -366,7 +378,11 @@ class Reader(Running):
             self.touched.opened(path)
 
     def _target(self, one: Redirection) -> str:
-        """Raises: ConfigError: it sets a variable: of a program it is the program's alone."""
+        """Return a redirection's target for a program.
+
+        Raises:
+            ConfigError: the target sets a variable: in front of a program, bash sets it in the program's process only.
+        """
         before = self.state.copy()
         text = self.text(one.target)
         if before.known != self.state.known:
@@ -377,7 +393,11 @@ class Reader(Running):
         return text
 
     def _here_list(self, one: Redirection) -> None:
-        """Raises: ConfigError: bash joins a list in another way in a here-document than between quotes."""
+        """Check the lists in a here-document.
+
+        Raises:
+            ConfigError: bash joins a list here in another way than between quotes.
+        """
         if one.sign not in ("<<", "<<-"):
             return
         texts = [part.text for part in one.target.parts if part.kind == "name"]
@@ -389,7 +409,11 @@ class Reader(Running):
             )
 
     def _there(self, path: str | None, text: str) -> bool:
-        """Whether there is the directory a file is written to. Raises: ConfigError: there is none."""
+        """Return whether the directory of a file that is written exists, or an earlier program had its name among its words.
+
+        Raises:
+            ConfigError: the directory does not exist, and no earlier program can have made it.
+        """
         folder = os.path.dirname(path or "/")
         if os.path.isdir(folder) or self.touched.named(os.path.basename(folder)):
             return True
@@ -401,7 +425,7 @@ class Reader(Running):
         return False
 
     def _duplicated(self, descriptor: str, to: str) -> None:
-        """`2>&1`, `>&2`: from then on somewhere else."""
+        """Follow `2>&1` or `>&2`: what is printed goes elsewhere from now on."""
         if descriptor == "2" and to == "1":
             self.joined = True
         elif descriptor in ("", "1") and to not in ("1", "2", "-"):

@@ -1,11 +1,11 @@
-"""What the parts of a word come to -> the words that bash makes of them.
+"""The expanded parts of a word -> the words that bash makes of them.
 
 ::
 
-    a"$@"b        Bits a1, a break, 2b                   two words
-    x$l           x, and what is parted at blanks        as many as there are
-    "${none}"     an empty Bit that was quoted           one word, an empty one
-    "$@" of none  a Bit that leaves nothing behind       no word, if the word has nothing else
+    a"$@"b                  Bits a1, a break, 2b                  two words, if there are two arguments 1 and 2
+    x$l                     x, and a text split at blanks         as many words as the text has
+    "${none}"               an empty Bit that was quoted          one empty word
+    "$@", no arguments      a Bit of kind "none"                  no word, if the word has nothing else
 """
 
 from __future__ import annotations
@@ -17,16 +17,21 @@ from dataclasses import dataclass
 
 from akrunner.pai_mode.flow import MARK
 
-#: it is not known how many words they are
+#: stands for words whose number is unknown
 _MANY = (f'{MARK}"$@" of nothing{MARK}', False)
 
 
 @dataclass(frozen=True)
 class Bit:
-    """Of a word that is expanded.
+    """A part of a word that is expanded.
 
-    Attributes: text; quoted; split: whether it is parted at blanks; kind: "" (text), "break" (another word begins; `text` stands there where all stay
-    one), "none" (of no arguments); written: whether it stands so in the script.
+    Attributes:
+        text: the part's text.
+        quoted: whether it was quoted.
+        split: whether bash splits it at blanks.
+        kind: "" for a text; "break" where another word begins (`text` stands there if all remains one word); "none" for a list
+            without elements.
+        written: whether the text stands in the script as it is.
     """
 
     text: str
@@ -37,17 +42,21 @@ class Bit:
 
 
 def of(text: str, quoted: bool) -> Bit:
-    """What an expansion comes to."""
+    """Return the bit of an expansion's text: split at blanks unless it is quoted."""
     return Bit(text, quoted, split=not quoted)
 
 
 def unknown(text: str) -> Bit:
-    """An expansion nobody knows how many words it is. Args: text: between marks."""
+    """Return the bit of an expansion that may be any number of words. Args: text: its name between marks."""
     return Bit(text)
 
 
 def listed(texts: Sequence[str], quoted: bool, between: str = " ") -> list[Bit]:
-    """A word each. Args: between: what stands there where they stay one."""
+    """Return the bits of a list: each element becomes a word.
+
+    Args:
+        between: the text between the elements if they remain one word.
+    """
     found: list[Bit] = []
     for text in texts:
         found += [Bit(between, kind="break")] if found else []
@@ -56,16 +65,16 @@ def listed(texts: Sequence[str], quoted: bool, between: str = " ") -> list[Bit]:
 
 
 def whole(bits: Sequence[Bit]) -> list[tuple[str, bool]]:
-    """All in one word: pieces, and whether they were quoted."""
+    """Return the pieces of the bits as one word, each with whether it was quoted."""
     for bit, behind in itertools.pairwise(bits):
         if (bit.kind == "break" or behind.kind == "break") and any(one.split and not one.text for one in (bit, behind)):
-            # bash drops some of the blanks beside an empty one
+            # beside an empty element, bash drops some of the blanks
             return [(f"{MARK}a list with an empty word{MARK}", True)]
     return [(bit.text, bit.quoted or bit.kind == "break") for bit in bits]
 
 
 def fields(bits: Sequence[Bit], between: str | None) -> list[list[tuple[str, bool]]]:
-    """Args: between: `$IFS`. Returns: of each word its pieces."""
+    """Split the bits into words. Args: between: `$IFS`, None if it is not set. Returns: for each word, its pieces."""
     found: list[list[tuple[str, bool]]] = []
     now: list[Bit] = []
 
@@ -79,7 +88,7 @@ def fields(bits: Sequence[Bit], between: str | None) -> list[list[tuple[str, boo
             and any(bit.kind == "none" and bit.quoted for bit in now)
             and not any(bit.written for bit in quoted)
         ):
-            # whether they stand between the same quotes is what bash goes by
+            # what bash does depends on whether both stand between the same quotes, which the bits do not say
             pieces = [_MANY]
         if any(text or was for text, was in pieces):
             found.append([one for one in pieces if one[0] or one[1]])
@@ -100,7 +109,7 @@ def fields(bits: Sequence[Bit], between: str | None) -> list[list[tuple[str, boo
 
 
 def _parted(value: str, between: str | None) -> list[str]:
-    """An unquoted value in words, with an empty one where it begins or ends in a blank."""
+    """Split an unquoted value into words, with an empty word at an end that is a blank."""
     between = " \t\n" if between is None else between
     if not value:
         return []
@@ -111,5 +120,5 @@ def _parted(value: str, between: str | None) -> list[str]:
     if not between.strip(" \t\n"):
         return re.split(f"[{between}]+", value)
     found = value.split(between)
-    # what becomes of empty ones, and of blanks beside other characters, is not followed
+    # akrunner does not follow what bash makes of empty words, and of blanks beside other characters
     return found if len(between) == 1 and all(found) else [f"{MARK}IFS{MARK}"]

@@ -1,4 +1,4 @@
-"""`{a,b}` and `{01..12}` of a shell's words: one word -> several, as bash does it in front of every other expansion.
+"""`{a,b}` and `{01..12}` in a shell's words: one word -> several, as bash expands them before every other expansion.
 
 ::
 
@@ -14,15 +14,19 @@ import re
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.shellnodes import Part, Word, joined
 
-#: an unquoted character, or what no brace is found in
+#: an unquoted character; or a part in which braces have no meaning
 _Token = str | Part
 _Text = list[_Token]
-#: words one word may become
+#: how many words one word may become
 _MOST = 5000
 
 
 def words(word: Word) -> list[Word]:
-    """Raises: ConfigError: they are too many."""
+    """Return the words that the braces make of a word.
+
+    Raises:
+        ConfigError: there are too many words, or akrunner does not read the braces.
+    """
     if not any(part.kind == "text" and not part.quoted and "{" in part.text for part in word.parts):
         return [word]
     tokens: _Text = []
@@ -38,7 +42,11 @@ def words(word: Word) -> list[Word]:
 
 
 def _check(word: Word) -> None:
-    """Raises: ConfigError: a name has grown by what stands behind the braces, as bash lets it."""
+    """Check the names in a word.
+
+    Raises:
+        ConfigError: the text after the braces has become part of a variable's name, as it does in bash.
+    """
     for part, behind in zip(word.parts, word.parts[1:]):
         loose = part.kind == "name" and not part.closed and not part.quoted and re.match("[A-Za-z_]", part.text)
         if loose and behind.kind == "text" and not behind.quoted and re.match(r"\w", behind.text):
@@ -69,7 +77,7 @@ def _expanded(text: _Text, line: int) -> list[_Text]:
 
 
 def _place(text: _Text) -> tuple[int, int] | None:
-    """The first brace that has an end, and between both a comma or two points of its own."""
+    """Return the positions of the first brace that is closed and has a comma, or two points, of its own, and of its end."""
     for begin, token in enumerate(text):
         if token != "{" or (not begin and text[1:2] == ["}"]):
             continue
@@ -97,7 +105,7 @@ def _parts(text: _Text) -> list[_Text]:
 
 
 def _sequence(inner: _Text, line: int) -> list[str] | None:
-    """None: it is none."""
+    """Return the values of a sequence such as `1..3`; None if the text is not a sequence."""
     if any(not isinstance(one, str) for one in inner):
         return None
     text = "".join(one for one in inner if isinstance(one, str))

@@ -1,4 +1,4 @@
-"""What bash does itself: `cd`, `set`, `exit`, `echo`, ... And what is known of programs that are not run."""
+"""The commands that bash itself runs (`cd`, `set`, `exit`, ...), and what is known of programs, which are not run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["looked"]
 
-#: commands that are asked something: what they would answer is not known
+#: programs whose exit code is an answer: it is unknown
 _ASKING = frozenset(
     ("grep", "egrep", "fgrep", "diff", "cmp", "expr", "find", "ls", "hadoop", "hdfs", "pgrep", "ping", "nc", "mountpoint")
 )
-#: those that are asked whether a program is there
+#: commands whose exit code says whether a program exists
 _WHICH = frozenset(("which", "type", "hash"))
-#: those that change nothing a job could need, and are not told
+#: commands that change nothing a job could need: there is no note that they are not run
 HARMLESS = _WHICH | {
     "echo",
     "printf",
@@ -46,14 +46,14 @@ HARMLESS = _WHICH | {
     "true",
     "false",
 }
-#: those that are taken for done: they do what they are told, or the script has no business going on
+#: commands that are assumed to succeed: if one failed, the script should not go on
 DOERS = frozenset(
     (
         "tar zip unzip gzip gunzip cp mv rm mkdir rmdir touch chmod chown ln echo printf date sleep wait ossutil ossutil64 osscmd pip pip3 rsync scp "
         "wget basename dirname ls pwd kill which type hash trap umask ulimit alias unalias hostname whoami id uname clear sync seq"
     ).split()
 ) | {"cat", "tee"}  # fmt: skip
-#: those that hand no word of theirs to another command
+#: commands that run none of their words as another command
 PLAIN = (DOERS | _ASKING | {"sed", "awk", "head", "tail", "wc", "sort", "uniq", "cut", "tr", "ps", "export"}) - {
     "find",
     "trap",
@@ -66,13 +66,13 @@ def is_known(name: str) -> bool:
 
 
 def is_bash(name: str) -> bool:
-    """Whether a command is run by bash itself."""
+    """Whether bash itself runs a command."""
     own = name in BUILTINS and name not in ("nohup", "sudo", "env", "timeout", "nice", "stdbuf", "command", "time")
     return own or name in ("echo", "pwd", "wait", "type", "hash", "kill", "umask", "ulimit", "alias", "unalias")
 
 
 def answered(reader: Reader, name: str, texts: Sequence[str]) -> State:
-    """What a program that is not run would come to, and what it would print."""
+    """Return how a program that is not run would end, and emit what it would print. Files it may change are noted."""
     if marked("$") in texts or name in ("kill", "pkill", "killall"):
         raise ConfigError(f"akrunner cannot tell what `{name}` ends: leave it out, or run the script without --dry-run")
     if name not in DOERS | _ASKING or name in (
@@ -231,7 +231,7 @@ def _let(reader: Reader, words: list[Field], line: int) -> State:
 
 
 def _printf_to(reader: Reader, words: list[Field], line: int) -> State:
-    """`printf -v NAME`: into a variable."""
+    """Follow `printf`; with `-v NAME` it prints into a variable."""
     texts = [word.text for word in words[1:]]
     if not texts or texts[0] != "-v" or len(texts) < 3:
         return answered(reader, "printf", ["printf", *(texts if texts[:1] != ["--"] else texts[1:])])
@@ -245,7 +245,7 @@ def _printf_to(reader: Reader, words: list[Field], line: int) -> State:
 
 def _source(reader: Reader, words: list[Field], line: int) -> State:
     state = reader.unread(words, line)
-    # it may have set anything
+    # the sourced file may have set any variable
     reader.state.stale = True
     reader.state.known = {name: marked(name) for name in reader.state.known}
     reader.state.arrays = {}
@@ -259,7 +259,7 @@ def _cd(reader: Reader, words: list[Field], line: int) -> State:
     if words[0].text != "cd" or not texts or reader.why or reader.value("CDPATH"):
         full = None
     if words[0].text != "cd" or texts == ["-"] or reader.value("CDPATH"):
-        # those print where they have gone
+        # in these cases bash prints the new directory
         reader.emit(marked("$(pwd)"))
     there = full is not None and os.path.isdir(full)
     if full is not None and not there and not reader.passed and not reader.state.stale:
@@ -288,7 +288,7 @@ def _exec(reader: Reader, words: list[Field], line: int) -> State:
 
 
 def _before(reader: Reader, words: list[Field], line: int) -> State:
-    """`nohup`, `time`, `sudo`, `command`, `builtin`, `env`, `timeout`, `nice`: another command behind it."""
+    """Follow a command that runs the command after it: `nohup`, `time`, `sudo`, `command`, `env`, `timeout`, ..."""
     name, rest = words[0].text, words[1:]
     if name in ("command", "builtin") and rest and rest[0].text in ("-v", "-V"):
         reader.emit(marked(f"$({name} {rest[0].text})"))

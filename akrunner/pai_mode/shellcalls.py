@@ -3,9 +3,9 @@
 ::
 
     odpscmd -e "..."        a Piece of text
-    odpscmd -f job.sql      a Piece that names a file, or the text that the script has written into it
-    ... <<E, | odpscmd      a Piece, if it is known
-    pai -name ...           a Piece, as it stands
+    odpscmd -f job.sql      a Piece that names a file, or has the text that the script has written into the file
+    ... <<E, | odpscmd      a Piece of the text on stdin, if it is known
+    pai -name ...           a Piece of the command as it stands
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from akrunner.tables.names import check_project
 if TYPE_CHECKING:
     from akrunner.pai_mode.shell import Reader
 
-#: what nobody knows, in a text
+#: an unknown value in a text; the group is its name
 UNKNOWN = re.compile("\0([^\0]*)\0")
-#: files that a statement names: those are looked for where the script is then
+#: relative paths in a statement: they are looked for in the directory that the script is in at the time
 _RELATIVE = re.compile(
     r"-D(?:script|hyperParameters)\s*=\s*['\"]?(?:file:/{0,2})?(?!/|file:|odps:|oss:|['\"])([^\s'\";]+)"
     r"|\btunnel\s+\w+\s+(?![/-])(\S+)|\badd\s+(?:py|file|archive|jar)\s+(?!/)(\S+)",
@@ -36,18 +36,25 @@ _RELATIVE = re.compile(
 )
 
 
-#: statements that may make or change files of this machine
+#: statements that may make or change files on this machine
 _CHANGES = re.compile(r"\bpai\b|\btunnel\s+d", re.IGNORECASE)
 
 
-#: the client's options that change nothing here -> whether a word of their own comes behind them; some hold secrets
+#: the client's options that change nothing here -> whether a value follows as a word of its own; some hold secrets
 _PASSED = {"--config": True, "--endpoint": True, "-u": True, "-p": True, "--instance-priority": True, "-r": True, "-M": False}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one; project: of
-    names without one, as the call says; "" where it says none; more: it goes on with the call of the piece before it."""
+    """What a call hands over at once.
+
+    Attributes:
+        text: one or more statements, or the path of a file with statements.
+        line: the line of the script on which the call stands.
+        file: whether the text is a path.
+        project: the project that the call names, "" if it names none.
+        more: whether the piece belongs to the same call as the piece before it.
+    """
 
     text: str
     line: int
@@ -58,25 +65,26 @@ class Piece:
 
 @dataclass
 class Script:
-    """Attributes: pieces: in their order; unread: what was not run, in words."""
+    """The calls of a script. Attributes: pieces: in their order; unread: notes about programs that were not run."""
 
     pieces: list[Piece] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
 class Client:
-    """What a reader's script hands to the client.
+    """Collects the calls of the client that a reader finds.
 
-    Args: reader: at the command that is read.
+    Args:
+        reader: stands at the command that is being read.
     """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        #: of the call that is read
+        #: the project of the call that is being read; whether the call has handed over a piece already
         self._project, self._more = "", False
 
     def bare(self, words: list[Field], line: int) -> State:
-        """`pai -name ...` as a command of its own."""
+        """Follow `pai -name ...`, a command of its own."""
         self.check(line)
         self._project, self._more = "", False
         self._piece(" ".join([words[0].text, *(_requoted(word.text) for word in words[1:])]), line)
@@ -91,7 +99,11 @@ class Client:
         return "odpscmd" in word.variable.lower() and (MARK in word.text or not shellbuiltins.is_known(name))
 
     def check(self, line: int) -> None:
-        """Raises: ConfigError: nobody knows whether a call is made."""
+        """Check that the call is made for sure.
+
+        Raises:
+            ConfigError: it is unknown whether it is made, or it stands in $(...).
+        """
         if self._reader.inside:
             raise ConfigError(
                 f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
@@ -104,7 +116,7 @@ class Client:
         names = [
             one for one in re.findall(r"\$\{?#?([A-Za-z_]\w*|[0-9#@*])", asked) if MARK in (self._reader.value(one) or MARK)
         ]
-        # a loop sets its own
+        # without the variables that a loop sets: the user cannot give them
         names = [one for one in names if not re.search(rf"\b(for|read|read -r)\s+{re.escape(one)}\b", asked)]
         mend = f"give {_asked_for(names[0])}, or " if names else ""
         held = UNKNOWN.fullmatch((self._reader.value(names[0]) or "") if names else "")
@@ -117,12 +129,12 @@ class Client:
         )
 
     def called(self, words: list[Field], line: int) -> State:
-        """A call. Args: words: its arguments."""
+        """Follow a call of the client. Args: words: its arguments."""
         self.check(line)
         rest = [word.text for word in words]
         found = False
         for before, word in zip(["", *rest], words):
-            # a name, a password or a file that nobody here needs to know
+            # the value of such an option (a name, a password, a file) is not needed here, and may be unknown
             passed = _PASSED.get(before) or _PASSED.get(word.text.partition("=")[0])
             if word.loose and not passed:
                 self._known(word.text, line)
@@ -165,7 +177,11 @@ class Client:
         return State.YES
 
     def _said(self, rest: Sequence[str], line: int) -> str:
-        """The project a call names; the last of several. Raises: ConfigError: it is none; the call leaves statements out."""
+        """Return the project that a call names, the last of several; "" if it names none.
+
+        Raises:
+            ConfigError: the name is not valid; or the call leaves statements out (-k).
+        """
         project = ""
         words = iter(rest)
         for word in words:
@@ -222,7 +238,11 @@ class Client:
         self._add(text, line)
 
     def _known(self, text: str, line: int) -> None:
-        """Raises: ConfigError: something in it is not."""
+        """Check that nothing in a text is unknown.
+
+        Raises:
+            ConfigError: something is; the error says which value the user can give.
+        """
         unknown = UNKNOWN.search(text)
         if unknown is None:
             return
@@ -250,7 +270,7 @@ class Client:
 
 
 def _may_change(path: str) -> bool:
-    """Whether the statements of a file may make or change others."""
+    """Whether the statements in a file may make or change files."""
     if not os.path.isfile(path) or os.path.getsize(path) > 1_000_000:
         return True
     with open(path, "rb") as opened:
@@ -258,7 +278,7 @@ def _may_change(path: str) -> bool:
 
 
 def _asked_for(name: str) -> str:
-    """What to give where a variable's value is missing."""
+    """Return what the user has to give if the value of a variable is unknown, in words."""
     if name in ("#", "@", "*") or (re.fullmatch("[0-9]+", name) and name != "0"):
         number = name if re.fullmatch("[0-9]+", name) else "1"
         others = " (and 2, 3, ...)" if name in ("#", "@", "*") else ""
@@ -267,13 +287,13 @@ def _asked_for(name: str) -> str:
 
 
 def giving(text: str) -> str:
-    """The variable whose value is missing."""
+    """Return the name of the variable whose value is unknown, "NAME" if there is none."""
     found = UNKNOWN.search(text)
     return found[1] if found is not None and re.fullmatch(r"\w+", found[1]) else "NAME"
 
 
 def _requoted(text: str) -> str:
-    """A word the shell has taken the quotes from, as the command writes it."""
+    """Put the quotes that the shell has removed around the value of `name=value` again, if it needs them."""
     name, sign, value = text.partition("=")
     if sign and re.search(r"[\s;'\"]", value):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")

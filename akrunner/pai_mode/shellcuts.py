@@ -1,11 +1,11 @@
-"""`${x...}`: what stands behind the name, done to a value that is known.
+"""The operations of `${x...}` on a known value.
 
 ::
 
-    ${x:2:3} ${x: -2} ${x:i}        a part of it; the numbers are sums
+    ${x:2:3} ${x: -2} ${x:i}        a part of it; the numbers may be arithmetic
     ${x%.*} ${x##*/}                without an end or a beginning
-    ${x/a/b} ${x//a/b} ${x/#a/b}    another text in place of one
-    ${x^^} ${x,} ...                letters
+    ${x/a/b} ${x//a/b} ${x/#a/b}    with one text replaced by another
+    ${x^^} ${x,} ...                in upper or lower case
 """
 
 from __future__ import annotations
@@ -18,12 +18,22 @@ from akrunner.pai_mode.flow import MARK, Field
 from akrunner.pai_mode.shellnodes import Word
 from akrunner.pai_mode.shellsyntax import Parser
 
-#: a word -> what it comes to
+#: a word -> the field it expands to
 Wholes = Callable[[Word], Field]
 
 
 def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callable[[str], int | None]) -> str | None:
-    """Args: operation: all behind the name; quoted: whether it stands between double quotes; reckon: sums. Returns: None: nobody knows."""
+    """Apply an operation to a value.
+
+    Args:
+        value: the variable's value.
+        operation: everything after the variable's name.
+        quoted: whether the expansion stands between double quotes.
+        whole: expands a word.
+        reckon: evaluates arithmetic, None if its value is unknown.
+    Returns:
+        The result, None if it is unknown.
+    """
     if operation[0] == ":":
         return _part(value, operation[1:], reckon)
     if operation in ("^", "^^", ",", ",,"):
@@ -57,7 +67,7 @@ def _part(value: str, numbers: str, reckon: Callable[[str], int | None]) -> str 
 
 
 def halves(numbers: str) -> tuple[str, str, str]:
-    """At the colon between both, which stands in no bracket."""
+    """Split `offset:length` into offset, ":" and length, at the colon outside of brackets. Without one, the last two are ""."""
     depth = 0
     for at, char in enumerate(numbers):
         depth += (char in "({[") - (char in ")}]")
@@ -86,13 +96,13 @@ def _replaced(value: str, operation: str, quoted: bool, whole: Wholes) -> str | 
     pattern = whole(parser.word("/")).glob
     rest = parser.text[parser.at + 1 :]
     if quoted and re.search(r"['\"]", rest):
-        # quotes in quotes
+        # akrunner does not follow quotes within quotes
         return None
     if pattern is None or "\\" in rest or rest.startswith("~") or (operation[:1] in ("#", "%", "/") and everywhere):
         return None
     put = whole(Parser(rest).word("")) if rest else Field([])
     if MARK in put.text or "&" in put.text:
-        # what & means there is another thing in each bash
+        # the meaning of & in a replacement depends on bash's version
         return None
     if not pattern:
         return {"": value, "#": put.text + value, "%": value + put.text}[anchor] if not everywhere else value

@@ -1,10 +1,10 @@
-"""What GNU's `date` prints, of the forms that daily jobs use.
+"""What GNU's `date` prints, for the forms that daily jobs use.
 
 ::
 
     date +%Y%m%d                             now
     date -d yesterday +%F, -d "-1 day"       also "1 day ago", "last month", "2020-03-01 10:00:00", @1583000000
-    date -d "20200301 -2 months" +%Y%m%d     20200101; 31 January and a month is the 2nd or 3rd of March, as there
+    date -d "20200301 -2 months" +%Y%m%d     20200101; one month after 31 January is the 2nd or 3rd of March, as with GNU's
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMAT = re.compile(r"%(?P<flag>-?)(?P<letter>[YmdHMSFTyjsuwVGUWDRe%nt])|[^%]")
 
 @dataclass
 class _When:
-    """Attributes: day, clock: that were named; more: months, days and seconds to go."""
+    """A parsed date. Attributes: day, clock: the date and time of day, if named; more: months, days and seconds to add."""
 
     day: tuple[int, int, int] | None = None
     clock: tuple[int, int, int] | None = None
@@ -40,7 +40,12 @@ class _When:
 
 
 def printed(texts: Sequence[str], now: float) -> str | None:
-    """Args: texts: the command's words behind `date`; now: in seconds. Returns: None: nobody knows."""
+    """Return what `date` prints, None if it is unknown.
+
+    Args:
+        texts: the words after `date`.
+        now: the current time, in seconds since 1970.
+    """
     shape, asked, universal = "", None, False
     rest = list(texts)
     while rest:
@@ -61,13 +66,13 @@ def printed(texts: Sequence[str], now: float) -> str | None:
         return None
     moment = int(now) if asked is None else _moment(asked, now, universal)
     if moment is None or time.gmtime(moment).tm_year < 1001:
-        # years of fewer digits are printed in another way
+        # a year of fewer than four digits is printed in another form
         return None
     return _shown(shape, moment, universal) + "\n"
 
 
 def _moment(text: str, now: float, universal: bool) -> int | None:
-    """Seconds since 1970."""
+    """Return the moment that a text such as "1 day ago" names, in seconds since 1970. None if akrunner cannot read it."""
     stamp = re.fullmatch(r"@(\d{1,11})", text)
     if stamp is not None:
         return int(stamp[1])
@@ -90,13 +95,13 @@ def _moment(text: str, now: float, universal: bool) -> int | None:
     except (ValueError, OverflowError):
         return None
     if not universal and tuple(time.localtime(made)[:6]) != fields:
-        # a clock that was put on has no such hour
+        # this hour does not exist: it is skipped when daylight saving time begins
         return None
     return made + when.more["second"]
 
 
 def _read(text: str) -> _When | None:
-    """None: it has something else."""
+    """Parse the text after `-d`; None if akrunner does not understand all of it."""
     made, at, text = _When(), 0, text.strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""`export`, `local`, `declare`, `readonly` of a shell script: what they give a variable, and to whom."""
+"""`export`, `local`, `declare`, `typeset` and `readonly` of a shell script: the values they set, and in which scope."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def declared(reader: Reader, name: str, words: Sequence[Word | Assign]) -> State:
-    """`export`, `local`, `declare`, `readonly`."""
+    """Follow `export`, `local`, `declare`, `typeset` or `readonly`."""
     if name == "local" and not reader.calls:
         raise ConfigError(f"line {reader.line}: bash takes no `local` outside of a function: leave the word away")
-    # all are expanded before the first is set
+    # bash expands all values before it sets the first
     texts = [
         reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) and _plain(word) else ""
         for word in words

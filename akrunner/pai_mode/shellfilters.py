@@ -1,4 +1,4 @@
-"""What programs that read a pipe print: `tr`, `cut`, `head`, `tail`, `wc`, `sed`, `awk`, `sort`, in the few forms that everybody writes.
+"""What programs that read a pipe print: `tr`, `cut`, `head`, `tail`, `wc`, `sed`, `awk`, `sort`, in their most common forms.
 
 ::
 
@@ -16,7 +16,13 @@ _CLASSES = {"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:space
 
 
 def printed(name: str, words: list[str], text: str | None) -> str | None:
-    """Args: words: behind the program's name; text: what it reads. Returns: None: nobody knows."""
+    """Return what a program prints, None if it is unknown.
+
+    Args:
+        name: the program's name.
+        words: the words after the name.
+        text: what the program reads, None if it is unknown.
+    """
     reads = _FILTERS.get(name)
     if reads is None or text is None or not text.isascii() or "\0" in text or any("\0" in one for one in words):
         return None
@@ -33,7 +39,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _tr(words: list[str], text: str) -> str | None:
-    # options may stand in any place
+    # other options, which may stand anywhere, are not followed
     kind = words[0] if words and words[0] in ("-d", "-s") else ""
     if any(one.startswith("-") and len(one) > 1 for one in words[1 if kind else 0 :]):
         return None
@@ -53,7 +59,7 @@ def _tr(words: list[str], text: str) -> str | None:
 
 
 def _characters(text: str) -> str | None:
-    """Of a set as `tr` writes it."""
+    """Return the characters of a set in the notation of `tr`, such as `a-z`; None if it has something else."""
     for name, put in _CLASSES.items():
         text = text.replace(name, put)
     text = re.sub(r"\\([nt\\])", lambda match: {"n": "\n", "t": "\t"}.get(match[1], "\0"), text)
@@ -104,7 +110,7 @@ def _wc(words: list[str], text: str) -> str | None:
 
 
 def _sed(words: list[str], text: str) -> str | None:
-    """`s/a/b/`, with texts that mean the same in every kind of pattern."""
+    """Return what `sed s/a/b/` prints; None unless the texts mean the same in every kind of regular expression."""
     words = words[1:] if words[:1] == ["-e"] else words
     match = (
         re.fullmatch(r"s([/|#,@])(\^?)([\w :=,/@%-]*)(\$?)\1([\w :=,/@%.*-]*)\1(g?)", words[0], re.ASCII)
@@ -122,7 +128,7 @@ def _sed(words: list[str], text: str) -> str | None:
 
 
 def _awk(words: list[str], text: str) -> str | None:
-    """`{print $2}`, with `-F` a character."""
+    """Return what `awk '{print $2}'` prints, also with `-F` and one character; None for any other program."""
     between = None
     if words and re.fullmatch(r"-F[^\w\s\\|.*?+^$()\[\]{}]|-F[:,;|]", words[0]):
         between, words = words[0][2:], words[1:]
@@ -147,7 +153,7 @@ def _awk(words: list[str], text: str) -> str | None:
 
 def _sort(words: list[str], text: str) -> str | None:
     lines = _lines(text)
-    # the order of other texts is the locale's
+    # the order of any other texts depends on the locale
     if words not in ([], ["-u"], ["-r"], ["-n"]) or not all(
         re.fullmatch("[0-9]+" if "-n" in words else "[0-9a-z]*", one) for one in lines
     ):

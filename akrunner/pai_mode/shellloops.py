@@ -1,10 +1,11 @@
-"""A shell script's loops: turn by turn where it is known that there is another, otherwise as something that may be run.
+"""Follows a shell script's loops: turn by turn while it is known whether there is another, otherwise as what may be run.
 
 ::
 
-    for x in a b          a turn for each word
-    while, until          as long as the condition is known; `for ((;;))` the same
-    while grep ...        nobody knows how often: the body is gone through until nothing changes any more, and a call in it is an error
+    for x in a b          one turn for each word
+    while, until          turn by turn as long as the condition is known; `for ((;;))` the same
+    while grep ...        the number of turns is unknown: the body is followed until no variable changes any more, and a
+                          call of the client in it is an error
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from akrunner.pai_mode.shellvalues import marked
 if TYPE_CHECKING:
     from akrunner.pai_mode.shellrun import Running
 
-#: turns of all loops of a script together
+#: how many turns all loops of a script may have together
 _MOST_ROUNDS = 5000
-#: times a body is gone through until nothing changes
+#: how often a body is followed, at most, until nothing changes any more
 _DEEPEST = 50
 
 
@@ -78,7 +79,7 @@ def counted(running: Running, node: Count) -> State:
 
 
 def _while(running: Running, line: int, asks: Callable[[], State], body: Sequence[Node], steps: Callable[[], None]) -> State:
-    """As long as it is known what `asks` comes to."""
+    """Follow a loop turn by turn as long as it is known how `asks` ends; then as a loop with an unknown number of turns."""
 
     def once() -> None:
         asks()
@@ -106,7 +107,7 @@ def _while(running: Running, line: int, asks: Callable[[], State], body: Sequenc
                 break
             steps()
             if before == (running.state, running.functions, running.stdin.text):
-                # the next turn is like this one: what ends the loop comes from elsewhere
+                # nothing has changed, so every further turn is the same: whatever ends the loop is outside of the script
                 break
     finally:
         del running.scopes[count:]
@@ -123,7 +124,14 @@ def _counted(running: Running, line: int) -> None:
 
 
 def _turn(running: Running, count: int, body: Callable[[], State]) -> tuple[State, bool]:
-    """Args: count: of scopes around the loop. Returns: what it came to; whether the loop goes on."""
+    """Follow one turn of a loop.
+
+    Args:
+        count: the number of scopes around the loop.
+        body: follows the turn's commands.
+    Returns:
+        How the turn ended; and whether the loop goes on.
+    """
     try:
         return body(), True
     except Leave as left:
@@ -136,7 +144,7 @@ def _turn(running: Running, count: int, body: Callable[[], State]) -> tuple[Stat
 
 
 def _around(scopes: Sequence[Scope]) -> list[Scope]:
-    """The loops around one, up to the next function or subshell."""
+    """Return the enclosing loops, the innermost first, out to the next function or subshell."""
     found: list[Scope] = []
     for scope in reversed(scopes):
         if scope.kind != "loop":
@@ -146,7 +154,7 @@ def _around(scopes: Sequence[Scope]) -> list[Scope]:
 
 
 def _again(running: Running, line: int, body: Callable[[], None]) -> State:
-    """A body nobody knows how often it is run: until nothing changes any more."""
+    """Follow a body that is run an unknown number of times: again and again until nothing changes any more."""
     scope, count = Scope("loop"), len(running.scopes)
     running.scopes.append(scope)
     try:

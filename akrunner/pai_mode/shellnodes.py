@@ -1,4 +1,4 @@
-"""What a shell script is made of: words, commands, and what holds them."""
+"""The syntax tree of a shell script: words, commands, and the nodes that contain them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Part:
-    """Of a word.
+    """A part of a word.
 
-    Attributes: kind: "text", "name" (a parameter's text), "sum" (arithmetic), "call" (`body`); quoted; closed: whether a name stands in `${}`.
+    Attributes:
+        kind: "text"; "name", the expansion of a parameter; "sum", arithmetic; or "call", a command substitution.
+        text: the text, or what stands between the expansion's signs.
+        quoted: whether the part is quoted.
+        body: the commands of a "call".
+        closed: whether a "name" is written `${...}`.
     """
 
     kind: str
@@ -21,7 +26,7 @@ class Part:
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Neighbours of text together."""
+    """Return the parts with neighbouring texts joined, if both or neither are quoted."""
     found: list[Part] = []
     for part in parts:
         if found and part.kind == found[-1].kind == "text" and part.quoted == found[-1].quoted:
@@ -33,7 +38,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 @dataclass
 class Word:
-    """Attributes: parts; line: where it begins; sign: an operator of `[[ ]]`."""
+    """A word. Attributes: parts: its parts; line: where it begins; sign: whether it is an operator of `[[ ]]`."""
 
     parts: list[Part]
     line: int
@@ -41,7 +46,7 @@ class Word:
 
     @property
     def literal(self) -> str | None:
-        """Its text, if nothing in it is quoted or expanded."""
+        """The word's text; None if something in it is quoted or expanded."""
         if any(part.kind != "text" or part.quoted for part in self.parts):
             return None
         return "".join(part.text for part in self.parts)
@@ -49,7 +54,14 @@ class Word:
 
 @dataclass
 class Assign:
-    """Attributes: name, sign (`=`, `+=`); value: a word, or an array's words; index: of an array's element, as a sum."""
+    """An assignment.
+
+    Attributes:
+        name: the variable's name.
+        sign: `=` or `+=`.
+        value: a word, or the words of an array.
+        index: the index of an array's element, as arithmetic; None if there is none.
+    """
 
     name: str
     sign: str
@@ -59,7 +71,13 @@ class Assign:
 
 @dataclass
 class Redirection:
-    """Attributes: sign; descriptor: in front of it; target: a file's name, or text of a here-document, as a word."""
+    """A redirection.
+
+    Attributes:
+        sign: the operator, such as `>`.
+        descriptor: the number in front of the sign, "" if there is none.
+        target: the word after the sign; for a here-document, its text.
+    """
 
     sign: str
     descriptor: str
@@ -67,13 +85,13 @@ class Redirection:
 
 
 def tangled(redirections: Sequence[Redirection]) -> bool:
-    """Whether it is their order that says what goes where: `2>&1 > file`, `> file >&2`. `> file 2>&1` is the plain one."""
+    """Whether the order of redirections matters: `2>&1 > file`, `> file >&2`; but not in the usual `> file 2>&1`."""
     outs = [one for one in redirections if ">" in one.sign]
     twice = [one for one in outs if one.descriptor in ("", "1")]
     doubled = [one.sign == ">&" or (one.target.literal or "").startswith(("/dev/std", "/dev/fd")) for one in outs]
     plain = [one.sign == ">&" and one.descriptor == "2" and one.target.literal == "1" for one in outs]
     if len(outs) == 2 and plain[1] and outs[0].sign == ">&" and outs[0].target.literal == "2" and twice:
-        # `>&2 |&`: nothing is left
+        # `>&2 |&`: nothing goes to stdout
         return False
     return len(outs) > 1 and (len(twice) > 1 or (any(doubled) and not (plain[-1] and not any(doubled[:-1]))))
 
@@ -88,7 +106,7 @@ class Simple:
 
 @dataclass
 class Sum:
-    """`((...))`."""
+    """`((...))`: arithmetic as a command."""
 
     line: int
     text: str
@@ -96,7 +114,13 @@ class Sum:
 
 @dataclass
 class Chain:
-    """Pipelines with what stands between them. Attributes: rest: `&&` or `||`, and a pipeline; background."""
+    """A list of pipelines.
+
+    Attributes:
+        first: the first pipeline.
+        rest: (`&&` or `||`, pipeline) for each other one.
+        background: whether `&` ends the list.
+    """
 
     line: int
     first: Pipeline
@@ -113,7 +137,7 @@ class Pipeline:
 
 @dataclass
 class Branches:
-    """`if`. Attributes: ways: condition and body of each; other: after `else`."""
+    """`if`. Attributes: ways: condition and body of `if` and of each `elif`; other: the body after `else`."""
 
     line: int
     ways: list[tuple[list[Node], list[Node]]]
@@ -129,7 +153,7 @@ class Case:
 
 @dataclass
 class Loop:
-    """`while`, `until`."""
+    """A `while` or `until` loop."""
 
     line: int
     until: bool
@@ -139,7 +163,7 @@ class Loop:
 
 @dataclass
 class For:
-    """Attributes: values: None: the arguments."""
+    """A loop `for x in ...`. Attributes: values: the words to go through; None for the script's arguments."""
 
     line: int
     name: str
@@ -149,7 +173,7 @@ class For:
 
 @dataclass
 class Count:
-    """`for ((first; test; step))`."""
+    """A loop `for ((first; test; step))`."""
 
     line: int
     first: str
@@ -160,7 +184,7 @@ class Count:
 
 @dataclass
 class Group:
-    """`{ }`, `( )`, and anything with redirections behind it."""
+    """`{ }`, `( )`, and any compound command with redirections. Attributes: apart: whether the body is run in a subshell."""
 
     line: int
     apart: bool
@@ -180,7 +204,7 @@ Node = Simple | Sum | Chain | Pipeline | Branches | Case | Loop | For | Count | 
 
 
 def stops(body: Sequence[Node]) -> bool:
-    """Whether a list surely ends in `exit` or `return`."""
+    """Whether a list of commands certainly ends in `exit` or `return`."""
     last = body[-1] if body else None
     if isinstance(last, Chain):
         return not last.rest and not last.background and stops(last.first.parts)

@@ -1,4 +1,4 @@
-"""What programs that are not run would print: `echo`, `printf`, `date`, `seq`, `basename`, ..., where that is known."""
+"""What `echo`, `printf`, `date`, `seq`, `basename` and others print, without running them; None if it is unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from akrunner.pai_mode.shellvalues import marked
 if TYPE_CHECKING:
     from akrunner.pai_mode.shell import Reader
 
-#: lines that `seq` may print
+#: how many lines `seq` may print
 _MOST = 5000
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 _PLACE = re.compile(r"%(?:%|(?P<flags>[-0]*)(?P<width>\d*)(?P<kind>[sdi]))|\\(?P<escape>.)", re.DOTALL)
@@ -76,7 +76,7 @@ def _basename(reader: Reader, texts: list[str]) -> str | None:
 
 
 def formatted(texts: list[str]) -> str | None:
-    """What `printf` prints. Args: texts: the format, and what it is for. Returns: None: nobody knows."""
+    """Return what `printf` prints, None if it is unknown. Args: texts: the format, and its arguments."""
     shape, rest = (texts or [""])[0], texts[1:]
     if shape.startswith("-") or MARK in shape or re.search(r"[%\\]", _PLACE.sub("", shape)):
         return None
@@ -97,7 +97,7 @@ def formatted(texts: list[str]) -> str | None:
 
 
 def _placed(match: re.Match[str], rest: list[str]) -> str:
-    """Raises: Unsure, Wrong: what is there is no number."""
+    """Return the text for one `%` or `\\` of a format. Raises: Unsure, Wrong: an argument is not the number it should be."""
     if match["escape"]:
         return _ESCAPES[match["escape"]]
     if not match["kind"]:
@@ -143,7 +143,7 @@ def _seq(reader: Reader, texts: list[str]) -> str | None:
 
 
 def _expr(reader: Reader, texts: list[str]) -> str | None:
-    """Of two whole numbers."""
+    """Return what `expr` prints for an operation on two whole numbers; None for anything else."""
     if len(texts) != 3 or texts[1] not in ("+", "-", "*", "/", "%"):
         return None
     if any(not re.fullmatch(r"-?\d{1,15}", one) for one in (texts[0], texts[2])):

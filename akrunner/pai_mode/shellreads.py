@@ -1,4 +1,4 @@
-"""Variables that a shell script fills from what it reads: `read` from a here-document or a pipe, `getopts` from its arguments."""
+"""Variables that a shell script fills from its input: `read` from a here-document or a pipe, `getopts` from its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read(reader: Reader, words: list[Field], line: int) -> State:
-    """`read`, `mapfile`: variables get what a here-document or a pipe holds, or values nobody knows."""
+    """Follow `read` or `mapfile`: the variables get the text of a here-document or a pipe; if it is unknown, unknown values."""
     rest = [word.text for word in words[1:]]
     raw = False
     while rest[:1] == ["-r"]:
@@ -36,7 +36,7 @@ def read(reader: Reader, words: list[Field], line: int) -> State:
 
 
 def getopts(reader: Reader, words: list[Field], line: int) -> State:
-    """Options of one letter, each in a word of its own."""
+    """Follow `getopts` over options of one letter, each in a word of its own."""
     texts = [word.text for word in words[1:]]
     held, place = reader.state.arguments, reader.state.known.get("OPTIND", "1") or ""
     if len(texts) != 2 or held is None or not re.fullmatch("[0-9]+", place) or reader.why or MARK in texts[0] + texts[1]:
@@ -66,7 +66,7 @@ def getopts(reader: Reader, words: list[Field], line: int) -> State:
 
 
 def _parted(text: str, count: int, between: str | None) -> list[str] | None:
-    """What `read` gives so many names. None: nobody knows."""
+    """Split a line into the values that `read` gives to `count` names. None if they are unknown. Args: between: `$IFS`."""
     if between == "":
         return [text]
     if between in (None, " \t\n"):

@@ -1,9 +1,11 @@
-"""A shell script's ways: which are taken, in bash's order. What a command does, `shell` says.
+"""Follows the control flow of a shell script, in bash's order. What the single commands do is in `shell`.
 
 ::
 
-    if, case, for, &&, ||, ( ), functions    followed where it is known; where it is not, both ways are gone, `why` names the line, and a call is an error
-    exit, return, break, set -e              end what they end in bash; where nobody knows, `why` stays until that end
+    if, case, for, &&, ||, ( ), functions    the branch that bash takes is followed, if it is known; otherwise both are,
+                                             `why` is the line that decides, and a call of the client in them is an error
+    exit, return, break, set -e              end what they end in bash; if it is unknown whether they are run, `why` is not 0
+                                             up to that end
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ from akrunner.pai_mode.shellnodes import (
 from akrunner.pai_mode.shellscopes import Held, Input, Leave, Scope
 from akrunner.pai_mode.shellvalues import Values, marked
 
-#: calls of functions in each other
+#: how deep functions may call each other
 _DEEPEST = 50
 
 
 class Running(Values):
-    """One pass over a script."""
+    """One pass over a script. Subclasses say what the single commands do."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__(variables)
@@ -56,12 +58,12 @@ class Running(Values):
         self.stdin = Input()
         self.printed: list[str] | None = None
         self.called_state = State.YES
-        #: values of one command alone: `TZ=UTC date`
+        #: variables that are set for one command only: `TZ=UTC date`
         self.prefixed: dict[str, str] = {}
 
     @property
     def why(self) -> int:
-        """The line of what decides whether the next command is run, if nobody knows. Otherwise 0."""
+        """The line that decides whether the next command is run, if it is unknown whether it is. Otherwise 0."""
         return self.unsure or next((scope.doubt for scope in self.scopes if scope.doubt), 0)
 
     def run(self, nodes: Sequence[Node]) -> State:
@@ -105,15 +107,20 @@ class Running(Values):
 
     @abc.abstractmethod
     def simple(self, node: Simple) -> State:
-        """One command."""
+        """Follow one simple command."""
 
     @abc.abstractmethod
     def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State], program: bool = False) -> State:
-        """What is run with its input and output elsewhere. Args: program: whether it is one, and so what it is handed is its alone."""
+        """Follow `body` with its input and output redirected.
+
+        Args:
+            program: whether the body is one program. Then what its redirections' targets set is set in the program's process
+                only.
+        """
 
     @abc.abstractmethod
     def is_program(self, node: Simple) -> bool:
-        """Whether a command is neither bash's own nor a function."""
+        """Whether a command is a program, and not a function or a command of bash itself."""
 
     # -- what is run, and what may be
 
@@ -127,7 +134,7 @@ class Running(Values):
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
-        """A failure there does not end the script."""
+        """Mark the block's commands as tested: a failure in it does not end the script."""
         self.tested += 1
         try:
             yield
@@ -135,7 +142,11 @@ class Running(Values):
             self.tested -= 1
 
     def leave(self, left: Leave, line: int) -> None:
-        """Raises: Leave: unless nobody knows whether this is run; then that is remembered."""
+        """Leave scopes. If it is unknown whether this command is run, only note in the scope that it may have been left.
+
+        Raises:
+            Leave: the command is certainly run.
+        """
         why = self.why
         if not why:
             raise left
@@ -151,7 +162,7 @@ class Running(Values):
                     return
 
     def _failed(self, state: State, line: int) -> None:
-        """`set -e`: ends the script if a command failed."""
+        """Do what `set -e` does after a command: leave the script if the command failed."""
         if self.tested or self.state.ends_at_failure is False or state.likely:
             return
         if state is State.NO and self.state.ends_at_failure:
@@ -205,7 +216,7 @@ class Running(Values):
         return State.YES
 
     def apart(self, body: Callable[[], State]) -> State:
-        """A subshell: what it sets and where it goes is its own, and `exit` ends only it."""
+        """Follow a subshell: its variables and its current directory are its own, and `exit` ends only the subshell."""
         held, functions, unsure, tested, stdin = self.state, self.functions, self.unsure, self.tested, self.stdin
         self.state, self.functions = held.copy(), dict(functions)
         scope, count = Scope("apart"), len(self.scopes)
@@ -245,9 +256,16 @@ class Running(Values):
 
     @staticmethod
     def decided(state: State, wanted: bool, body: Sequence[Node], instead: Sequence[Node], hoped: bool = False) -> bool | None:
-        """Whether a body is run. What was not run is taken for done where the script would end if it failed.
+        """Return whether a body is run; None if it is unknown.
 
-        Args: wanted: what its condition must come to; instead: what is run otherwise; hoped: whether it is enough that it is likely.
+        A command that was not run counts as successful if the script would end if it had failed.
+
+        Args:
+            state: how the condition has ended.
+            wanted: the result of the condition with which the body is run.
+            body: the commands in question.
+            instead: the commands that are run otherwise.
+            hoped: whether a likely result of the condition is enough.
         """
         if state.known is not None or state.likely is None:
             return None if state.known is None else state.known == wanted
@@ -291,7 +309,7 @@ class Running(Values):
     # -- functions
 
     def call(self, name: str, words: Sequence[Field], line: int) -> State:
-        """A function of the script."""
+        """Follow the call of a function of the script."""
         function = self.functions[name]
         if function is None:
             raise ConfigError(
@@ -332,7 +350,7 @@ class Running(Values):
                 self.state.known[name] = value
 
     def keep(self, name: str) -> None:
-        """A variable becomes the function's own."""
+        """Make a variable local to the function that is being followed."""
         scope = next((one for one in reversed(self.scopes) if one.kind in ("function", "apart")), None)
         if scope is not None and scope.kind == "function" and name not in scope.saved:
             if name in self.state.arrays:
@@ -340,8 +358,12 @@ class Running(Values):
             scope.saved[name] = self.state.known.get(name, "\0absent")
 
     def assign(self, name: str, value: str | None) -> None:
-        """Of two values nobody knows which. What the script says itself takes the place of what it began with; where only running would tell that,
-        the caller has told it."""
+        """Give a variable a value; None if it is not set.
+
+        If it is unknown whether the assignment is run, and the value differs from the old one, the value is unknown
+        afterwards. The script's own value replaces the one the script began with; but if only running the script would tell
+        its own value, the value that the caller gave is taken.
+        """
         held: Held = self.state
         if name in held.frozen:
             raise ConfigError(f"the script sets {name}, which it has made readonly: bash does not go on as written")
@@ -350,7 +372,7 @@ class Running(Values):
         if value is not None and MARK in value:
             value = self.given.get(name, value)
         if name in held.arrays and value is not None:
-            # an array's first element
+            # for an array, the value becomes its first element
             whole = held.arrays[name]
             held.arrays[name] = None if whole is None or MARK in value else [value, *whole[1:]]
         else:

@@ -1,4 +1,4 @@
-"""What a shell script's commands stand in: what can be left, what a subshell has for itself, and where their input comes from."""
+"""The surroundings of a shell script's commands: the scopes that can be left, the state of a subshell, and the input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from akrunner.pai_mode.flow import State
 
 
 class Leave(Exception):
-    """Attributes: kind: "exit", "return", "break", "continue"; count: of loops; state, code: it ends with."""
+    """Is raised to leave one or more scopes.
+
+    Attributes:
+        kind: "exit", "return", "break" or "continue".
+        count: how many loops are left.
+        state, code: how the scope ends, and its exit code (None if it is not known).
+    """
 
     def __init__(self, kind: str, count: int = 1, state: State = State.YES, code: str | None = None) -> None:
         super().__init__(kind)
@@ -17,7 +23,13 @@ class Leave(Exception):
 
 @dataclass
 class Scope:
-    """What can be left. Attributes: kind: "script", "apart", "function", "loop"; doubt: line from which on nobody knows whether it was; saved: locals."""
+    """A scope that can be left.
+
+    Attributes:
+        kind: "script", "apart" (a subshell), "function" or "loop".
+        doubt: the line that decides whether the scope has been left already, if that is unknown; otherwise 0.
+        saved: the local variables of a function, with the values they had before.
+    """
 
     kind: str
     doubt: int = 0
@@ -26,7 +38,7 @@ class Scope:
 
 @dataclass
 class Input:
-    """What a command reads. Attributes: text; file: in its place. Neither: nobody knows."""
+    """What a command reads from stdin. Attributes: text: None if there is a file, or it is unknown; file: a path, or ""."""
 
     text: str | None = None
     file: str = ""
@@ -34,20 +46,29 @@ class Input:
 
 @dataclass
 class Held:
-    """What a subshell has for itself. Attributes: known: variables, None: it is not set; arrays; arguments: None: nobody knows; folder: one is in."""
+    """The state of a shell, of which each subshell has a copy.
+
+    Attributes:
+        known: variables and their values; None: the variable is not set.
+        arrays: arrays and their elements; None: they are unknown.
+        arguments: the arguments of the script, or of the function being followed; None: they are unknown.
+        folder: the current directory; None: it is unknown.
+        status: the value of `$?`.
+        frozen: readonly variables.
+    """
 
     known: dict[str, str | None] = field(default_factory=dict)
     arrays: dict[str, list[str] | None] = field(default_factory=dict)
     arguments: list[str] | None = None
     folder: str | None = ""
     status: str = "0"
-    #: whether `set -e` and `set -u` hold; None: nobody knows
+    #: whether `set -e` and `set -u` are on; None if it is unknown
     ends_at_failure: bool | None = False
     needs_values: bool = False
     frozen: tuple[str, ...] = ()
-    #: `set -o pipefail`
+    #: whether `set -o pipefail` is on
     pipes: bool = False
-    #: a file has been read into the script: any variable may have any value
+    #: whether the script has sourced a file: any variable may have any value since
     stale: bool = False
 
     def copy(self) -> Held:

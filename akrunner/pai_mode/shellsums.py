@@ -1,10 +1,10 @@
-"""`$((...))`, `((...))` and `let`: whole numbers of 64 bits, as bash reckons.
+"""Arithmetic in `$((...))`, `((...))` and `let`: whole numbers of 64 bits, as in bash.
 
 ::
 
-    i + 1, a ? b : c, i++, x = y * 2    a number; what is assigned is handed to `assign`
+    i + 1, a ? b : c, i++, x = y * 2    a number; `assign` gets the assigned values
     10#08, 0x1f, 010                    8, 31, 8
-    a name whose value nobody knows     Unsure
+    a name whose value is unknown       Unsure
     08, 1 / 0, 1 +                      Wrong: bash ends the command there
 """
 
@@ -33,21 +33,26 @@ _ASSIGNS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=
 
 
 class Unsure(Exception):
-    """Nobody knows what it comes to without running the script."""
+    """The value is unknown without running the script."""
 
 
 class Wrong(Exception):
-    """Bash takes it for an error. Attributes: args: why."""
+    """Bash reports an error. Attributes: args: the reason."""
 
 
 def names(text: str) -> list[str]:
-    """What it may assign to."""
+    """Return the names of the variables to which an expression may assign."""
     found = re.findall(r"([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&^|]|<<|>>)?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)", text)
     return [one or other for one, other in found]
 
 
 def number(text: str) -> int:
-    """A number as it is written: 010 is eight. Raises: Wrong."""
+    """Parse a number as bash does: 010 is eight.
+
+    Raises:
+        Wrong: it has a digit that its base does not have.
+        Unsure: it is too large, or its base is.
+    """
     base, sign, digits = text.partition("#")
     radix = int(base) if sign else 16 if text[:2] in ("0x", "0X") else 8 if text[0] == "0" else 10
     if not 2 <= radix <= 36:
@@ -65,9 +70,11 @@ def _fitting(value: int) -> int:
 
 
 class Sums:
-    """Reckons one text. Expansions stand in it no more.
+    """Evaluates expressions in which everything has been expanded.
 
-    Args: value: of a name; "" for 0, None if nobody knows; assign: gives a name a value.
+    Args:
+        value: returns the value of a variable; "" counts as 0, None is an unknown value.
+        assign: gives a variable a value.
     """
 
     def __init__(self, value: Callable[[str], str | None], assign: Callable[[str, str], None]) -> None:
@@ -75,11 +82,11 @@ class Sums:
         self._assign = assign
         self._tokens: list[str] = []
         self._at = 0
-        #: what stands here is read and not done: behind `0 &&`
+        #: not 0 while the parser is in a part that is parsed but not evaluated, such as the one after `0 &&`
         self._skipped = 0
 
     def reckon(self, text: str) -> int:
-        """Raises: Unsure, Wrong."""
+        """Evaluate an expression. Raises: Unsure: its value is unknown; Wrong: bash reports an error."""
         found = [match for match in _TOKEN.finditer(text) if match[0].strip()]
         bad = next((match["bad"] for match in found if match["bad"]), "")
         if bad:
@@ -116,7 +123,7 @@ class Sums:
         self._at += 2
         if sign == "=":
             return self._store(name, self._assigned())
-        # its value is taken before the right side may change it
+        # take the variable's value first: the right side may change it
         left = self._named(name)
         right = self._assigned()
         return self._store(name, 0 if self._skipped else _worked(left, sign[:-1], right))
@@ -165,7 +172,7 @@ class Sums:
             return value
         right = self._power()
         if right < 0:
-            # even where it is not reckoned
+            # bash reports this even in a part that it does not evaluate
             raise Wrong("the exponent is less than 0")
         if self._skipped:
             return 0
@@ -214,7 +221,7 @@ class Sums:
         match = re.fullmatch(r"\s*([-+]?)(\d[\w#]*)\s*", text)
         if match is None:
             if text.strip():
-                # the value is a sum by itself
+                # the value is an expression itself
                 raise Wrong(f"{name} holds a sum that sets a variable") if names(text) else Unsure
             return 0
         return number(match[2]) * (-1 if match[1] == "-" else 1)
@@ -224,7 +231,7 @@ def _worked(left: int, sign: str, right: int) -> int:
     if sign in ("/", "%"):
         if not right:
             raise Wrong("it divides by 0")
-        # C cuts towards zero
+        # as in C, division rounds towards zero
         cut = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         return _fitting(cut if sign == "/" else left - cut * right)
     if sign in ("<<", ">>") and not 0 <= right < 64:

@@ -1,10 +1,11 @@
-"""A shell script -> what it is made of. Nothing is expanded here, and nothing run.
+"""A shell script -> its syntax tree. Nothing is expanded here, and nothing is run.
 
 ::
 
-    x=1; echo "a $x" && f <<E    Chain: `&&` of two Simples; the first has an Assign, the second's word is `a ` and Name x
-    if A; then B; fi             Branches, Case, Loop, For, Group, Function: each with the line it begins in
-    select, ;&, <(...)           ConfigError: what is not read is not guessed
+    x=1; echo "a $x" && f <<E    Chains of Simples: one with an Assign; then two with `&&` between them, and the first has a
+                                 Word with the Parts `a ` (text) and x (name)
+    if A; then B; fi             Branches, Case, Loop, For, Group, Function: each with the line on which it begins
+    select, ;&, <(...)           ConfigError: akrunner does not guess what it cannot read
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ _ENDS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
 class Parser(Characters):
-    """What a script is made of."""
+    """Parses a shell script."""
 
     def script(self, text: str, line: int) -> list[Node]:
         return type(self)(text, line).whole()
 
     def whole(self) -> list[Node]:
-        """Raises: ConfigError: it is no shell script, or has what is not read."""
+        """Parse the whole text. Raises: ConfigError: it is not a shell script, or has something that akrunner does not read."""
         found = self._list()
         if self.at < len(self.text):
             raise self.error(f"akrunner does not understand `{self.text[self.at :].split(chr(10))[0][:40]}` here")
         return found
 
     def commands(self, close: str) -> list[Node]:
-        """A list, and behind it `)`, or a word such as `done`."""
+        """Parse a list of commands, and the `)` or the word such as `done` after it."""
         found = self._list()
         if close == ")" and self.sees(")"):
             self.at += 1
@@ -113,7 +114,7 @@ class Parser(Characters):
             if not self.sees("|") or self.sees("||"):
                 return Pipeline(line, negated, parts)
             if self.sees("|&"):
-                # errors go into the pipe as well
+                # stderr goes into the pipe as well
                 self.at += 1
                 self._joins(parts)
             self.at += 1
@@ -121,7 +122,7 @@ class Parser(Characters):
             parts.append(self._command())
 
     def _joins(self, parts: list[Node]) -> None:
-        """`2>&1` behind what the last of them redirects itself."""
+        """Add `2>&1` to the last command of a pipe, after its own redirections."""
         last, added = parts[-1], Redirection(">&", "2", Word([Part("text", "1", False)], self.line))
         if isinstance(last, (Simple, Group)):
             last.redirections.append(added)
@@ -201,7 +202,7 @@ class Parser(Characters):
         return For(line, name, values, self._body())
 
     def _body(self) -> list[Node]:
-        """`; do ... done`"""
+        """Parse `; do ... done`."""
         if self.sees(";"):
             self.at += 1
         self.newlines()

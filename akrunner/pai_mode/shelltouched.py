@@ -1,10 +1,12 @@
-"""Which files the programs of a shell script may change: none of them is run, so what is on the disk may not be what bash would have.
+"""The files that the programs of a shell script may change.
+
+No program is run, so a file on the disk may not be what it would be after the program.
 
 ::
 
     sed -i s/a/b/ a.sql          a.sql
     rm -rf logs, cp -r n/. t     every file below these directories
-    rm -f *.sql                  every file: a name that is not known
+    rm -f *.sql                  every file, because the names are unknown
     xargs, find -delete, unzip   every file
 """
 
@@ -16,42 +18,46 @@ from collections.abc import Callable, Sequence
 
 from akrunner.pai_mode.flow import MARK
 
-#: those that change no file, whatever they are handed, or only one they make
+#: programs that change no file, whatever their words are, or only a file they make
 _READERS = frozenset(
     (
         "echo printf date sleep wait ls pwd cat grep egrep fgrep diff cmp head tail wc uniq cut tr ps du df stat file md5sum sha1sum sha256sum basename "
         "dirname which type hash mkdir chmod chown kill whoami id uname hostname true false awk mail logger ping nc pgrep mountpoint expr seq clear"
     ).split()
 )
-#: those whose words do not say what they change
+#: programs whose words do not say which files they change
 _SWEEPING = frozenset("xargs parallel unzip git svn make patch eval".split())
 _SHELLS = frozenset("sh bash dash zsh ksh".split())
-#: those that run a program which is handed to them: in a word, in a file, or on stdin
+#: programs that run another program, given as a word, in a file, or on stdin
 _RUNNERS = re.compile(
     r"(python|perl|ruby|php|node|lua|Rscript|sh|bash|dash|zsh|ksh|source|\.|sqlite|mysql|psql|hive|spark)[-a-z0-9.]*"
 )
-#: characters of a program that are looked at
+#: how many characters of a program's text are read
 _MOST_TEXT = 1 << 20
 
 
 class Touched:
-    """Args: path: gives the whole path of a file as the script writes it, or None."""
+    """Keeps note of the files that programs may have changed.
+
+    Args:
+        path: returns the absolute path of a file as the script names it, None if it is unknown.
+    """
 
     def __init__(self, path: Callable[[str], str | None]) -> None:
         self._path = path
         self._names: set[str] = set()
         self._everything = False
-        #: words of programs that change files, and texts of programs that were run: a file that is named in one may have been changed
+        #: words of programs that change files, and texts of programs that they run: a file named in one may have been changed
         self._texts: list[str] = []
-        #: directories, what lies below which may have been changed
+        #: directories below which every file may have been changed
         self._folders: set[str] = set()
-        #: files that the script has written anew since
+        #: files that the script itself has written anew since then
         self._fresh: set[str] = set()
-        #: files that all that is printed goes to (`exec >`)
+        #: files to which everything is printed from some line on (`exec >`)
         self._open: set[str] = set()
 
     def __contains__(self, full: str) -> bool:
-        """Whether a file may not be what it was on the disk, or what the script wrote into it last."""
+        """Whether a file may hold something else than it does on the disk, or than the script wrote into it last."""
         if full in self._open:
             return True
         if full in self._fresh:
@@ -60,25 +66,31 @@ class Touched:
         return self._everything or named or any(map(_below(full), self._folders))
 
     def named(self, name: str) -> bool:
-        """Whether a program has had this name among its words."""
+        """Whether an earlier program had this name among its words."""
         return name in self._names
 
     def opened(self, full: str) -> None:
         self._open.add(full)
 
     def renewed(self, full: str) -> None:
-        """The script itself writes a file from its beginning."""
+        """Note that the script itself writes a whole file."""
         self._fresh.add(full)
 
     def by(self, words: Sequence[str], written: dict[str, str | None], ran: bool) -> None:
-        """A program may have changed its files. Args: words: with its name in front; written: by the script; ran: whether others were passed."""
+        """Note the files that a program may change.
+
+        Args:
+            words: the program's name and its words.
+            written: the files that the script itself has written, and their texts (None if unknown).
+            ran: whether programs before this one may have made directories.
+        """
         names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
         self._names |= names
         below: set[str] = set()
         before = len(self._texts)
         self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
         if not _reads(os.path.basename(words[0]), words[1:]):
-            # a name may be glued to an option, or stand within a program
+            # a file's name may be part of an option, or stand within a program
             self._texts.append(" ".join(one for one in words[1:] if one.startswith("-") or re.search(r"[^\w./=-]", one)))
         if self._runs_unknown(words, written) or self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
             self._everything = True
@@ -88,39 +100,42 @@ class Touched:
         self._fresh = {one for one in self._fresh if not any(map(_below(one), below)) and not _is_named(one, texts)}
 
     def _runs_unknown(self, words: Sequence[str], written: dict[str, str | None]) -> bool:
-        """Whether it runs a program nobody can read. What can be read is kept: the files it names may have been changed."""
+        """Whether the program runs another one, whose text is unknown.
+
+        A text that is known is kept: it may name files it changes.
+        """
         if _RUNNERS.fullmatch(os.path.basename(words[0])) is None:
             return False
         script = next((one for one in words[1:] if not one.startswith("-")), None)
         full = self._path(script) if script is not None and MARK not in script else None
         if any(re.match("-[a-zA-Z]*[ce]$", one) for one in words[1:]):
-            # the program is among the words
+            # the other program is one of the words
             return False
         if full is None:
             return words[1:] not in (["--version"], ["-V"])
         text = written.get(full, "")
         if text is None or MARK in text or full in self:
-            # the script has written it, or something has changed it, and nobody knows what it does
+            # the script has written the program, or something has changed it: it is unknown what it does
             return True
         if full not in written:
             try:
                 with open(full, encoding="utf-8", errors="replace") as stream:
                     text = stream.read(_MOST_TEXT)
             except OSError:
-                # it is not there: it will not run, or it lies elsewhere and is taken for one that names no file
+                # the program is not there: it will not run; or it lies elsewhere, and is assumed to name no file
                 text = ""
         self._texts.append(text)
         return False
 
     def _sweeps(self, name: str, words: Sequence[str], written: dict[str, str | None], ran: bool, below: set[str]) -> bool:
-        """Whether it may be any file. Args: below: gets the directories below which it may be any."""
+        """Whether the program may change any file. Args: below: gets the directories below which it may change any file."""
         if name in _SWEEPING or MARK in name or (name in _SHELLS and any(re.match("-[a-z]*c", one) for one in words)):
             return True
         if _hides(name, words):
             return True
         if _reads(name, words):
             return False
-        # what a program has made and rm takes away is not on the disk
+        # a directory that an earlier program has made is not on the disk, so rm of it changes nothing there
         deep = name != "rm" and any(re.match(r"-[a-zA-Z]*[rRa]|--(recursive|archive)", one) for one in words)
         for word in words:
             for one in (word, word.rpartition("=")[2]):
@@ -128,7 +143,7 @@ class Touched:
                     continue
                 full = self._path(one)
                 if MARK in one or full is None:
-                    # not known, or relative to a directory that is not
+                    # the name is unknown, or relative to an unknown directory
                     return True
                 if one and _is_folder(full, written, deep and ran):
                     below.add(os.path.normpath(full))
@@ -136,7 +151,7 @@ class Touched:
 
 
 def _is_named(full: str, texts: Sequence[str]) -> bool:
-    """Whether a text may name a file: by its ending, as the rest may be put together."""
+    """Whether a text may name a file. Only the name's ending is looked for: a program may put the rest together from pieces."""
     name = os.path.basename(full)
     ending = os.path.splitext(name)[1] or name
     return any(ending in text for text in texts)
@@ -148,7 +163,7 @@ def _below(full: str) -> Callable[[str], bool]:
 
 
 def _hides(name: str, words: Sequence[str]) -> bool:
-    """Whether the files are named within a word, or in an archive."""
+    """Whether a program changes files that are named inside of a word, or in an archive."""
     if name == "tar":
         return bool(words) and re.match("-?[a-zA-Z]*x|--(extract|get)", words[0]) is not None
     if name == "awk":
@@ -157,7 +172,7 @@ def _hides(name: str, words: Sequence[str]) -> bool:
 
 
 def _reads(name: str, words: Sequence[str]) -> bool:
-    """Whether a program changes none of the files it is handed."""
+    """Whether a program changes none of the files among its words."""
     plain = [one for one in words if not one.startswith("-")]
     if name == "tar":
         return bool(words) and re.match("-?[a-zA-Z]*c|--create", words[0]) is not None
@@ -177,7 +192,7 @@ def _reads(name: str, words: Sequence[str]) -> bool:
 
 
 def _is_folder(full: str, written: dict[str, str | None], made: bool) -> bool:
-    """Args: made: whether a directory may have been made by a program."""
+    """Whether a path is, or may be, a directory. Args: made: whether a program may have made directories."""
     if os.path.isdir(full) or any(one.startswith(f"{full}/") for one in written):
         return True
     return made and not os.path.isfile(full) and full not in written

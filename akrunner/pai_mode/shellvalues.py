@@ -1,9 +1,10 @@
-"""Words of a shell script -> what they come to, as far as that is known without running anything.
+"""Expands the words of a shell script, as far as their values are known without running anything.
 
 ::
 
-    ${x} ${y:-3} ${z%.*} "$@"    a variable's value; one that nobody knows stands between two marks, and goes on so from word to word
-    $(pwd), $((n+1))             what a few harmless commands print; of any other a mark
+    ${x} ${y:-3} ${z%.*} "$@"    a variable's value. An unknown value is the variable's name between two marks, and the marks
+                                 stay in every word that contains the value
+    $(pwd), $((n+1))             what a few harmless commands print; an unknown value for any other command
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from akrunner.pai_mode.shellscopes import Held
 from akrunner.pai_mode.shellsyntax import Parser
 
 _PARAMETER = re.compile(r"(#?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?(.*)\Z", re.DOTALL)
-#: what may be several words even between quotes
+#: lists, which may become several words even between quotes
 _LISTED = re.compile(r"(!?)(?:([A-Za-z_]\w*)\[([@*])\]|([@*]))(.*)\Z", re.DOTALL)
 _EACH = re.compile(r"(?:^|[$\{])@|\[@\]")
 _BESIDE = re.compile(r"(?:\w+\[\*\]|\*).|(?:\w+(?:\[.*?\])?|[@*#?$!-]):?[-+=]", re.DOTALL)
-#: what bash itself fills in
+#: variables that bash itself sets
 _OWN = frozenset(
     (
         "RANDOM SRANDOM SECONDS LINENO BASHPID PPID UID EUID HOSTNAME HOSTTYPE OSTYPE MACHTYPE PIPESTATUS FUNCNAME BASH_SOURCE BASH_LINENO EPOCHSECONDS "
@@ -40,7 +41,15 @@ def marked(name: str) -> str:
 
 
 class Values(abc.ABC):
-    """The values of a script's words. Attributes: state; given: what a variable has before the script sets it, or where nobody knows what the script makes of it."""
+    """Expands words, and keeps the variables.
+
+    Attributes:
+        state: the variables, arguments and directory of the shell.
+        given: the variables that the caller gave: their values before the script sets them, and wherever the script's own value
+            is unknown.
+        places: the arguments that the caller gave, by number.
+        calls: how many functions are being followed.
+    """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self.given = {name: value for name, value in variables.items() if not re.fullmatch("[0-9]+", name)}
@@ -56,7 +65,7 @@ class Values(abc.ABC):
     # -- variables
 
     def value(self, name: str) -> str | None:
-        """A value, perhaps with marks. None: the variable is not set, as far as anybody knows."""
+        """Return a variable's value, with marks around unknown parts. None if the variable is not set, as far as is known."""
         state = self.state
         if name == "?":
             return state.status
@@ -84,7 +93,7 @@ class Values(abc.ABC):
         return os.environ.get(name)
 
     def unset(self, name: str) -> bool:
-        """Whether a variable is known to have no value."""
+        """Whether it is known that a variable has no value, for a variable whose value is None."""
         if re.fullmatch("[0-9]+", name) and self.state.arguments is not None:
             return True
         return name in self.state.known
@@ -95,14 +104,18 @@ class Values(abc.ABC):
         return [one for word in words for one in self.words(word)]
 
     def text(self, word: Word) -> str:
-        """A word that stays one: the right of an assignment, a redirection's target."""
+        """Return the text of a word that is not split: the right side of an assignment, or a redirection's target."""
         return self.whole(word).text
 
     def whole(self, word: Word) -> Field:
         return Field(shellbits.whole(self._bits(word.parts)), _variable(word))
 
     def compared(self, word: Word) -> Field:
-        """Of `case`: what bash makes there of a list, or of nothing left by `${x/a/b}`, and something beside it is not followed."""
+        """Expand a word of `case`.
+
+        It is unknown if it has, beside something else, a list, or an expansion such as `${x/a/b}` that leaves nothing:
+        akrunner does not follow what bash makes of these.
+        """
         lists = any(part.kind == "name" and _EACH.search(part.text.replace("*", "@")) for part in word.parts)
         lists = lists or any(
             part.kind == "name" and re.match(r"\w+(?:\[.*?\])?(?:[\^,/]|:(?![-=+?]))", part.text) and not self._part(part)
@@ -111,19 +124,19 @@ class Values(abc.ABC):
         return Field([(marked("a list in case"), False)]) if lists and len(word.parts) > 1 else self.whole(word)
 
     def words(self, word: Word) -> list[Field]:
-        """A command's word: none, one or several."""
+        """Expand a command's word, which may become no word, one or several."""
         return [one for part in shellbraces.words(word) for one in self._split(part)]
 
     def _split(self, word: Word) -> list[Field]:
         found = shellbits.fields(self._bits(word.parts), self.value("IFS"))
         quoted = [part.text for part in word.parts if part.kind == "name" and part.quoted]
         if any(_EACH.search(text) for text in quoted) and len(quoted) > 1 and any(_BESIDE.match(text) for text in quoted):
-            # bash parts what stands beside "$@", though it is quoted
+            # bash splits such an expansion beside "$@", though it is quoted
             found = [[(marked('"$@" beside this'), False)]]
         return [self._globbed(Field(one, _variable(word) if len(found) == 1 else "")) for one in found]
 
     def _bits(self, parts: list[Part], inner: bool = False) -> list[Bit]:
-        """Args: inner: whether they stand in an unquoted `${x:-...}`."""
+        """Expand the parts of a word. Args: inner: whether they stand in an unquoted `${x:-...}`."""
         found: list[Bit] = []
         for part in self._tilde(parts):
             if part.kind == "text":
@@ -136,19 +149,19 @@ class Values(abc.ABC):
 
     @staticmethod
     def _globbed(one: Field) -> Field:
-        """A pattern is replaced by files nobody knows."""
+        """Return the field, or an unknown one if it is a pattern: bash replaces a pattern by the names of files."""
         if any(not quoted and re.search(r"[*?]|\[.*\]", text, re.DOTALL) for text, quoted in one.pieces if MARK not in text):
             return Field([(marked(one.text.replace(MARK, "$")), False)])
         return one
 
     def _named_bits(self, part: Part) -> list[Bit]:
-        """A parameter: `$x`, `${x:-a "b c"}`, `"${a[@]:1}"`."""
+        """Expand a parameter: `$x`, `${x:-a "b c"}`, `"${a[@]:1}"`."""
         match = _LISTED.match(part.text)
         if match is not None:
             return self._listed(part, match)
         if part.text.startswith("!"):
             named = self._indirect(part.text)
-            # it may be the name of an array's elements
+            # x may hold a name such as a[@], which makes several words
             return (
                 [shellbits.unknown(marked(part.text))] if named is None else self._named_bits(Part("name", named, part.quoted))
             )
@@ -161,7 +174,7 @@ class Values(abc.ABC):
         return [shellbits.of(self._parameter(part), part.quoted)]
 
     def _listed(self, part: Part, match: re.Match[str]) -> list[Bit]:
-        """`$@`, `${a[*]}`, `${!a[@]}`, and what is done to each: `${a[@]%.*}`."""
+        """Expand a list: `$@`, `${a[*]}`, `${!a[@]}`, also with an operation on each element: `${a[@]%.*}`."""
         sign, array, index, place, operation = match.groups()
         name, joins = array or place, (index or place) == "*"
         held = self._held(name)
@@ -184,7 +197,7 @@ class Values(abc.ABC):
                 return kept if not held and not joins else [Bit("", part.quoted)]
             return self._otherwise(name, between.join(held) if there else None, operation, part.quoted)
         if operation and (own or (array and array not in self.state.arrays)):
-            # a single value is cut as a text by some of these
+            # some of these operations treat a single value as a text
             held = None
         elif operation[:1] == ":":
             held = self._sliced(held, operation[1:], 0 if array else 1)
@@ -198,7 +211,7 @@ class Values(abc.ABC):
         return [Bit(between.join(held), True)] if joins and part.quoted else shellbits.listed(held, part.quoted, between)
 
     def _held(self, name: str) -> list[str] | None:
-        """All of an array or of the arguments. None: nobody knows."""
+        """Return the elements of an array, or the arguments; None if they are unknown."""
         if name in ("@", "*"):
             return self.state.arguments
         if self.state.stale and name not in self.given:
@@ -211,7 +224,12 @@ class Values(abc.ABC):
         return None if MARK in value else [value]
 
     def _sliced(self, held: list[str], numbers: str, first: int) -> list[str] | None:
-        """Args: first: the number of the first of them."""
+        """Return a slice of a list, None if it is unknown.
+
+        Args:
+            numbers: the text `offset:length`.
+            first: the number of the first element.
+        """
         begin, sign, count = shellcuts.halves(numbers)
         at, length = self._offset(begin), self._offset(count) if sign else len(held)
         if at is None or length is None or length < 0 or (at <= 0 and first and not at < 0) or at < -len(held):
@@ -239,25 +257,28 @@ class Values(abc.ABC):
 
     @abc.abstractmethod
     def called(self, text: str, body: list[Node]) -> str:
-        """What `$(...)` prints."""
+        """Return what `$(...)` prints."""
 
     @abc.abstractmethod
     def assign(self, name: str, value: str | None) -> None:
-        """A variable gets a value. None: none."""
+        """Give a variable a value; None if it is not set."""
 
     @property
     @abc.abstractmethod
     def line(self) -> int:
-        """Of the command that is read."""
+        """The line of the command that is being followed."""
 
     def sum(self, text: str) -> str:
-        """Arithmetic, and what it assigns."""
+        """Evaluate arithmetic, with its assignments. Return the value as a text, or an unknown value."""
         plain = "".join(self._part(part) for part in Parser(text.replace('"', "")).double())
         value = self.reckoned(plain)
         return marked(f"(({text.strip()}))") if value is None else str(value)
 
     def reckoned(self, plain: str) -> int | None:
-        """A sum, in which nothing is expanded any more. None: nobody knows; nor what it would have assigned, from then on."""
+        """Evaluate arithmetic in which everything has been expanded.
+
+        Return None if the value is unknown; then the variables to which it assigns have unknown values afterwards.
+        """
         try:
             if MARK not in plain:
                 return shellsums.Sums(self._number, self.assign).reckon(plain)
@@ -270,7 +291,7 @@ class Values(abc.ABC):
         return None
 
     def _number(self, name: str) -> str | None:
-        """A variable in a sum."""
+        """Return the value of a variable in arithmetic: "" if it is not set, None if it is unknown."""
         found = self.value(name)
         if found is None and self.unset(name):
             if self.state.needs_values:
@@ -290,7 +311,7 @@ class Values(abc.ABC):
             return marked(part.text) if held is None or self.state.stale else str(len(held))
         value = self._element(name, index) if index is not None else self.value(name)
         if count and not operation:
-            # of other letters it is the locale's whether they or their bytes are counted
+            # for other letters, the locale decides whether letters or bytes are counted
             return marked(part.text) if value is None or not value.isascii() or MARK in value else str(len(value))
         if count:
             return marked(part.text)
@@ -310,7 +331,7 @@ class Values(abc.ABC):
         return None if MARK in found else int(found)
 
     def _indirect(self, text: str) -> str | None:
-        """`${!x}`: the name that x holds. None: nobody knows."""
+        """Return the name that x holds, for `${!x}`; None if it is unknown."""
         name = self.value(text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", text) else None
         if name is None or MARK in name or (re.fullmatch(r"[A-Za-z_]\w*\[.*\]|[@*#?$!-]|0", name, re.DOTALL)):
             return None
@@ -332,7 +353,7 @@ class Values(abc.ABC):
         return held[at] if at < len(held) else None
 
     def _otherwise(self, name: str, value: str | None, operation: str, quoted: bool) -> list[Bit]:
-        """`${x:-...}`, `${x=...}`, `${x+...}`, `${x?...}`."""
+        """Expand `${x:-...}`, `${x=...}`, `${x+...}` or `${x?...}`."""
         colon = operation[0] == ":"
         sign, rest = operation[colon], operation[colon + 1 :]
         if value is not None and MARK in value:
@@ -370,7 +391,7 @@ class Values(abc.ABC):
         return [Bit("", True) if one.kind == "none" else one for one in found] or [Bit("", True)]
 
     def array(self, one: Assign) -> list[str] | None:
-        """An array's new elements. None: nobody knows."""
+        """Return an array's elements after an assignment; None if they are unknown."""
         assert isinstance(one.value, list)
         texts = [field.text for field in self.fields(one.value)]
         if any(MARK in text or text.startswith("[") for text in texts) or one.index is not None:
@@ -379,7 +400,7 @@ class Values(abc.ABC):
         return None if before is None else [*before, *texts]
 
     def element(self, one: Assign, value: str) -> list[str] | None:
-        """An array after `a[i]=v`. None: nobody knows."""
+        """Return an array's elements after `a[i]=v`; None if they are unknown."""
         held = self.state.arrays.get(one.name, None if self.value(one.name) or self.state.stale else [])
         at = self._offset(one.index or "")
         if held is None or at is None or MARK in value or one.sign == "+=" or not 0 <= at <= len(held):
@@ -394,7 +415,7 @@ def _variable(word: Word) -> str:
 
 
 def checked(text: str) -> str:
-    """Raises: ConfigError: a script has ends of lines that a shell does not take."""
+    """Return the text. Raises: ConfigError: it has the line ends of Windows, which no shell accepts."""
     if "\r" in text:
         raise ConfigError("the script has ends of lines of Windows, which no shell takes: dos2unix FILE")
     return text

@@ -1,4 +1,4 @@
-"""The words of a shell script, with what has to be expanded in them. Nothing is expanded here, and nothing run.
+"""Parses the words of a shell script, with the expansions in them. Nothing is expanded here, and nothing is run.
 
 ::
 
@@ -17,7 +17,15 @@ _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 
 
 class Characters(abc.ABC):
-    """A script's text, and its words. Attributes: at: where one is; first: the number of its first line."""
+    """Reads words from a script's text.
+
+    Attributes:
+        text: the text.
+        at: the position of the parser.
+        first: the line number of the text's first line.
+        waiting: the here-documents whose text begins on the next line: redirection, end mark, whether the mark is quoted, and
+            whether tabs in front of lines are removed.
+    """
 
     def __init__(self, text: str, first: int = 1) -> None:
         self.text = text
@@ -38,7 +46,7 @@ class Characters(abc.ABC):
     # -- words
 
     def word(self, stops: str = " \t\n;&|<>()") -> Word:
-        """Up to an unquoted character of `stops`."""
+        """Read a word, up to an unquoted character of `stops`."""
         parts: list[Part] = []
         line = self.line
         while self.at < len(self.text) and self.text[self.at] not in stops:
@@ -64,7 +72,13 @@ class Characters(abc.ABC):
         return Word(joined(parts), line)
 
     def double(self, escaped: str = '$`"\\', stop: str = "", quotes: bool = False) -> list[Part]:
-        """As between double quotes. Args: escaped: what a backslash takes its meaning; stop: where it ends; quotes: whether further ones are dropped."""
+        """Read text as it stands between double quotes.
+
+        Args:
+            escaped: the characters that lose their meaning after a backslash.
+            stop: the text before which reading ends, "" for the end of the text.
+            quotes: whether double quotes within the text are dropped.
+        """
         parts: list[Part] = []
         while self.at < len(self.text) and not (stop and self.sees(stop)):
             char = self.text[self.at]
@@ -142,7 +156,7 @@ class Characters(abc.ABC):
         return Part("name", match[0], quoted) if match else Part("text", "$", quoted)
 
     def balanced(self, close: str) -> str:
-        """Arithmetic, up to what closes it."""
+        """Return the text of arithmetic, up to the brackets that close it."""
         begin, depth = self.at, 0
         while self.at < len(self.text):
             if not depth and self.sees(close):
@@ -153,7 +167,7 @@ class Characters(abc.ABC):
         raise self.error(f"a {close} is missing")
 
     def _braces(self, quoted: bool) -> str:
-        """Behind `${`, up to its `}`. Args: quoted: whether it stands between double quotes."""
+        """Return the text after `${`, up to its `}`. Args: quoted: whether the expansion stands between double quotes."""
         begin, line = self.at, self.line
         while self.at < len(self.text):
             if self.sees("}"):
@@ -173,11 +187,11 @@ class Characters(abc.ABC):
 
     @abc.abstractmethod
     def script(self, text: str, line: int) -> list[Node]:
-        """What stands between backticks, without its backslashes."""
+        """Parse the commands between backticks. Args: text: without the backslashes; line: the line on which it begins."""
 
     @abc.abstractmethod
     def commands(self, close: str) -> list[Node]:
-        """What stands in `$(`, up to what closes it."""
+        """Parse the commands after `$(`, up to `close`."""
 
     # -- between words
 
@@ -194,7 +208,7 @@ class Characters(abc.ABC):
                 return
 
     def newlines(self) -> None:
-        """Blanks and ends of lines, with the here-documents behind them."""
+        """Skip blanks and line ends, and read the here-documents that begin after a line end."""
         self.blanks()
         while self.sees("\n"):
             self.at += 1

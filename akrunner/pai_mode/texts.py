@@ -1,4 +1,4 @@
-"""What a caller hands over -> statements: text, a shell's words, or a file of MaxCompute's client, or of a shell."""
+"""What a caller hands over -> statements: a text, words of a shell, a file for MaxCompute's client, or a shell script."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ from akrunner.pai_mode import scripts, shell, words
 from akrunner.pai_mode.words import Command
 from akrunner.tables.statements import Statement, split
 
-#: ${bizdate}, ${bizdate-1}, $[yyyymmdd-1], $[add_months(yyyymmdd,-1)]; what a scheduler would put in. `$[0].a` is a place in JSON
+#: variables that a scheduler would fill in: ${bizdate}, ${bizdate-1}, $[yyyymmdd-1], $[add_months(yyyymmdd,-1)]; but not
+#: `$[0].a`, which is a path in JSON
 _VARIABLE = re.compile(r"\$\{([^{}\n]*)\}|\$\[\s*((?:add_months\s*\(\s*)?(?:yy|mm|dd|hh|mi|ss)[^\[\]\n]*)\]", re.IGNORECASE)
-#: a line that says nothing
+#: the beginning of a comment line
 _COMMENT = re.compile(r"\s*(--\s|--$|#)")
+#: how deep shell scripts may call each other
 _DEEPEST = 8
-#: bytes of a shell script that are looked at
+#: how many bytes of a shell script are read
 _LONGEST = 16 << 20
 
 
 @dataclass(frozen=True)
 class Statements:
-    """Attributes:
-    texts: of one or more statements each, with as many empty lines before them as their file has.
-    command: in place of texts: one that came as words.
-    folder: of the file they come from; single: whether a caller gave one command, and expects one result.
-    notes: what of a script was not run; untold: from where on, and why, nobody knows what it calls.
-    clients: for each text the project a new client begins with, "" for the caller's; None: the text goes on with the client before it. Those
-        beyond its end are new.
+    """The statements that a caller hands over.
+
+    Attributes:
+        texts: texts of one or more statements each. Empty lines before a statement give it the line number it has in its file.
+        command: in place of texts, a PAI command that came as words.
+        folder: the directory of the file they come from.
+        single: whether the caller gave one command, and expects one result.
+        notes: programs of a shell script that are not run, in words.
+        untold: from which line on, and why, it is unknown what a shell script calls; "" if all its calls are known.
+        clients: for each text: the project that a new client begins with ("" for the caller's project), or None if the text
+            continues the session of the client before it. A text without an entry has a new client.
     """
 
     texts: tuple[str, ...] = ()
@@ -47,17 +53,20 @@ class Statements:
 
     @property
     def others(self) -> list[Statement]:
-        """Those that are none of PAI's."""
+        """The statements that are not PAI commands."""
         return [one for one in self.every if one.kind != "pai"]
 
     @property
     def every(self) -> list[Statement]:
-        """In their order. Raises: ConfigError: a quote is not closed."""
+        """All statements, in order. Raises: ConfigError: a quote is not closed."""
         return [one for one, _ in self.called]
 
     @property
     def called(self) -> list[tuple[Statement, str | None]]:
-        """In their order; with each that a new client begins with its project, "" for the caller's, and None with others."""
+        """All statements, in order; each with None, or, if it is the first of a new client, with the client's project.
+
+        The project is "" for the caller's.
+        """
         found: list[tuple[Statement, str | None]] = []
         project: str | None = None
         for number, text in enumerate(self.texts):
@@ -70,9 +79,14 @@ class Statements:
 
 
 def given(command: str | Sequence[str] | None, file: str | None, variables: Mapping[str, str]) -> Statements:
-    """Args: command: text, or words; file: in its place; variables: for `${name}`.
+    """Return the statements of a text, of words, or of a file.
 
-    Raises: ConfigError: it is neither or both; a variable has no value; a file cannot be read.
+    Args:
+        command: a text, or words.
+        file: a file's path, in place of command.
+        variables: the values of `${name}`.
+    Raises:
+        ConfigError: neither command nor file is given, or both; a variable has no value; a file cannot be read.
     """
     if (command is None) == (file is None):
         raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
@@ -93,8 +107,16 @@ def given(command: str | Sequence[str] | None, file: str | None, variables: Mapp
 
 
 def of_parts(parts: Sequence[tuple[str, str]], variables: Mapping[str, str], folder: str, first: int) -> Statements:
-    """As `akrunner.pai_mode.client.parsed` has them; they are one session. Args: folder: files are looked for there, too; first: number of the statement
-    to begin with. Raises: ConfigError."""
+    """Return the statements of one call of MaxCompute's client. They share one session.
+
+    Args:
+        parts: as in `akrunner.pai_mode.client.Call`.
+        variables: the values of `${name}`.
+        folder: where a file is looked for if it is not found by its path.
+        first: the number, from 1, of the statement to begin with.
+    Raises:
+        ConfigError: a part cannot be read, or there are fewer statements than `first`.
+    """
     texts: list[str] = []
     for kind, text in parts:
         _check_encoded(text)
@@ -117,7 +139,15 @@ def of_parts(parts: Sequence[tuple[str, str]], variables: Mapping[str, str], fol
 
 
 def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statements:
-    """A file for `odpscmd -f`, or a shell script that calls it. Raises: ConfigError."""
+    """Return the statements of a file for `odpscmd -f`, or those that a shell script would hand to the client.
+
+    Args:
+        path: the file's path.
+        variables: the values of `${name}`, and the variables a shell script begins with.
+        depth: how many shell scripts lead to this file.
+    Raises:
+        ConfigError: the file cannot be read, or it is unknown what the script calls.
+    """
     text = read_local_text(path, "file")
     folder = os.path.dirname(os.path.abspath(os.path.expanduser(path)))
     if not scripts.is_shell(path, text):
@@ -136,7 +166,7 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
     notes = list(script.unread)
     for piece in script.pieces:
         if piece.file:
-            # where odpscmd looks, then beside the script
+            # as odpscmd does, look in the current directory; then beside the script
             there = piece.text if os.path.exists(piece.text) else os.path.join(folder, piece.text)
             inner = from_file(there, variables, depth + 1)
             texts += inner.texts
@@ -145,10 +175,10 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
                 None if piece.more else own[0] or piece.project,
                 *(one if one is None else one or piece.project for one in own[1:]),
             ]
-            # what stands behind it may hang on what is not known
+            # what follows the call may depend on what is unknown in the inner script
             notes += [*inner.notes, *([inner.untold] if inner.untold else [])]
         else:
-            # errors name the line of the script
+            # empty lines in front, so that errors name the line of the script
             texts.append("\n" * (piece.line - 1) + piece.text)
             clients.append(None if piece.more else piece.project)
     if untold and not texts:
@@ -163,7 +193,7 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
 
 
 def _check_encoded(text: str) -> None:
-    """Raises: ConfigError: it came from a script in another encoding."""
+    """Check that a text is UTF-8. Raises: ConfigError: it came from a script in another encoding."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as e:
@@ -174,7 +204,7 @@ def _check_encoded(text: str) -> None:
 
 
 def _piped(path: str) -> str | None:
-    """What comes from a pipe, `-f <(...)`; None: it is none."""
+    """Return what comes from a pipe, `-f <(...)`; None if the path is not a pipe."""
     if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
         return None
     with open(path, encoding="utf-8", errors="surrogateescape") as stream:
@@ -182,7 +212,11 @@ def _piped(path: str) -> str | None:
 
 
 def shell_text(path: str) -> str | None:
-    """What is in a shell script, in whatever encoding its comments are; None: the file is none. Raises: ConfigError: it cannot be read."""
+    """Return the text of a shell script, whatever encoding its comments have; None if the file is not a shell script.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
     by_name = scripts.is_shell(path, "")
     with ours(ConfigError, f"file: cannot read {path}", path), open(fetch(path, "file").path, "rb") as stream:
         if not by_name and stream.read(2) != b"#!":
@@ -193,7 +227,7 @@ def shell_text(path: str) -> str | None:
 
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
-    """`${name}` replaced by its value. Raises: ConfigError: one has none; it names the line."""
+    """Replace each `${name}` by its value. Raises: ConfigError: a variable has no value; the error names the line."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1] if match[1] is not None else match[2]

@@ -1,10 +1,10 @@
-"""PAI's command line, as text or as a shell's words -> `Command`: which algorithm, and its -D parameters as they were written.
+"""PAI's command line, as text or as a shell's words -> `Command`: the algorithm, and its -D parameters as they were written.
 
 ::
 
-    PAI -name tensorflow1150 -project algo_public     'x' and "x": the quotes go, \" \' and \\ in them become one character
-        -Dscript= 'oss://bucket/x.tar.gz'             a blank behind the = is passed over
-        -Dcluster={"ps": {"count": 1}}                what begins with a brace ends where that closes
+    PAI -name tensorflow1150 -project algo_public     'x' and "x": the quotes go; \" \' and \\ in them become one character
+        -Dscript= 'oss://bucket/x.tar.gz'             a blank after the = is ignored
+        -Dcluster={"ps": {"count": 1}}                a value that begins with a brace ends where that brace closes
         -DuserDefinedParameters="--a=1                a value may have several lines
           --b='2'";                                   lines that begin with # or --, outside of quotes, are comments
 """
@@ -18,7 +18,7 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.wire.near import nearest
 
-#: options of the command itself that take a value; what is not `name` or `project` means something to PAI's service only
+#: options of the command itself that take a value; all but `name` and `project` have a meaning only for PAI's service
 _OPTIONS = ("name", "project", "lineage", "jobname", "priority", "settings")
 _SWITCHES = ("cost", "verbose")
 _BLANK = " \t\r\n\f\v"
@@ -27,8 +27,15 @@ _CLOSES = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class Command:
-    """Attributes: name, project: of the algorithm; parameters: those of -D, in their order; others: further options; line: where it begins in
-    its file."""
+    """A PAI command.
+
+    Attributes:
+        name: the algorithm's name.
+        project: the algorithm's project, "" if none is given.
+        parameters: the -D parameters, in their order.
+        others: the command's other options.
+        line: the line of its file on which the command begins.
+    """
 
     name: str
     project: str
@@ -39,7 +46,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Word:
-    """Attributes: text: without its quotes; line: where it begins; quoted: whether it began with a quote."""
+    """A word of a command. Attributes: text: without quotes; line: where it begins; quoted: whether it began with a quote."""
 
     text: str
     line: int
@@ -47,7 +54,14 @@ class Word:
 
 
 def parsed(text: str, line: int = 1) -> Command:
-    """Args: text: one command, with or without the word PAI and the `;`; line: of the file where it begins. Raises: ConfigError."""
+    """Parse the text of one command.
+
+    Args:
+        text: the command, with or without the word PAI and the `;`.
+        line: the line of its file on which the text begins.
+    Raises:
+        ConfigError: the text is not one PAI command.
+    """
     words, end = scanned(text, 0, line)
     rest = text[end:].strip()
     if rest:
@@ -59,7 +73,11 @@ def parsed(text: str, line: int = 1) -> Command:
 
 
 def from_words(words: Sequence[str]) -> Command:
-    """A command a shell has divided into words, whose quotes it has removed. Raises: ConfigError."""
+    """Parse a command that a shell has split into words, and whose quotes it has removed.
+
+    Raises:
+        ConfigError: the words are not a PAI command.
+    """
     given = [Word(_bare(word.strip(";") if word == ";" else word), 1) for word in words if word != ";"]
     if given and given[0].text.lower() == "pai":
         given = given[1:]
@@ -67,10 +85,16 @@ def from_words(words: Sequence[str]) -> Command:
 
 
 def scanned(text: str, at: int, line: int) -> tuple[list[Word], int]:
-    """The words of one command. Args: at: where it begins in the text; line: of that place.
+    """Split one command into words.
 
-    Returns: them, and where the text goes on behind the command's `;`, or ends.
-    Raises: ConfigError: a quote or a brace is not closed.
+    Args:
+        text: the text with the command.
+        at: the position in the text at which the command begins.
+        line: the line number of that position.
+    Returns:
+        The words; and the position after the command's `;`, or at the text's end.
+    Raises:
+        ConfigError: a quote or a brace is not closed.
     """
     words: list[Word] = []
     while at < len(text):
@@ -92,7 +116,7 @@ def scanned(text: str, at: int, line: int) -> tuple[list[Word], int]:
 
 
 def _is_comment(text: str, at: int) -> bool:
-    """Whether a comment begins here: the first in its line."""
+    """Whether a comment begins here: it must be the first text of its line."""
     begins = text.rfind("\n", 0, at) + 1
     return text.startswith(("#", "--"), at) and not text[begins:at].strip()
 
@@ -103,7 +127,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _word(text: str, at: int, line: int) -> tuple[Word, int]:
-    """The word that begins here, and where it ends."""
+    """Return the word that begins here, and the position of its end."""
     made = ""
     begin = at
     while at < len(text) and text[at] not in _BLANK and text[at] != ";":
@@ -122,7 +146,10 @@ def _word(text: str, at: int, line: int) -> tuple[Word, int]:
 
 
 def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
-    """What stands between the quote here and the one that closes it: the first of its kind with a blank, a `;` or nothing behind it."""
+    """Return the text between the quote here and its closing quote, and the position after that.
+
+    The closing quote is the first of the same kind that is followed by a blank, a `;` or the end of the text.
+    """
     quote, begin, made = text[at], at, []
     at += 1
     while at < len(text):
@@ -139,7 +166,7 @@ def _quoted(text: str, at: int, line: int) -> tuple[str, int]:
 
 
 def _braced(text: str, at: int, line: int) -> tuple[str, int]:
-    """JSON without quotes around it, up to the brace that closes the one here."""
+    """Return the JSON text from the brace here to the brace that closes it, and the position after that."""
     begin, open_, inside = at, [], False
     while at < len(text):
         char = text[at]
@@ -158,7 +185,7 @@ def _braced(text: str, at: int, line: int) -> tuple[str, int]:
 
 
 def _bare(word: str) -> str:
-    """A word of a shell's, whose value may still be in quotes of the command's own."""
+    """Return a word of a shell without the quotes that may still be around its value: those of the PAI command itself."""
     name, sign, value = word.partition("=")
     if sign and word.startswith("-") and len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         return f"{name}={_quoted(value, 0, 1)[0]}" if value.count(value[0]) == 2 else word
@@ -200,9 +227,13 @@ def _command(words: list[Word], line: int) -> Command:
 
 
 def _parameter(word: Word, rest: list[Word]) -> tuple[str, str]:
-    """The name and value of a -D. Args: rest: the words behind it, the next one last; those that belong to it go.
+    """Return the name and value of a -D parameter.
 
-    Raises: ConfigError: there is no name, or no value.
+    Args:
+        word: the word that begins with -D.
+        rest: the words after it, in reverse order; those that belong to the parameter are removed.
+    Raises:
+        ConfigError: there is no name, or no value.
     """
     text = word.text[2:]
     if not text and rest:

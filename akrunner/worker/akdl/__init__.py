@@ -1,2 +1,4 @@
-"""The names of Alink's `akdl` package that its users' scripts import, on top of akrunner's own worker. A script that ships the real
-package in its user files gets that one."""
+"""The names of Alink's `akdl` package that users' scripts import, backed by akrunner's worker.
+
+A script whose user files contain the real package gets that one.
+"""

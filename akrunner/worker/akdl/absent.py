@@ -1,4 +1,4 @@
-"""What Alink's `akdl` has and this one has not: an import says so, and what to ship instead."""
+"""Refuses the import of modules that Alink's `akdl` has and this one does not: the error says what to ship instead."""
 
 from __future__ import annotations
 
@@ -11,5 +11,13 @@ _SHIP = (
 
 
 def refuse(name: str, what: str, instead: str = _SHIP) -> NoReturn:
-    """Args: name: of the module; what: it is. Raises: ImportError, always."""
+    """Refuse the import of a module.
+
+    Args:
+        name: the module's name.
+        what: what the module is.
+        instead: what the user can do instead.
+    Raises:
+        ImportError: always.
+    """
     raise ImportError("Alink's %s (%s) is not in akrunner: %s" % (name, what, instead), name=name)

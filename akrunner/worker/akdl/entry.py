@@ -1,4 +1,4 @@
-"""Alink's entries: not here."""
+"""Alink's entry points, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

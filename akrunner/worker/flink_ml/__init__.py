@@ -1,1 +1,1 @@
-"""The packages Alink's own imports from Flink-AI-Extended. In the bundle each lies at the top."""
+"""The packages that Alink's own package imports from Flink-AI-Extended. In the bundle, each of them is a top-level package."""

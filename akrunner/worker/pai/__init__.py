@@ -1,1 +1,4 @@
-"""PAI's modules, as its scripts import them: `common_io`, `paiio`, `pai`. This directory is on the module path of tasks whose job has tables."""
+"""PAI's modules `common_io`, `paiio` and `pai`, as its scripts import them.
+
+This directory is on the module path of tasks whose job has tables.
+"""

@@ -1,4 +1,4 @@
-"""Who is asked for tables: the task's broker, or from a process that the script has forked or started, the broker's socket."""
+"""Finds whom to ask for tables: the task's broker; in a process that the script has forked or started, the broker's socket."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from akrunner.worker.tables.broker import Broker
     from akrunner.worker.tables.sharing import Remote
 
-#: path of the socket
+#: the environment variable with the path of the broker's socket
 VARIABLE = "AKRUNNER_TABLES_SOCKET"
 
 _known: Dict[str, Any] = {}
 
 
 def serve(broker: Broker) -> None:
-    """From now on the broker is asked, in this process."""
+    """Make this broker the one that is asked in this process."""
     _known.update(broker=broker, pid=os.getpid())
 
 
 def asker() -> Union[Broker, Remote]:
-    """Whoever answers here. Raises: TableError: the job has no tables, or this process is none of a job."""
+    """Return the broker, or in another process what asks it. Raises: TableError: the job has no tables, or there is no job."""
     if _known.get("pid") == os.getpid():
         own: Broker = _known["broker"]
         return own
     path = os.environ.get(VARIABLE)
     if not path:
         raise TableError("there are no tables here: run the script by akrunner pai, or by akrunner.run(..., tables=[...])")
-    # not before it is asked for: most jobs have no such children
+    # imported only here, because most jobs have no such child processes
     from akrunner.worker.tables import sharing
 
     if _known.get("remote_pid") != os.getpid():
@@ -40,7 +40,7 @@ def asker() -> Union[Broker, Remote]:
 
 
 def process() -> str:
-    """This process, as no other of the task is called, also one that has its number later: "pid:random"."""
+    """Return a name of this process, "pid:random", that no other process of the task has, nor a later one with this pid."""
     if _known.get("named_pid") != os.getpid():
         _known.update(named_pid=os.getpid(), name="%d:%s" % (os.getpid(), os.urandom(8).hex()))
     name: str = _known["name"]
@@ -48,5 +48,5 @@ def process() -> str:
 
 
 def broker() -> Optional[Broker]:
-    """The broker, if this process is the task's, else None."""
+    """Return the broker if this is the task's process, otherwise None."""
     return _known["broker"] if _known.get("pid") == os.getpid() else None

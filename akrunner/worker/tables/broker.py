@@ -1,12 +1,12 @@
-"""The task's end of what is asked of the host: requests out, answers in, rows into spool files.
+"""The task's end of the requests for tables: sends requests to the host, takes its answers, and writes rows into spool files.
 
 ::
 
-    any thread     look, read, more, write, put, close, take_work   -> a frame, and waits for the answer
-    link's thread  take(frame)                                      <- never waits for a script, only for the disk
+    any thread     look, read, more, write, put, close, take_work   -> sends a frame, and waits for the answer
+    link's thread  take(frame)                                      <- never waits for the script, only for the disk
 
-Rows of one (table, columns, range) are asked for once, however many readers there are and however often they read. The host sends as many
-chunks ahead of the reader that is furthest as there are credits; what has come stays in the spool until the task ends.
+The rows of one (table, columns, range) are requested once, however many readers there are and however often they read. The host
+sends as many chunks ahead of the furthest reader as there are credits. Rows stay in the spool until the task ends.
 """
 
 from __future__ import annotations
@@ -24,19 +24,29 @@ if TYPE_CHECKING:
     pass
 
 _BUFFER = 1 << 20
-#: in front of each chunk in a spool: its bytes, its rows
+#: the header of each chunk in a spool: its bytes and its rows
 CHUNK = struct.Struct("<QQ")
 _REQUEST = struct.Struct("<Q")
-#: seconds the end of a script waits for what its threads and processes, still at it, try to write then
+#: seconds that `finish` waits, so that threads and processes of the script that still write get an error, and are reported
 _LINGER = 0.25
-#: what the threads are called that answer the task's other processes
+#: the name of the threads that answer the task's other processes
 CHILDREN = "akrunner-tables-child"
-#: why a writer takes no more rows
+#: the error of a writer that another one has replaced
 REPLACED = "table %s: its slice was opened again, which drops what this writer has written; it takes no more rows"
 
 
 class _Spool(object):
-    """Attributes: path; request; chunks, rows, size: so far; granted: chunks the host may send; whole: all are there; error: why not."""
+    """A file with the rows of a request.
+
+    Attributes:
+        path: the file's path.
+        request: the request's number.
+        chunks, rows, size: chunks, rows and bytes so far.
+        granted: how many chunks the host may send.
+        whole: whether all rows have come.
+        closed: whether the host has been told that the request is closed.
+        error: type and message of the error that has ended the request, None if there is none.
+    """
 
     def __init__(self, path: str, request: int) -> None:
         self.path = path
@@ -49,8 +59,22 @@ class _Spool(object):
 
 
 class _Writing(object):
-    """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's; replaces: requests that had
-    its slice before; replaced: another has it now; slice; process: who has opened it; ended: by the script's end, not by who has opened it."""
+    """A table that is being written.
+
+    Attributes:
+        table: the table's name.
+        slice: the writer's slice_id.
+        process: the process that has opened the table, as `asking.process` names it.
+        columns: the table's columns, None until the host has opened it.
+        credits: how many frames of rows may be sent now.
+        rows: how many rows have been sent.
+        closing: whether the writer is closed.
+        done: whether the host has confirmed all rows.
+        ended: whether the script's end closes the writer, and not the process that has opened it.
+        replaces: the earlier requests that had the same slice.
+        replaced: whether a later request has the slice now.
+        error: type and message of the host's error, None if there is none.
+    """
 
     def __init__(self, table: str, slice_id: int, process: str) -> None:
         self.table, self.slice, self.process = table, slice_id, process
@@ -64,7 +88,12 @@ class _Writing(object):
 
 
 class Broker(object):
-    """Safe for several threads. Args: writer: frames to the host; folder: for spools, a directory of this task's alone, made when needed."""
+    """Asks the host for tables. Safe for several threads.
+
+    Args:
+        writer: sends frames to the host.
+        folder: the directory for spools, used by this task alone; made when it is needed.
+    """
 
     def __init__(self, writer: Any, folder: str) -> None:
         self._writer = writer
@@ -77,19 +106,23 @@ class Broker(object):
         self._reads: Dict[int, _Spool] = {}
         self._writes: Dict[int, _Writing] = {}
         self._over = False
-        #: the script has ended: nobody opens a table to write
+        #: whether the script has ended: no table may be opened for writing then
         self._ending = False
         self._buffer = memoryview(bytearray(_BUFFER))
-        # of this process's writers, which are closed when the script has ended; set by `install`
+        # closes this process's writers when the script has ended; set by `install`
         self.close_writers: Callable[[], bool] = lambda: False
-        #: what the script's user should know
+        #: sentences that the user should read
         self.notes: List[str] = []
         self._late: List[str] = []
 
     # -- asked by scripts
 
     def look(self, table: str) -> Dict[str, Any]:
-        """{"columns", "start", "rows"} of a table, or of the range its name says. Raises: TableError."""
+        """Return {"columns", "start", "rows"} of a table, or of the range in its name.
+
+        Raises:
+            TableError: the host refuses it.
+        """
         with self._changed:
             known = self._looks.get(table)
         if known is None:
@@ -99,7 +132,7 @@ class Broker(object):
         return known
 
     def read(self, table: str, columns: Sequence[str], start: int, stop: int) -> Dict[str, Any]:
-        """{"spool", "path"} of the rows of a range. Args: columns: their names, as a list."""
+        """Request the rows of a range, and return the {"spool", "path"} of their spool. Args: columns: names, as a list."""
         key = (table.partition("?")[0], tuple(columns), start, stop)
         with self._changed:
             self._check()
@@ -116,7 +149,14 @@ class Broker(object):
         return {"spool": spool.request, "path": spool.path}
 
     def more(self, spool: int, chunk: int) -> Dict[str, Any]:
-        """Wait until a chunk of a spool is there: {"chunks": so many are, "whole": no more come}. Raises: TableError, OSError."""
+        """Wait until a chunk of a spool has come, or no more will.
+
+        Returns:
+            {"chunks": how many have come, "whole": whether these are all}.
+        Raises:
+            TableError: the host cannot send the rows.
+            OSError: they cannot be spooled.
+        """
         with self._changed:
             of = self._reads[spool]
             while True:
@@ -129,7 +169,7 @@ class Broker(object):
                 self._changed.wait()
 
     def _grant(self, spool: _Spool, chunk: int) -> None:
-        """Let the host send what a reader of this chunk is going to want next."""
+        """Let the host send the chunks that a reader of this chunk is going to need next."""
         wanted = min(chunk + 1, spool.chunks) + tables.CREDITS - spool.granted
         if (
             not spool.whole
@@ -141,9 +181,16 @@ class Broker(object):
             self._writer.write_json(frames.READ_MORE, {"request": spool.request, "chunks": wanted})
 
     def write(self, table: str, slice_id: int, process: str) -> Dict[str, Any]:
-        """{"writing", "columns", "replaces"} of a table that is empty from now on.
+        """Open a table for writing, which empties it.
 
-        Args: process: who writes, as `asking.process` has it. Raises: TableError: it may not be written.
+        Args:
+            table: the table's name.
+            slice_id: the writer's slice.
+            process: the process that writes, as `asking.process` names it.
+        Returns:
+            {"writing": the request's number, "columns": the table's, "replaces": earlier requests that had the slice}.
+        Raises:
+            TableError: the table may not be written.
         """
         with self._changed:
             self._check()
@@ -164,7 +211,15 @@ class Broker(object):
             return {"writing": number, "columns": writing.columns, "replaces": writing.replaces}
 
     def put(self, writing: int, rows: int, payload: List[Any]) -> None:
-        """Send rows. Args: payload: buffers of columns. Raises: TableError: the table has refused some."""
+        """Send rows to the host.
+
+        Args:
+            writing: the request's number.
+            rows: the number of rows.
+            payload: the buffers of the columns.
+        Raises:
+            TableError: the table has refused rows, or the writer is closed.
+        """
         of = self._writes[writing]
         with self._changed:
             while of.credits <= 0 and not of.closing:
@@ -182,7 +237,7 @@ class Broker(object):
             self._writer.write(frames.ADD_ROWS, tables.with_request(writing, payload), rows)
 
     def close(self, writing: int) -> None:
-        """No more rows: whether the host has them all is known when it returns. Raises: TableError: some were refused."""
+        """Close a writer, and wait until the host has confirmed all its rows. Raises: TableError: the host has refused some."""
         of = self._writes[writing]
         with self._changed:
             self._close_writing(writing)
@@ -197,7 +252,11 @@ class Broker(object):
             self._writer.write_json(frames.CLOSE_TABLE, {"request": number, "rows": of.rows, "whole": True})
 
     def take_work(self, **asked: Any) -> Optional[str]:
-        """The next work of a queue that all tasks share, None: there is no more. Args: as TAKE_WORK has them. Raises: TableError."""
+        """Return the next work of a queue that all tasks share, None if there is no more.
+
+        Args:
+            asked: fields of a TAKE_WORK frame.
+        """
         work: Optional[str] = self._ask(frames.TAKE_WORK, asked)["work"]
         return work
 
@@ -232,7 +291,7 @@ class Broker(object):
     # -- what the host says
 
     def take(self, reader: frames.FrameReader, kind: int, count: int, size: int) -> None:
-        """One frame whose header was read. Raises: WireError: nobody has asked for it."""
+        """Take a frame from the host whose header has been read. Raises: WireError: it does not answer a request."""
         if kind == frames.TABLE_ROWS:
             self._spool(reader, count, size)
             return
@@ -275,7 +334,7 @@ class Broker(object):
             raise frames.WireError("a %s frame is no answer to a writer" % frames.NAMES[kind])
 
     def _spool(self, reader: frames.FrameReader, rows: int, size: int) -> None:
-        """A chunk, from the pipe into its file."""
+        """Copy a chunk from the pipe into its spool."""
         if size < _REQUEST.size:
             raise frames.WireError("a table rows frame of %d bytes names no request" % size)
         (number,) = _REQUEST.unpack(reader.read_payload(_REQUEST.size))
@@ -293,7 +352,7 @@ class Broker(object):
             self._changed.notify_all()
 
     def _append(self, spool: _Spool, reader: frames.FrameReader, rows: int, size: int) -> Optional[OSError]:
-        """Why the disk did not take it, None: it did. The pipe is read to the frame's end either way."""
+        """Append a chunk to a spool. Return the disk's error, or None. The frame is read to its end either way."""
         out = -1
         error: Any = spool.error
         if error is None:
@@ -314,7 +373,7 @@ class Broker(object):
                     error = e
         if out >= 0:
             if error is not None:
-                # what is there of it would be in the way of others on a full disk
+                # free the space of this spool: on a full disk, others need it
                 os.ftruncate(out, 0)
             os.close(out)
         return error if isinstance(error, OSError) else None
@@ -328,16 +387,18 @@ class Broker(object):
             self._writer.write_json(frames.CLOSE_TABLE, told)
 
     def finish(self) -> None:
-        """The script has ended: writers it has left open are closed, and nobody asks any more. Waits for the host to have every row: not
-        in the thread that hears what it says.
+        """Close the writers that the script has left open when it ended, and accept no further request.
 
-        Raises: TableError: rows were refused; a process has not closed its writer and still runs.
+        Waits until the host has confirmed every row, so it must not be called in the thread that reads the host's frames.
+
+        Raises:
+            TableError: rows were refused; or a process has not closed its writer and still runs.
         """
         with self._changed:
             self._ending = True
             for writing in self._writes.values():
                 writing.ended = not writing.closing
-        # a child that has asked for something keeps its connection
+        # a child process that has asked for something keeps its connection, and so a thread here
         others = self.close_writers() or any(one.name == CHILDREN for one in threading.enumerate())
         unclosed = []
         for number, writing in list(self._writes.items()):
@@ -347,7 +408,8 @@ class Broker(object):
             others = others or _lives(writing.process)
             self.close(number)
         if others:
-            # whoever is still writing finds it closed now, and would be the only one to know
+            # a thread or process that still writes gets an error now; without the wait, only that thread would know of the
+            # lost rows
             time.sleep(_LINGER)
         with self._changed:
             self._over = True
@@ -363,21 +425,21 @@ class Broker(object):
             self._changed.notify_all()
 
     def late(self, table: str, rows: str) -> None:
-        """The script has ended, and something of it tried to write rows nevertheless: they are lost. Args: rows: in words, how many."""
+        """Note that rows are lost: a part of the script tried to write them after its end. Args: rows: how many, in words."""
         self._late.append(
             "table %s: a thread or process that the script had not waited for tried to write %s when the script had ended, and they are "
             "lost: wait for it (join) before the script ends" % (table, rows)
         )
 
     def end(self) -> None:
-        """The task has failed, or is over: whoever still waits is told."""
+        """End all waiting: the task has failed, or is over."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
 
 
 def _lives(process: str) -> bool:
-    """Args: process: as `asking.process` has it."""
+    """Whether a process is alive. Args: process: as `asking.process` names it."""
     try:
         with open("/proc/%s/stat" % process.partition(":")[0], "rb") as f:
             return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
@@ -386,7 +448,7 @@ def _lives(process: str) -> bool:
 
 
 def _unclosed(writing: _Writing, there: bool) -> str:
-    """Words for a writer that whoever has opened it has not closed. Args: there: whether it still runs."""
+    """Return a sentence about a writer that its process has not closed. Args: there: whether that process still runs."""
     number = writing.process.partition(":")[0]
     its = "its TableWriter(%r, slice_id=%d)" % (writing.table, writing.slice)
     if there:

@@ -2,10 +2,10 @@
 
 ::
 
-    chunks of columns -> a generator of whole stretches of rows -> unbatch, in TensorFlow: no call of Python for a row
+    chunks of columns -> a generator of stretches of many rows -> unbatch, in TensorFlow: Python is not called for each row
 
-Where `shuffle`, `repeat` and `batch` come first, in any order that is not odd, they are done with whole columns in Python, before TensorFlow
-sees a row; whatever comes then is TensorFlow's own.
+If the first transformations are `shuffle`, `repeat` and `batch`, in a usual order (`batch` last), they are done with whole
+columns in Python, before TensorFlow sees a row. All transformations after these are TensorFlow's own.
 """
 
 from __future__ import annotations
@@ -30,12 +30,17 @@ def _tensorflow() -> Any:
 
 
 class _Default(object):
-    """What one of `record_defaults` says. Attributes: dtype: TensorFlow's name of the type; value: for a null, as numpy's or bytes."""
+    """One of `record_defaults`.
+
+    Attributes:
+        dtype: TensorFlow's name of the type.
+        value: the value that stands for a null, as a numpy scalar or bytes.
+    """
 
     def __init__(self, tf: Any, given: Any) -> None:
         given = getattr(given, "numpy", lambda: given)()
         if tf.is_tensor(given):
-            # in a graph, a constant
+            # in a graph, it must be a constant
             given = tf.get_static_value(given) if hasattr(tf, "get_static_value") else tf.contrib.util.constant_value(given)
         if isinstance(given, tf.DType):
             given = np.zeros((), given.as_numpy_dtype) if given != tf.string else b""
@@ -50,7 +55,7 @@ class _Default(object):
             self.value = value.encode("utf-8") if isinstance(value, str) else bytes(value)
             return
         if not isinstance(given, (np.ndarray, np.generic)):
-            # as TensorFlow takes a number of Python's
+            # the type that TensorFlow gives a Python number
             value = np.asarray(value, {"i": np.int32, "f": np.float32}.get(values.dtype.kind, values.dtype))[()]
         self.dtype, self.value = value.dtype.name, value
         if self.dtype not in ("float32", "float64", "int32", "int64", "bool"):
@@ -60,14 +65,18 @@ class _Default(object):
 
 
 def _of_column(column: Dict[str, Any]) -> Any:
-    """The default of a column of which none was said: of its own type."""
+    """Return the default of a column for which the script gives none: a zero or an empty text of the column's own type."""
     return np.dtype(column["dtype"]).type(0) if column["dtype"] != "bytes" else b""
 
 
 def fitting(
     table: str, column: Dict[str, Any], values: NDArray[Any], valid: Optional[NDArray[Any]], default: _Default
 ) -> NDArray[Any]:
-    """A column as an array of the type of its default, which stands for its nulls. Raises: TableError: it is of another type."""
+    """Return a column as an array of its default's type; the default stands for nulls.
+
+    Raises:
+        TableError: the types do not fit.
+    """
     if column["dtype"] == "bytes" or default.dtype == "string":
         if column["dtype"] != "bytes" or default.dtype != "string":
             raise _unfit(table, column, default)
@@ -89,7 +98,7 @@ def fitting(
                     % (table, column["name"], beyond, default.dtype)
                 )
         with np.errstate(over="ignore"):
-            # beyond what float32 has is infinite, as TensorFlow's own cast makes it
+            # a value beyond float32's range becomes infinite, as by TensorFlow's own cast
             values = values.astype(target)
     if valid is not None and not valid.all():
         values = np.where(valid, values, default.value).astype(target)
@@ -104,7 +113,13 @@ def _unfit(table: str, column: Dict[str, Any], default: _Default) -> TableError:
 
 
 class _Source(object):
-    """What is read: `chunks(name)` gives stretches of rows of one table. Attributes: defaults: one a column, none: the table's own types."""
+    """The columns and slice to read of each table; `chunks(name)` yields the rows of one table.
+
+    Attributes:
+        selected, excluded: names of columns to read, or to leave out.
+        slice: (slice_id, slice_count).
+        defaults: one for each column; empty until `look` if the script gives none.
+    """
 
     def __init__(self, tf: Any, record_defaults: Any, selected: Any, excluded: Any, slice_id: int, slice_count: int) -> None:
         self.selected, self.excluded = names_of(selected), names_of(excluded)
@@ -122,7 +137,10 @@ class _Source(object):
             raise ValueError("TableRecordDataset: give selected_cols or excluded_cols, not both")
 
     def look(self, tf: Any, names: Any) -> None:
-        """At the first table, if its name is known now: what is wrong is raised where the dataset is made. Without defaults, they are its own."""
+        """Check the first table, if its name is known by now, so that errors are raised where the script makes the dataset.
+
+        If the script gives no defaults, take those of the table's own types.
+        """
         if isinstance(names, list) and names:
             columns = self.table(names[0]).columns
             self.defaults = self.defaults or [_Default(tf, _of_column(column)) for column in columns]
@@ -142,7 +160,7 @@ class _Source(object):
         return table
 
     def chunks(self, name: str) -> Iterator[Tuple[int, Dict[int, NDArray[Any]]]]:
-        """(rows, {number of the column: array}), in order."""
+        """Yield (number of rows, {number of the column: array}) of a table's chunks, in order."""
         table = self.table(name)
         for _, rows, columns in table.rows().chunks():
             yield (
@@ -158,9 +176,14 @@ class _Source(object):
 
 
 class _Plan(object):
-    """What is done with the rows before TensorFlow sees them: passes over named tables, shuffled, in batches.
+    """What is done with the rows before TensorFlow sees them: tables are read, rows shuffled, repeated, and put into batches.
 
-    Attributes: steps: ("shuffle", rows, seed, anew: numbers of the passes, None: all alike) and ("repeat", count), in their order; batch: (rows, whether only full ones), or None.
+    Attributes:
+        source: reads a table.
+        names: the names of the tables.
+        steps: ("shuffle", rows, seed, anew) and ("repeat", count), in their order; anew yields the number of the pass, and is
+            None if all passes have the same order.
+        batch: (rows, whether only full batches are kept), or None.
     """
 
     def __init__(
@@ -182,8 +205,8 @@ class _Plan(object):
         return _Plan(self.source, self.names, self.steps, (rows, full))
 
     def rows(self) -> Iterator[Tuple[int, Any]]:
-        """(rows, columns) of all passes."""
-        # the functions hold their own step, so that each pass begins anew
+        """Yield (number of rows, columns) of all passes."""
+        # each step is a function that makes a new iterator, so that every pass begins anew
         make = self._once
         for step in self.steps:
             make = _repeated(make, step[1]) if step[0] == "repeat" else _shuffled(make, *step[1:])
@@ -193,7 +216,7 @@ class _Plan(object):
         return itertools.chain.from_iterable(self.source.chunks(name) for name in self.names)
 
     def stretches(self) -> Iterator[Tuple[Any, ...]]:
-        """What the generator gives: a tuple of arrays, [rows], or [batches, rows of a batch]."""
+        """Yield a tuple with an array for each column: of shape [rows], or [batches, rows of a batch]."""
         width = range(len(self.source.defaults))
         if self.batch is None:
             for rows, columns in self.rows():
@@ -201,7 +224,7 @@ class _Plan(object):
                     yield tuple(columns[at] for at in width)
             return
         size, full = self.batch
-        # by their numbers, not by names
+        # the keys of the columns are their numbers, not their names
         batches: Iterator[Any] = chunks.stacks(self.rows(), size, full, chunks.ROWS_AT_ONCE)
         for columns in batches:
             yield tuple(columns[at] for at in width)
@@ -215,7 +238,7 @@ def _repeated(make: Callable[[], Iterator[Tuple[int, Any]]], count: Optional[int
                 some = some or chunk[0] > 0
                 yield chunk
             if not some:
-                return  # a table without rows has no end to come to
+                return  # without rows, repeating would never end
 
     return run
 
@@ -231,16 +254,19 @@ def _shuffled(
 
 
 def _generated(tf: Any, make: Callable[..., Any], source: _Source, batch: Optional[Tuple[int, bool]], *args: Any) -> Any:
-    """The rows, or batches, a generator gives in stretches."""
+    """Return a dataset of the stretches of rows, or of batches, that a generator yields."""
     shape = [None] if batch is None else [None, batch[0] if batch[1] else None]
     dataset = tf_data.from_generator(make, tuple((dtype, shape) for dtype in source.types(tf)), args)
     return dataset
 
 
 def _unbatched(tf: Any, dataset: Any, single: bool) -> Any:
-    """Row by row, or batch by batch, in TensorFlow. By `apply`: in TensorFlow 1 what comes has that one's methods, too."""
+    """Split a dataset's stretches into rows, or batches, in TensorFlow.
+
+    `apply` is used because in TensorFlow 1 its result has the methods of TensorFlow 1's datasets, too.
+    """
     if single:
-        # TensorFlow up to 2.3 unbatches no tuple of one
+        # TensorFlow up to 2.3 cannot unbatch a tuple of one element
         return dataset.flat_map(
             tf.autograph.experimental.do_not_convert(lambda *columns: tf.data.Dataset.from_tensor_slices(columns))
         )
@@ -250,7 +276,7 @@ def _unbatched(tf: Any, dataset: Any, single: bool) -> Any:
 
 
 def _planned(plan: _Plan) -> Any:
-    """The dataset of a plan."""
+    """Return the dataset of a plan."""
     tf = _tensorflow()
     dataset = tf_data.unsharded(
         _unbatched(tf, _generated(tf, plan.stretches, plan.source, plan.batch), len(plan.source.defaults) == 1)
@@ -262,20 +288,23 @@ _classes: Dict[type, type] = {}
 
 
 def _with_plan(dataset: Any, plan: Optional[_Plan]) -> Any:
-    """The dataset, which goes by its plan as long as it can: of a class that is its own but for what is done with whole columns."""
+    """Return the dataset with a plan.
+
+    Its class is a subclass of its own class, whose `shuffle`, `repeat` and `batch` extend the plan as long as they can.
+    """
     base = type(dataset)
     if base not in _classes:
         _classes[base] = type("TableRecordDataset", (_Table, base), {"__doc__": TableRecordDataset.__doc__})
     made: Any = object.__new__(_classes[base])
     vars(made).update(vars(dataset))
     made._plan = plan
-    # what it is made of goes when it goes
+    # keep the original dataset alive as long as this one
     made._made_of = dataset
     return made
 
 
 class _Table(object):
-    """What a dataset of a table does with whole columns; each as `tf.data.Dataset` has it."""
+    """The transformations of a table's dataset that are done with whole columns; same arguments as in `tf.data.Dataset`."""
 
     _plan: Optional[_Plan]
 
@@ -307,7 +336,7 @@ class _Table(object):
 
 
 def _number(value: Any) -> Optional[int]:
-    """A whole number of Python's, None if it is none yet (a tensor in a graph)."""
+    """Return a Python whole number, None if the value is not known yet (a tensor in a graph)."""
     try:
         return int(value) if isinstance(value, (int, np.integer)) else int(value.numpy())
     except (AttributeError, TypeError, ValueError, NotImplementedError):
@@ -315,13 +344,13 @@ def _number(value: Any) -> Optional[int]:
 
 
 def _graph_seed(tf: Any) -> Optional[int]:
-    """What `tf.set_random_seed` said, None: nothing."""
+    """Return the seed that `tf.set_random_seed` has set, None if there is none."""
     seed = tf.compat.v1.get_seed(None)[0]
     return None if seed is None else int(seed)
 
 
 class _Instances(type):
-    """What is built is a dataset of TensorFlow's own class, made to be one of these."""
+    """Makes `isinstance(dataset, TableRecordDataset)` true for the datasets, whose classes are made from TensorFlow's own."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _Table) or type.__instancecheck__(cls, instance)
@@ -331,12 +360,14 @@ class TableRecordDataset(metaclass=_Instances):
     """Rows of tables, as tuples of scalars in the order of the columns.
 
     Args:
-        filenames: name of a table, or names, a tensor, or a dataset of them; of one schema.
-        record_defaults: one a column: gives the type (0: int32, np.int64(0): int64, 0.0: float32, np.float64(0), "": string, False) and what
-            stands for a null.
-        selected_cols: columns to read, "a,b", in that order; excluded_cols: or those to leave out.
-        slice_id, slice_count: read one of so many slices of each table.
-        num_threads, capacity: without meaning here.
+        filenames: the name of a table, or several names; also as a tensor, or as a dataset of names. All tables have the same
+            schema.
+        record_defaults: one value for each column, which gives the column's type (0: int32, np.int64(0): int64, 0.0: float32,
+            np.float64(0): float64, "": string, False: bool), and stands for nulls.
+        selected_cols: the columns to read, "a,b", in that order.
+        excluded_cols: in place of selected_cols, the columns to leave out.
+        slice_id, slice_count: read slice number slice_id, from 0, of slice_count slices of each table.
+        num_threads, capacity: ignored.
     """
 
     def __new__(
@@ -345,7 +376,7 @@ class TableRecordDataset(metaclass=_Instances):
     ) -> Any:  # fmt: skip
         check_arguments("TableRecordDataset", ignored, "filenames record_defaults " + READ_BY)
         tf = _tensorflow()
-        # of a WorkQueue: the works are taken in Python, one when the one before is read
+        # for the dataset of a WorkQueue, Python takes the works, each one only when the one before it has been read
         names = getattr(filenames, "works_taken", None) or _static_names(tf, filenames)
         source = _Source(tf, record_defaults, selected_cols, excluded_cols, slice_id, slice_count)
         source.look(tf, names)
@@ -357,7 +388,7 @@ class TableRecordDataset(metaclass=_Instances):
         def read(name: Any) -> Any:
             return _generated(tf, lambda text: _Plan(source, [text_of(text)]).stretches(), source, None, name)
 
-        # its source is in a zip, where AutoGraph does not look
+        # AutoGraph cannot convert it, because its source is in a zip
         read = tf.autograph.experimental.do_not_convert(read)
         return _with_plan(tf_data.unsharded(_unbatched(tf, filenames.flat_map(read), len(source.defaults) == 1)), None)
 
@@ -367,7 +398,7 @@ def _dataset_types(tf: Any) -> Tuple[type, ...]:
 
 
 def _static_names(tf: Any, filenames: Any) -> Optional[List[str]]:
-    """Names of tables that are known now, else None."""
+    """Return the names of the tables if they are known by now, otherwise None."""
     if isinstance(filenames, _dataset_types(tf)):
         return None
     if tf.is_tensor(filenames) or (isinstance(filenames, (list, tuple)) and any(map(tf.is_tensor, filenames))):

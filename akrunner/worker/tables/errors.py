@@ -1,4 +1,4 @@
-"""What readers and writers of tables raise."""
+"""The exceptions of readers and writers of tables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ END = "End of table reached!"
 
 
 class OutOfRangeException(Exception):
-    """There are no more rows. Where TensorFlow is there, it is a `tf.errors.OutOfRangeError`, too."""
+    """There are no more rows. If TensorFlow is imported, the exception is a `tf.errors.OutOfRangeError`, too."""
 
 
 class TableError(RuntimeError):
-    """A table cannot be read or written: the host's words."""
+    """A table cannot be read or written. The message is the host's."""
 
 
 class NoSuchTable(TableError, ValueError):
-    """It is not among the job's, or not there, or has no such column."""
+    """The table is not one of the job's, or does not exist, or has no such column."""
 
 
 class TableUseError(TableError, ValueError):
-    """It is used in a way it cannot be: a slice that another task writes, a name that is none."""
+    """The table is used wrongly: another task writes the slice, or the name is not valid."""
 
 
 class NoSuchColumn(TableError, ValueError):
@@ -29,7 +29,7 @@ class NoSuchColumn(TableError, ValueError):
 
 
 class OnlyOnPai(RuntimeError):
-    """What PAI's own TensorFlow has, and no other."""
+    """The script uses something that only PAI's own TensorFlow has."""
 
 
 class TableWriteError(TableError, TypeError):
@@ -51,14 +51,14 @@ _both: List[Type[OutOfRangeException]] = []
 
 
 def failed(kind: str, message: str) -> Exception:
-    """The exception for what the host, or this machine, said. Args: kind: the name of the exception's type there."""
+    """Return the exception for an error of the host, or of this machine. Args: kind: the name of the exception's type there."""
     if kind == "OSError":
         return OSError(message)
     return _KINDS.get(kind, TableError)(message)
 
 
 def out_of_range() -> OutOfRangeException:
-    """The exception that says that there are no more rows, whatever name of it the script catches."""
+    """Return the exception for the end of a table: the script can catch it by PAI's name, or by TensorFlow's."""
     tensorflow = sys.modules.get("tensorflow")
     errors: Any = getattr(tensorflow, "errors", None)
     if errors is None or not hasattr(errors, "OutOfRangeError"):
@@ -66,7 +66,7 @@ def out_of_range() -> OutOfRangeException:
     if not _both:
 
         class OutOfRange(OutOfRangeException, errors.OutOfRangeError):
-            """No more rows."""
+            """There are no more rows."""
 
             def __init__(self) -> None:
                 errors.OutOfRangeError.__init__(self, None, None, END)

@@ -1,4 +1,4 @@
-"""What a task of a job with tables has before its script begins: who answers, and PAI's names."""
+"""Prepares a task of a job with tables before its script begins: makes the broker, and adds PAI's names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def enter(context: Context, frames: FrameWriter) -> Broker:
-    """The broker of this task; from now on readers and writers find it. Args: context: the task's; frames: to the host."""
+    """Make the broker of this task, which readers and writers find from now on, and return it.
+
+    Args:
+        context: the task's context.
+        frames: sends frames to the host.
+    """
     folder = os.path.join(context["task_dir"], "tables")
     os.mkdir(folder, 0o700)
     broker = Broker(frames, folder)
@@ -25,7 +30,7 @@ def enter(context: Context, frames: FrameWriter) -> Broker:
     path = os.path.join(folder, "ask")
     sharing.listen(broker, path)
     os.environ[asking.VARIABLE] = path
-    # last, so that a script's own files of these names win
+    # at the end of the path, so that the script's own modules of these names win
     names = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pai")
     if names not in sys.path:
         sys.path.append(names)
@@ -34,7 +39,7 @@ def enter(context: Context, frames: FrameWriter) -> Broker:
 
 
 def _into_tensorflow() -> None:
-    # not before it is asked for: it needs TensorFlow
+    # imported only here, because it needs TensorFlow
     from akrunner.worker.tables import names
 
     names.into_tensorflow()

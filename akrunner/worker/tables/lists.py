@@ -1,11 +1,11 @@
-"""Values within the arrays that scripts write: which of them is not of its type, said where it is written."""
+"""Finds a value of the wrong type within an array that a script writes, so that the error is raised where it is written."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-#: what JSON has for a value of each type; of others the host knows
+#: the Python types of a JSON value for each type of column; the host checks other types
 _HOLDS = {
     "tinyint": (int,),
     "smallint": (int,),
@@ -19,7 +19,7 @@ _HOLDS = {
 
 
 def misfit(text: str, words: str) -> str:
-    """What is wrong with an array, "" if nothing that is known here. Args: text: the value as JSON; words: the column's type."""
+    """Return what is wrong with an array, "" if nothing is found. Args: text: the value as JSON; words: the column's type."""
     words = words.lower().replace(" ", "")
     return _misfit(json.loads(text), words) if words.startswith("array<") and words.endswith(">") else ""
 

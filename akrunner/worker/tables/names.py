@@ -1,6 +1,6 @@
-"""PAI's names in TensorFlow, for scripts that look for them there; called once TensorFlow is imported.
+"""Adds PAI's names to TensorFlow, where PAI's scripts look for them. Used once TensorFlow is imported.
 
-The script asked for it: its job has tables. Nothing that TensorFlow has itself is replaced.
+This is done only if the job has tables. Nothing that TensorFlow itself has is replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from akrunner.worker.tables.writer import TableWriter
 if TYPE_CHECKING:
     pass
 
-#: names of TensorFlow's modules, under which it has them more than once
+#: the names under which TensorFlow's top module may be in sys.modules
 _TOPS = (
     "tensorflow",
     "tensorflow.compat.v1",
@@ -47,8 +47,8 @@ _WORK_QUEUE = "tensorflow.python.ops.work_queue"
 
 
 def into_tensorflow() -> None:
-    """Add them."""
-    # TensorFlow 2.3 makes modules anew for a script that imports these
+    """Add PAI's names to TensorFlow's modules."""
+    # import these first: TensorFlow 2.3 would make new modules when the script imports them
     for name in ("tensorflow.compat.v1", "tensorflow.compat.v2"):
         importlib.import_module(name)
     datasets = {"TableRecordDataset": TableRecordDataset}
@@ -79,7 +79,7 @@ def into_tensorflow() -> None:
 
 
 def _modules() -> List[Any]:
-    """TensorFlow itself and its older and newer faces."""
+    """Return TensorFlow's top modules: TensorFlow itself, and its `compat.v1` and `compat.v2`."""
     found = [tensorflow]
     compat = getattr(tensorflow, "compat", None)
     found += [getattr(compat, name) for name in ("v1", "v2") if hasattr(compat, name)]
@@ -100,7 +100,7 @@ def _module(name: str, names: Dict[str, Any]) -> types.ModuleType:
 
 
 def record_writer(*args: Any, **kwargs: Any) -> NoReturn:
-    """In place of `tf.TableRecordWriter`, whose operations write from the graph."""
+    """Refuse `tf.TableRecordWriter`, whose operations write from the graph. Raises: OnlyOnPai: always."""
     raise OnlyOnPai(
         "tf.TableRecordWriter, which writes from the graph, is not here; use tf.python_io.TableWriter: "
         "writer = tf.python_io.TableWriter(table, slice_id=task_index), writer.write(zip(*session.run([...])), indices=[0, 1]), writer.close()"

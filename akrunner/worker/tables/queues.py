@@ -1,7 +1,7 @@
-"""PAI's `TableRecordReader`: lines of a table in a graph, from a queue of names of tables.
+"""PAI's `TableRecordReader`: yields lines of tables in a graph; the tables' names come from a queue.
 
-A reader of TensorFlow's is an operation of C++. This one takes a name from the queue, in the graph, when the table before it is at its end,
-and gives the lines from Python, many at a time.
+TensorFlow's own readers are operations in C++. This one takes a name from the queue, in the graph, when the table before it has
+been read to its end, and yields the lines from Python, many at a time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class TableRecordReader(object):
-    """Rows as lines of text.
+    """Yields rows of tables as lines of text.
 
     Args:
-        csv_delimiter: between the columns; a null is an empty cell.
-        selected_cols, excluded_cols, slice_id, slice_count: as of `TableRecordDataset`.
-        num_threads, capacity, name: without meaning here.
+        csv_delimiter: the text between two columns. A null is an empty cell.
+        selected_cols, excluded_cols, slice_id, slice_count: as in `TableRecordDataset`.
+        num_threads, capacity, name: ignored.
     """
 
     def __init__(
@@ -49,12 +49,16 @@ class TableRecordReader(object):
         return np.int64(0)
 
     def read(self, queue: Any, name: Optional[str] = None) -> Tuple[Any, Any]:
-        """(key, line): one row. Raises, when it is run: tf.errors.OutOfRangeError: the queue is closed and has no more tables."""
+        """Return (key, line) of one row, as tensors.
+
+        Raises:
+            tf.errors.OutOfRangeError: when the tensors are run: the queue is closed, and has no more tables.
+        """
         keys, lines = self.read_up_to(queue, 1)
         return _scalar(keys[0]), _scalar(lines[0])
 
     def read_up_to(self, queue: Any, num_records: Any, name: Optional[str] = None) -> Any:
-        """(keys, lines): up to so many rows of one table. Raises: as `read`."""
+        """Return (keys, lines) of up to num_records rows of one table, as tensors. Raises: as `read`."""
         import tensorflow as tf
 
         v1 = tf.compat.v1
@@ -64,7 +68,7 @@ class TableRecordReader(object):
             return tf.numpy_function(self._read, [name, tf.cast(num_records, tf.int64)], (tf.string, tf.string))
 
         def more(keys: Any, lines: Any) -> Tuple[Any, ...]:
-            # with some left nothing is taken from the queue
+            # as long as rows are left, no name is taken from the queue
             with tf.control_dependencies([keys]):
                 wanted = tf.numpy_function(self._is_at_end, [], tf.bool)
                 wanted.set_shape([])
@@ -86,15 +90,18 @@ class TableRecordReader(object):
             )
 
     def num_records_produced(self, name: Optional[str] = None) -> Any:
-        """Rows so far, a tensor."""
+        """Return the number of rows read so far, as a tensor."""
         return self._told(lambda: np.int64(self._produced))
 
     def num_work_units_completed(self, name: Optional[str] = None) -> Any:
-        """Tables read to their end, a tensor."""
+        """Return the number of tables that have been read to their end, as a tensor."""
         return self._told(lambda: np.int64(self._finished))
 
     def reset(self, name: Optional[str] = None) -> Any:
-        """An operation: begin anew with the next table."""
+        """Return an operation that drops the rest of the current table, and sets the counts to 0.
+
+        The next table is read then.
+        """
         return self._told(self._reset_now).op
 
     def _reset_now(self) -> Any:
@@ -123,7 +130,7 @@ class TableRecordReader(object):
             return np.bool_(not self._more())
 
     def _more(self) -> bool:
-        """Whether there are rows of the tables whose names have come."""
+        """Whether there are rows left of the tables whose names have been taken from the queue."""
         while self._at >= len(self._lines):
             if self._current is None:
                 if not self._names:
@@ -161,7 +168,7 @@ class TableRecordReader(object):
 
 
 def _cells(values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[bytes]:
-    """A column as text, as `tf.decode_csv` reads it."""
+    """Return a column's values as text that `tf.decode_csv` can read."""
     if values.dtype.kind == "O":
         out: List[bytes] = values.tolist()
     elif values.dtype.kind == "b":

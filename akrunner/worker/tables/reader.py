@@ -1,4 +1,4 @@
-"""PAI's `TableReader`: rows of a table as tuples, in Python."""
+"""PAI's `TableReader`: reads rows of a table as tuples, in Python."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: numpy's type in Python
+#: kind of a numpy type -> the Python type
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}
 
 
 class Records(List[Any]):
-    """Rows as tuples, in a list that has what PAI's record array has, too.
+    """A list of rows as tuples, which also has the attributes of PAI's record array.
 
-    Attributes: names: of the columns; dtype, shape: as the record array's. `records["column"]` is an array of one column.
+    `records["column"]` is an array of one column.
+
+    Attributes:
+        names: the names of the columns.
+        dtype, shape: those that the record array has.
     """
 
     def __init__(self, rows: Iterable[Any], columns: List[Dict[str, Any]]) -> None:
@@ -61,19 +65,23 @@ def _unique(names: Sequence[str]) -> List[str]:
 
 
 class TableReader(object):
-    """A table's rows, from Python: `tf.python_io.TableReader` of PAI.
+    """Reads rows of a table in Python: PAI's `tf.python_io.TableReader`.
 
     Args:
-        table: its name, which may end in ?start=A&end=B.
-        selected_cols: columns to read, "a,b", in that order; excluded_cols: or those to leave out; neither: all but those the table is
-            partitioned by.
-        slice_id, slice_count: read one of so many slices of the rows.
-        num_threads, capacity: without meaning here.
-    Attributes: start_pos, end_pos: of the slice, rows of the table; offset_pos: the next row to be read.
-    Raises: TableError: the job has no such table, or the table no such column.
+        table: the table's name, which may end in ?start=A&end=B.
+        selected_cols: the columns to read, "a,b", in that order.
+        excluded_cols: in place of selected_cols, the columns to leave out. If neither is given, all columns are read but
+            those by which the table is partitioned.
+        slice_id, slice_count: read slice number slice_id, from 0, of slice_count slices of the rows.
+        num_threads, capacity: ignored.
+    Attributes:
+        start_pos, end_pos: the slice's first row, and the row after its last one, as numbers of the table's rows.
+        offset_pos: the number of the next row to be read.
+    Raises:
+        TableError: the job has no such table, or the table has no such column.
     """
 
-    #: whether text is str, as common_io has it, or bytes, as TensorFlow has it
+    #: whether text is str, as in common_io, or bytes, as in TensorFlow
     TEXT = False
 
     def __init__(
@@ -94,10 +102,13 @@ class TableReader(object):
         return self.start_pos + self._at
 
     def read(self, num_records: Any = 1, allow_smaller_final_batch: bool = False) -> Records:
-        """The next rows, a list of tuples: text is bytes (in common_io str), null is None.
+        """Return the next rows as a list of tuples. Text is bytes (in common_io: str), and a null is None.
 
-        Args: num_records: how many; fewer, if fewer are left. allow_smaller_final_batch: without meaning: they always come.
-        Raises: OutOfRangeException: none is left; of `common_io.exception`, `tf.errors` and `tf.python_io` alike.
+        Args:
+            num_records: how many rows; there are fewer only if fewer are left.
+            allow_smaller_final_batch: ignored: the last rows always come, however few they are.
+        Raises:
+            OutOfRangeException: no row is left. `common_io.exception`, `tf.errors` and `tf.python_io` have this same exception.
         """
         self._check()
         num_records = whole("num_records", num_records)
@@ -117,11 +128,11 @@ class TableReader(object):
         return Records(out, self._table.columns)
 
     def _tuples(self) -> Tuple[int, Optional[List[Any]]]:
-        """(first row, rows as tuples) of the chunk in which the next row lies; (0, None) at the end."""
+        """Return (first row, rows as tuples) of the chunk that contains the next row; (0, None) at the end."""
         if self._at >= self._rows.count:
             return 0, None
         if self._chunk is None or not self._chunk[0] <= self._at < self._chunk[0] + len(self._chunk[1]):
-            # there is one: the row is in the range
+            # there is such a chunk, as the row is within the range
             found: Any = self._rows.chunk(self._rows.find(self._at))
             first, _, columns = found
             values = [self._listed(column, *columns[column["name"]]) for column in self._table.columns]
@@ -129,7 +140,7 @@ class TableReader(object):
         return self._chunk
 
     def _listed(self, column: Dict[str, Any], values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[Any]:
-        """One column as a list of Python's values."""
+        """Return a column as a list of Python values."""
         out: List[Any] = values.tolist()
         if self._python_type(column) is str:
             out = [value.decode("utf-8", "replace") for value in out]
@@ -138,7 +149,7 @@ class TableReader(object):
         return out
 
     def seek(self, offset: Any = 0) -> None:
-        """Read on from a row, counted from the slice's first. Raises: OutOfRangeException: it has none there."""
+        """Go to a row, counted from the slice's first row. Raises: OutOfRangeException: it is outside of the slice."""
         self._check()
         offset = whole("offset", offset)
         if offset < 0 or offset > self._rows.count:
@@ -146,11 +157,11 @@ class TableReader(object):
         self._at = offset
 
     def get_row_count(self) -> int:
-        """Rows of the slice."""
+        """Return the number of rows of the slice."""
         return self._rows.count
 
     def get_schema(self) -> Any:
-        """A record array of the columns that are read: `colname`, `typestr` (MaxCompute's type), `pythontype`."""
+        """Return a record array of the columns that are read: `colname`, `typestr` (MaxCompute's type), `pythontype`."""
         rows = [(c["name"], c["type"], self._python_type(c)) for c in self._table.columns]
         return np.array(rows, dtype=[("colname", "O"), ("typestr", "O"), ("pythontype", "O")]).view(np.recarray)
 
@@ -160,7 +171,7 @@ class TableReader(object):
         return _PYTHON[np.dtype(column["dtype"]).kind]
 
     def close(self) -> None:
-        """Read no more; twice is fine. The rows that have come stay, for the next reader of the same."""
+        """Close the reader; closing it twice is fine. The rows stay in the spool, for the next reader of the same range."""
         self._closed = True
         self._chunk = None
 
@@ -175,7 +186,7 @@ class TableReader(object):
         self.close()
 
     def __iter__(self) -> Iterator[Any]:
-        """Row by row, for a loop."""
+        """Yield the rows that are left, one by one."""
         while True:
             first, rows = self._tuples()
             if rows is None:
@@ -186,6 +197,6 @@ class TableReader(object):
 
 
 class TextTableReader(TableReader):
-    """As `TableReader`, of common_io: text is str."""
+    """The `TableReader` of common_io, which returns text as str."""
 
     TEXT = True

@@ -1,4 +1,4 @@
-"""One range of one table's rows, as chunks from a spool; which columns and which rows a reader takes."""
+"""The rows of one range of one table, as chunks from a spool; and the choice of a reader's columns and rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from akrunner.worker.tables.broker import CHUNK
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
 from akrunner.worker.waits import timing
 
-#: a chunk in a spool: where, how long, its first row, its rows
+#: a chunk in a spool: its position and size in bytes, its first row, its number of rows
 _Place = collections.namedtuple("_Place", "at size first rows")
 
 
 class Table(object):
-    """Part of a table.
+    """A part of a table.
 
-    Attributes: name; columns: [{"name", "type", "dtype", ...}] in the order they are read; start, stop: absolute rows.
-    Raises: TableError: there is no such table, or column; ValueError: no such slice.
+    Attributes:
+        name: the table's name.
+        columns: [{"name", "type", "dtype", ...}], in the order in which they are read.
+        start, stop: the part's first row, and the row after its last one, as numbers of the table's rows.
+    Raises:
+        TableError: there is no such table, or column.
+        ValueError: there is no such slice.
     """
 
     def __init__(self, name: Any, selected: Any = "", excluded: Any = "", slice_id: Any = 0, slice_count: Any = 1) -> None:
@@ -36,12 +41,12 @@ class Table(object):
         self.start, self.stop = told["start"] + first, told["start"] + last
 
     def rows(self) -> Rows:
-        """Its rows, to be read."""
+        """Return the part's rows, which can be read as chunks."""
         return Rows(self.name, self.columns, self.start, self.stop)
 
 
 def text_of(name: Any) -> str:
-    """A table's name, however it is given."""
+    """Return a table's name, given as a str, bytes, tensor, array, or a list of one of these."""
     if hasattr(name, "numpy"):
         name = name.numpy()
     if isinstance(name, np.ndarray) and name.shape == ():
@@ -58,7 +63,11 @@ def text_of(name: Any) -> str:
 
 
 def whole(name: str, value: Any) -> int:
-    """A whole number, however it is given. Raises: ValueError: it is none; it names the argument."""
+    """Return a whole number, given as any number or as text.
+
+    Raises:
+        ValueError: it is not one; the error names the argument.
+    """
     try:
         made = int(value)
         if isinstance(value, (str, bytes)) or made == value:
@@ -69,10 +78,17 @@ def whole(name: str, value: Any) -> int:
 
 
 def check_arguments(what: str, given: Iterable[str], known: str) -> None:
-    """Arguments that PAI's readers and writers may have in another version are passed over, and not those that are misspelt: a slice of which nobody
-    reads is every row for every worker. Args: given: by name; known: names, in one text.
+    """Check that no argument is misspelt.
 
-    Raises: TypeError.
+    Other unknown arguments are ignored: PAI's readers and writers may have them in another version. But a misspelt slice
+    argument, for example, would make every worker read every row.
+
+    Args:
+        what: the reader or writer, for the error.
+        given: the names of the unknown arguments.
+        known: the names of the known arguments, in one text.
+    Raises:
+        TypeError: a name is similar to a known one.
     """
     for name in given:
         near = difflib.get_close_matches(name, known.split(), 1, 0.75)
@@ -80,12 +96,15 @@ def check_arguments(what: str, given: Iterable[str], known: str) -> None:
             raise TypeError("%s has no argument %s; did you mean %s?" % (what, name, near[0]))
 
 
-#: of every reader
+#: arguments that every reader has
 READ_BY = "selected_cols excluded_cols slice_id slice_count num_threads capacity"
 
 
 def sliced(rows: int, slice_id: Any, slice_count: Any) -> Tuple[int, int]:
-    """(first, behind the last) row of a slice: contiguous, and the first rows % slice_count of them have one row more."""
+    """Return a slice's first row, and the row after its last one.
+
+    Slices are contiguous, and the first `rows % slice_count` of them have one row more than the others.
+    """
     slice_id, slice_count = whole("slice_id", slice_id), whole("slice_count", slice_count)
     if slice_count < 1 or not 0 <= slice_id < slice_count:
         raise ValueError("slice_id=%d must be from 0 to slice_count - 1, and slice_count is %d" % (slice_id, slice_count))
@@ -94,7 +113,7 @@ def sliced(rows: int, slice_id: Any, slice_count: Any) -> Tuple[int, int]:
 
 
 def names_of(given: Any) -> List[str]:
-    """Names of columns from "a, b", or a list."""
+    """Return names of columns, given as "a, b" or as a list."""
     if given is None:
         return []
     if isinstance(given, bytes):
@@ -104,7 +123,7 @@ def names_of(given: Any) -> List[str]:
 
 
 def chosen(table: str, columns: List[Dict[str, Any]], selected: Any, excluded: Any) -> List[Dict[str, Any]]:
-    """The columns to read: as selected, in that order; or the table's, without those excluded and those it is partitioned by."""
+    """Return the columns to read: the selected ones, in that order; or all but the excluded ones and the partition columns."""
     selected, excluded = names_of(selected), names_of(excluded)
     if selected and excluded:
         raise ValueError("table %s: give selected_cols or excluded_cols, not both" % table)
@@ -122,13 +141,14 @@ def chosen(table: str, columns: List[Dict[str, Any]], selected: Any, excluded: A
 
 
 class Rows(object):
-    """Chunks of a range, in order; any thread, and any process forked from this one.
+    """The chunks of a range, in order. Any thread, and any process forked from this one, may read them.
 
-    Attributes: count: rows of the range.
+    Attributes:
+        count: the number of rows of the range.
     """
 
     def __init__(self, table: str, columns: List[Dict[str, Any]], start: int, stop: int) -> None:
-        # one column read twice is asked for once
+        # a column that is read twice is requested once
         names = list(collections.OrderedDict((column["name"], None) for column in columns))
         self._schema = [{"name": column["name"], "dtype": column["dtype"], "shape": []} for column in columns]
         self._asked = (table, names, start, stop)
@@ -148,7 +168,7 @@ class Rows(object):
             os.close(fd)
 
     def __getstate__(self) -> Dict[str, Any]:
-        # for a process that is no fork of this one: it opens the spool for itself
+        # for a process that is not forked from this one: it requests the rows, and opens the spool, by itself
         state = dict(self.__dict__, _places=[], _firsts=[], _end=0, _known=0, _whole=False, _spool=None, _fd=-1)
         del state["_lock"], state["_pid"]
         return state
@@ -159,12 +179,17 @@ class Rows(object):
 
     def _own(self) -> threading.Lock:
         if self._pid != os.getpid():
-            # whoever held it is not in this process
+            # this process was forked; the thread that held the lock does not exist here
             self._lock, self._pid = threading.Lock(), os.getpid()
         return self._lock
 
     def chunk(self, number: int) -> Optional[Tuple[int, int, Dict[str, Tuple[Any, Any]]]]:
-        """(first row, rows, {column: (values, valid)}) of a chunk, None behind the last one. Waits for it. Raises: TableError, OSError."""
+        """Wait for a chunk, and return (first row, number of rows, {column: (values, valid)}); None after the last chunk.
+
+        Raises:
+            TableError: the host cannot send the rows, or the spool is damaged.
+            OSError: the rows cannot be spooled.
+        """
         with timing.spending("table"):
             place = self._place(number)
             if place is None:
@@ -176,14 +201,14 @@ class Rows(object):
         return place.first, rows, columns
 
     def find(self, row: int) -> int:
-        """Number of the chunk that holds a row; one behind the last chunk if none does."""
+        """Return the number of the chunk that contains a row; the number after the last chunk's if none does."""
         while not self._places or row >= self._places[-1].first + self._places[-1].rows:
             if self._place(len(self._places)) is None:
                 return len(self._places)
         return bisect.bisect_right(self._firsts, row) - 1
 
     def chunks(self, number: int = 0) -> Iterator[Tuple[int, int, Dict[str, Tuple[Any, Any]]]]:
-        """All chunks from one on."""
+        """Yield all chunks from a number on."""
         while True:
             got = self.chunk(number)
             if got is None:

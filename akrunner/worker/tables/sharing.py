@@ -1,12 +1,13 @@
-"""Asking the task's broker from another process of the task's: a Unix socket in the task's directory.
+"""Lets other processes of the task ask its broker, through a Unix socket in the task's directory.
 
 ::
 
-    child                                    task's process
-    | json length | payload length | json | payload |   ->   a thread of each connection calls the broker
-                                          <-   the same: {"value": ...} or {"kind", "message"}
+    child process                            task's process
+    | json length | payload length | json | payload |   ->   a thread for each connection calls the broker
+                                          <-   the same format: {"value": ...} or {"kind", "message"}
 
-Whoever may open the socket is the user's own: its directory is nobody else's. A connection is a thread's; it is opened when that first asks.
+Only the user's own processes can open the socket, as only the user can enter its directory. Each thread has a connection of its
+own, which is opened when the thread asks for the first time.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
 _HEAD = struct.Struct("<IQ")
 _CALLS = ("look", "read", "more", "write", "put", "close", "take_work")
-#: a longer path than a socket's address has room for is reached by its directory's descriptor
+#: a path longer than this does not fit into a socket's address: it is reached through a file descriptor of its directory
 _LONGEST = 100
-#: what is asked without rows
+#: most bytes of a message without its rows
 _MOST_JSON = 16 << 20
 _MOST_PAYLOAD = 1 << 31
 
 
 def listen(broker: Broker, path: str) -> None:
-    """Answer whoever connects, until this process ends."""
+    """Answer the processes that connect, until this process ends."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     _at(path, server.bind)
     server.listen(64)
@@ -42,7 +43,7 @@ def listen(broker: Broker, path: str) -> None:
 
 
 def _at(path: str, call: Callable[[str], Any]) -> Any:
-    """Call with the address of a socket's path."""
+    """Call `call` with an address that stands for a socket's path, and return its result."""
     if len(os.fsencode(path)) <= _LONGEST:
         return call(path)
     folder = os.open(os.path.dirname(path), os.O_RDONLY)
@@ -120,14 +121,17 @@ def _exactly(connection: socket.socket, size: int, may_end: bool = False) -> Any
 
 
 class _Connection(socket.socket):
-    """A thread's; closed when the thread has ended."""
+    """The connection of one thread; closed when the thread has ended."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class Remote(object):
-    """The broker, as a process forked from the task's, or started by it, asks it. Raises: what the broker does."""
+    """Has the methods of the broker, and passes each call on to it. For processes forked, or started, by the task's process.
+
+    The methods raise what the broker raises.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -143,7 +147,7 @@ class Remote(object):
             _send(connection, {"call": call, "given": given}, payload)
             got = _receive(connection)
         except BaseException as e:
-            # who asks next would be given the answer to this
+            # give the connection up: the next request would get the answer to this one
             self._local.connection = None
             if connection is not None:
                 connection.close()

@@ -1,4 +1,7 @@
-"""What scripts give a `TableWriter`, rows in any shape and values of any type -> columns of the table's types, or an error that says which value."""
+"""The rows that a script gives a `TableWriter`, in any shape and of any types -> columns of the table's types.
+
+If a value does not fit, the error names its row and column.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,25 @@ from akrunner.worker.tables.lists import misfit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: the largest whole number of which a double holds every smaller one
+#: a double holds every whole number up to this one exactly
 _EXACT = 1 << 53
-#: of values that are one row, which begins with a list
+#: the end of the error for values that may be a single row that begins with a list
 ALONE = "; a single row whose first value is a list or tuple is given in a list: write([row], ...)"
 
 
 def _is_row(value: Any) -> bool:
-    """Whether a value is a row, and not a value of one."""
+    """Whether a value is a row, and not a value within a row."""
     if isinstance(value, (list, tuple, np.void)):
         return True
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
-#: values of a row that are looked at before they are taken
+#: how many values are checked for tensors
 _LOOKED_AT = 100
 
 
 def _check_made(values: Any, table: str) -> None:
-    """Raises: TypeError: a tensor of a graph is to be written, which has no value yet."""
+    """Check for tensors. Raises: TypeError: one of the values is a tensor of a graph, which has no value yet."""
     row = list(values[:_LOOKED_AT]) if isinstance(values, (list, tuple)) else []
     if row and isinstance(row[0], (list, tuple)):
         row = list(row[0])
@@ -46,7 +49,13 @@ def _check_made(values: Any, table: str) -> None:
 
 
 def columns_of(values: Any, width: int, table: str = "") -> Optional[List[Any]]:
-    """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
+    """Return the values of each column, as lists or arrays; None if there are no rows.
+
+    Args:
+        values: as in `TableWriter.write`.
+        width: the number of columns.
+        table: the table's name, for errors.
+    """
     _check_made(values, table)
     if hasattr(values, "iloc") and values.ndim == 2 and not all(isinstance(kind, np.dtype) for kind in values.dtypes):
         return _of_frame(values, width, table)
@@ -66,10 +75,10 @@ def columns_of(values: Any, width: int, table: str = "") -> Optional[List[Any]]:
     if any(hasattr(kind, "numpy") for kind in set(map(type, rows))):
         rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows]
     if isinstance(rows[0], np.ma.mvoid):
-        # records of a masked array
+        # the rows are records of a masked array
         rows = [row.tolist() for row in rows]
     if not _is_row(rows[0]):
-        # its values may be arrays without a dimension
+        # the values are a single row; they may be arrays without dimensions
         rows = [tuple(value.tolist() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
     if not set(map(type, rows)) <= {tuple, list, np.void, np.record} or set(map(len, rows)) != {width}:
         for row in rows:
@@ -80,7 +89,7 @@ def columns_of(values: Any, width: int, table: str = "") -> Optional[List[Any]]:
 
 
 def _of_frame(frame: Any, width: int, table: str) -> Optional[List[Any]]:
-    """A DataFrame with types of pandas' own, in whose columns something may be missing that its records have as NaN."""
+    """Return the columns of a DataFrame with types of pandas' own. Its `to_records` would turn missing values into NaN."""
     if frame.shape[1] != width:
         raise _odd(tuple(frame.columns), width, table)
     columns = [frame.iloc[:, at] for at in range(width)]
@@ -120,16 +129,26 @@ def _odd(row: Any, width: int, table: str, more: str = "") -> ValueError:
 def as_column(
     table: str, column: Dict[str, Any], values: Any, first_row: int = 0, cast: bool = False
 ) -> Tuple[Any, Optional[NDArray[Any]]]:
-    """(values, valid): what a column holds, text as a list of bytes, numbers as an array; [rows] bool, None: all are there.
+    """Convert values to a column's type.
 
-    Raises: TableWriteError: a value is of another type.
+    Args:
+        table: the table's name, for errors.
+        column: the column's name and types.
+        values: the values, as `columns_of` returns them.
+        first_row: the number of the first value's row, for errors.
+        cast: whether values of other types are converted if they can be.
+    Returns:
+        (values, valid): text as a list of bytes, numbers as an array; an array of bool that is False for nulls, or None if
+        there are no nulls.
+    Raises:
+        TableWriteError: a value is of another type.
     """
     valid = None
     if isinstance(values, np.ma.MaskedArray):
-        # what is masked is null
+        # a masked value is null
         values = values.tolist() if np.ma.getmaskarray(values).any() else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        # tolist() makes numbers of those that are finer than Python's datetimes
+        # tolist() would turn times that are finer than Python's datetimes into numbers
         values = list(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
         values = values.tolist()
@@ -145,7 +164,10 @@ def as_column(
 
 
 def _unmasked(values: Any) -> List[Any]:
-    """A list in which what is masked is None: its number is another, which nobody has given."""
+    """Return a list in which masked values, NaT and NA are None.
+
+    A masked value has a number, but not one the script has given.
+    """
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))):
         return [one.tolist() if isinstance(one, np.ma.MaskedArray) and one.ndim == 0 else one for one in values]
     if any(_is_no_time(kind) for kind in set(map(type, values))):
@@ -156,17 +178,17 @@ def _unmasked(values: Any) -> List[Any]:
 
 
 def _is_no_time(kind: type) -> bool:
-    """Whether a value of a type may be NaT, which is null."""
+    """Whether a value of this type may be NaT, which stands for null."""
     return issubclass(kind, np.datetime64) or kind.__name__ == "NaTType"
 
 
 def _is_na(kind: type) -> bool:
-    """Whether it is the type of pandas' NA, which is null."""
+    """Whether this is the type of pandas' NA, which stands for null."""
     return kind.__name__ == "NAType" and kind.__module__.startswith("pandas")
 
 
 def _plain(values: Any) -> bool:
-    """Whether values can be compared with None without asking them."""
+    """Whether values can be compared with None by `in`, without calling a comparison of their own."""
     return type(values[0]) in (int, float, str, bytes, bool) if values else True
 
 
@@ -179,7 +201,7 @@ def _texts(table: str, column: Dict[str, Any], values: Any, first_row: int, cast
         try:
             return list(map(str.encode, values))
         except UnicodeEncodeError:
-            pass  # below it is found out in which row
+            pass  # the loop below finds the row
     out = []
     for i, value in enumerate(values):
         if isinstance(value, str):
@@ -200,7 +222,7 @@ def _encoded(table: str, column: Dict[str, Any], row: int, value: str) -> bytes:
 
 
 def _crosses(column: Dict[str, Any]) -> bool:
-    """Whether a column of text holds text, and not what only crosses as text."""
+    """Whether a column really holds text. Other types, such as dates, are only sent as text."""
     return column["type"].lower().partition("(")[0] in ("string", "binary", "varchar", "char", "json")
 
 
@@ -243,7 +265,7 @@ def _text(table: str, column: Dict[str, Any], row: int, value: Any) -> str:
 
 
 def _keyed(value: Any) -> Any:
-    """With keys that JSON has: text."""
+    """Return a value whose dicts have only text as keys, as JSON requires."""
     if isinstance(value, dict):
         made = {}
         for key, one in value.items():
@@ -262,7 +284,7 @@ def _key(key: Any) -> str:
 
 
 def _inner(value: Any) -> Any:
-    """A value in a list or map, as JSON has it."""
+    """Convert a value within a list or map to a JSON value."""
     if _is_na(type(value)) or (_is_no_time(type(value)) and value != value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
@@ -279,19 +301,19 @@ def _inner(value: Any) -> Any:
 def _numbers(
     table: str, column: Dict[str, Any], values: Any, valid: Optional[NDArray[Any]], first_row: int, cast: bool
 ) -> NDArray[Any]:
-    """An array of its own of the column's type: what the script does with `values` afterwards is not written."""
+    """Return a new array of the column's type. It is always a copy: the script may change `values` afterwards."""
     target = np.dtype(column["dtype"])
     if isinstance(values, np.ndarray):
         whole: NDArray[Any] = _cast(table, column, values, target, first_row, cast)
         return whole.copy() if whole is values else whole
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         values = _parsed(table, column, values, first_row, cast)
-    # in the order in which they come, so that it is the same value that is named first
+    # in the order in which the types occur, so that the error always names the same value
     kinds = [kind for kind in dict.fromkeys(map(type, values)) if kind is not type(None)]
     if len(kinds) == 1 and valid is None:
         whole = _cast(table, column, _of_one_kind(table, column, values, first_row), target, first_row, cast)
         return whole
-    # the type that numpy finds for several together may hold none of them as it is
+    # convert each type by itself: numpy's common type for several types may not hold any of them exactly
     made = np.zeros(len(values), target)
     for kind in kinds:
         rows = np.array([i for i, value in enumerate(values) if type(value) is kind])
@@ -301,7 +323,13 @@ def _numbers(
 
 
 def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: Any) -> Any:
-    """Values of one type of Python's or numpy's as an array. Args: rows: their numbers, or that of the first. Raises: TableWriteError."""
+    """Return values of a single type as an array.
+
+    Args:
+        rows: the numbers of the values' rows, or the number of the first row.
+    Raises:
+        TableWriteError: a value is not a number, or is too large.
+    """
     try:
         made = np.array(values)
     except (ValueError, OverflowError):
@@ -318,12 +346,18 @@ def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: Any) -> 
 
 
 def _row(rows: Any, at: int) -> int:
-    """The number of a row. Args: rows: their numbers, or that of the first."""
+    """Return the number of the row of value `at`. Args: rows: the numbers of the rows, or the number of the first."""
     return int(rows[at] if isinstance(rows, np.ndarray) else rows + at)
 
 
 def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: Any, cast: bool) -> Any:
-    """Of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
+    """Return an array of values cast to the column's type.
+
+    Args:
+        rows: the numbers of the values' rows, or the number of the first row.
+    Raises:
+        TableWriteError: the type cannot hold a value.
+    """
 
     def refuse(where: Any, why: str = "") -> None:
         at = int(np.argmax(where))
@@ -353,7 +387,7 @@ def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: An
         limits = np.iinfo(target)
         beyond = (values < limits.min) | (values > limits.max)
         if kind == "f":
-            # the largest whole number may be none of the floats: what lies above is compared with the next one, which is
+            # a float may not hold the largest whole number exactly, but it holds the next one: compare with that
             wide = values.astype(np.float64)
             beyond = (wide < float(limits.min)) | (wide >= float(limits.max) + 1)
         if beyond.any():
@@ -362,7 +396,7 @@ def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: An
 
 
 def _as_floats(values: Any, target: Any, refuse: Callable[..., Any]) -> Any:
-    """Args: refuse: called with [rows] bool, and why, if the type cannot hold some."""
+    """Return an array of values cast to a float type. Args: refuse: called with [rows] bool, and why, if values do not fit."""
     kind = values.dtype.kind
     if kind in "iu":
         beyond = (values > _EXACT) | (values < -_EXACT)
@@ -377,7 +411,7 @@ def _as_floats(values: Any, target: Any, refuse: Callable[..., Any]) -> Any:
 
 
 def _parsed(table: str, column: Dict[str, Any], values: Any, first_row: int, cast: bool) -> Any:
-    """Numbers from text."""
+    """Replace texts among the values by the numbers they stand for. Raises: TableWriteError: not `cast`, or not a number."""
     make = float if np.dtype(column["dtype"]).kind == "f" else int
     out = []
     for i, value in enumerate(values):
@@ -393,7 +427,7 @@ def _parsed(table: str, column: Dict[str, Any], values: Any, first_row: int, cas
 
 
 def _wrong(table: str, column: Dict[str, Any], row: int, value: Any, why: str = "", kind: str = "") -> TableWriteError:
-    """Args: kind: what the value's type is called, "": as it is."""
+    """Return the error for a value that does not fit. Args: kind: the name of the value's type, "" for its own name."""
     kind = kind or type(value.item() if isinstance(value, np.generic) else value).__name__
     if isinstance(value, np.datetime64):
         value, kind = str(value), str(value.dtype)

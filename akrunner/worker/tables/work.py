@@ -1,4 +1,4 @@
-"""PAI's `WorkQueue`: works, such as slices of tables, that all tasks take from one queue; who is quicker does more."""
+"""PAI's `WorkQueue`: works, such as slices of tables, that all tasks take from one queue. A quicker task does more of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import check_arguments, text_of, whole
 from akrunner.worker.tf_data import from_generator
 
-#: of this process's queues: name -> [what it deals, how many there are]
+#: this process's queues: name -> [what they deal, how many queues of this name there are]
 _queues: Dict[str, List[Any]] = {}
 
 
 def _named(name: str, deals: Any) -> str:
-    """The name of a new queue, as TensorFlow names operations: as given, with a number where this process has another of that name, and with
-    one more where it has another that deals the same, which may be used up. So the first of each task is one queue, the second another."""
+    """Return the name of a new queue.
+
+    As with TensorFlow's operations, the name gets a number if this process has a queue of that name that deals something
+    else. If it has a queue of that name that deals the same, which may be used up, the name gets another number. So the first
+    such queues of all tasks are one shared queue, the second ones another.
+
+    Args:
+        name: the name that the script gives.
+        deals: what the queue deals.
+    """
     number, made = 0, name
     while _queues.setdefault(made, [deals, 0])[0] != deals:
         number += 1
@@ -27,7 +35,7 @@ def _named(name: str, deals: Any) -> str:
 
 
 def _least(name: str, value: Any, least: int) -> Optional[int]:
-    """A whole number, or None. Raises: ValueError: it is none, or less."""
+    """Return a whole number, or None. Raises: ValueError: the value is not a whole number, or is too small."""
     if value is None:
         return None
     value = whole(name, value)
@@ -37,17 +45,17 @@ def _least(name: str, value: Any, least: int) -> Optional[int]:
 
 
 class WorkQueue(object):
-    """Works that the host deals, to whichever task asks.
+    """A queue of works, which the host deals to the tasks as they ask.
 
     Args:
         works: names of tables, or files; the same in every task.
-        num_epochs: how often each is dealt; None: for ever.
-        shuffle, seed: deal them in a random order, another in each epoch.
-        prefix: put before each that is taken.
-        num_slices: cut tables into so many slices, "...?start=0&end=100"; files stay whole.
-        name: of the queue; tasks that give the same share it. Another queue of the same process with this name is another one, and shared
-            with those that other tasks make as their second, third, ...
-        num_clients: without meaning here.
+        num_epochs: how often each work is dealt; None: without end.
+        shuffle, seed: whether the works are dealt in a random order, another one in each epoch; and the seed of the orders.
+        prefix: a text that is put before each work.
+        num_slices: tables are cut into so many slices, "...?start=0&end=100"; files are not cut.
+        name: the queue's name. Tasks that give the same name share the queue. If a process makes a second queue of the same
+            name, that is another queue, shared with the second queues of the other tasks, and so on.
+        num_clients: ignored.
     """
 
     def __init__(
@@ -64,17 +72,17 @@ class WorkQueue(object):
         self._prefix = text_of(prefix) if prefix else ""
         self._slices = _least("num_slices", num_slices, 1)
         self._name = _named(text_of(name or "work_queue"), (self._works, self._epochs, self._shuffle, self._seed, self._slices))
-        # all of them are told but once
+        # the host is told the works with the first request only
         self._digest, self._told = hashlib.sha256(json.dumps(self._works).encode("utf-8")).hexdigest(), False
         self._taken = 0
 
     @property
     def works(self) -> List[str]:
-        """As they were given."""
+        """The works as they were given."""
         return list(self._works)
 
     def next(self) -> str:
-        """The next work, as text. Raises: OutOfRangeException: there is none left."""
+        """Take the next work, and return it as text. Raises: OutOfRangeException: no work is left."""
         work = self._next()
         if work is None:
             raise errors.out_of_range()
@@ -94,7 +102,11 @@ class WorkQueue(object):
         return iter(self._next, None)
 
     def take(self) -> Any:
-        """The next work, a string tensor: in a graph each run takes one. Raises: tf.errors.OutOfRangeError: there is none left."""
+        """Return the next work as a string tensor; in a graph, each run of it takes one.
+
+        Raises:
+            tf.errors.OutOfRangeError: none is left.
+        """
         import tensorflow as tf
 
         if tf.executing_eagerly():
@@ -102,7 +114,7 @@ class WorkQueue(object):
         return self._in_graph(tf)
 
     def _in_graph(self, tf: Any) -> Any:
-        """A string tensor; what Python says by StopIteration TensorFlow calls OutOfRangeError."""
+        """Return a string tensor that takes a work when it is run. TensorFlow turns StopIteration into OutOfRangeError."""
 
         def taken() -> bytes:
             work = self._next()
@@ -115,20 +127,20 @@ class WorkQueue(object):
         return work
 
     def input_dataset(self) -> Any:
-        """The works that this task takes, a `tf.data.Dataset` of strings."""
+        """Return the works that this task takes, as a `tf.data.Dataset` of strings."""
         import tensorflow as tf
 
         def works() -> Iterator[bytes]:
             for work in self:
                 yield work.encode("utf-8")
 
-        # one at a time: what is taken ahead of time another task cannot have
+        # one at a time: a work that is taken in advance is lost to the other tasks
         dataset = from_generator(works, (tf.string, []))
         dataset.works_taken = self
         return dataset
 
     def input_producer(self) -> Any:
-        """The works that this task takes, as a queue for readers (`tf.train.string_input_producer`)."""
+        """Return the works that this task takes, as a queue for readers (like `tf.train.string_input_producer`)."""
         import tensorflow as tf
 
         v1 = tf.compat.v1
@@ -144,7 +156,7 @@ class WorkQueue(object):
         return queue
 
     def add_summary(self) -> None:
-        """A scalar summary of how many works this task has taken."""
+        """Add a scalar summary of how many works this task has taken."""
         import tensorflow as tf
 
         taken = tf.numpy_function(lambda: float(self._taken), [], tf.float64)

@@ -1,11 +1,12 @@
-"""PAI's `TableWriter`: rows of an output table, from Python.
+"""PAI's `TableWriter`: writes rows of an output table from Python.
 
 ::
 
-    write(values, indices)   one row or many, in any shape -> columns -> an ADD_ROWS frame when enough have come together
-    close()                  what is left, and the host's word that it has all
+    write(values, indices)   one row or many, in any shape -> columns -> an ADD_ROWS frame when there are enough rows
+    close()                  sends the rows that are left, and waits until the host confirms that it has all
 
-In a process other than the task's own each `write` sends its rows before it returns: such a process may end in ways that nothing hears of.
+In a process other than the task's own, each `write` sends its rows before it returns, because such a process may end in ways
+that this module cannot notice.
 """
 
 from __future__ import annotations
@@ -29,12 +30,18 @@ _FLUSH_ROWS = 4096
 _FRAME_ROWS = 1 << 16
 _FRAME_BYTES = 8 << 20
 
-#: those of this process that may have rows nobody has sent, also if the script has forgotten them
+#: this process's open writers: they may have unsent rows, even if the script has dropped them
 _OPEN: Set[TableWriter] = set()
 
 
 def close_all() -> bool:
-    """Close those the script has left open. Returns: whether threads of the script may write on. Raises: TableError: their rows are refused."""
+    """Close the writers that the script has left open.
+
+    Returns:
+        Whether threads of the script may still try to write.
+    Raises:
+        TableError: the host has refused rows.
+    """
     left = list(_OPEN)
     for writer in left:
         writer._ended = True
@@ -44,7 +51,7 @@ def close_all() -> bool:
 
 
 def _forked() -> None:
-    """In a child: rows that waited at the fork are its parent's to send, and whoever held a lock is not here."""
+    """Reset the writers in a forked child: the parent sends the rows held at the fork, and no thread here has a lock."""
     for writer in list(_OPEN):
         writer._let_go()
 
@@ -53,12 +60,17 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class TableWriter(object):
-    """Writes rows of an output table: `tf.python_io.TableWriter` of PAI. What is written is there when the job has succeeded.
+    """Writes rows of an output table: PAI's `tf.python_io.TableWriter`. The rows are in the table once the job has succeeded.
 
-    Args: table: one of the job's outputs; slice_id: every task that writes this table needs one of its own.
-    Opening the table empties it; opening it again drops what this process has written with this slice_id before, and its earlier writer takes
-    no more rows.
-    Raises: TableError: "table xxx not predefined"; another task, or process, writes this slice.
+    Opening the table empties it. Opening it again drops what this process has written with the same slice_id before, and the
+    earlier writer takes no more rows.
+
+    Args:
+        table: the name of one of the job's outputs.
+        slice_id: a number from 0; every task that writes this table needs one of its own.
+    Raises:
+        TableError: the table is not one of the job's outputs ("table xxx not predefined"); or another task, or process, writes
+            this slice.
     """
 
     def __init__(self, table: Any, slice_id: Any = 0, **ignored: Any) -> None:
@@ -87,8 +99,8 @@ class TableWriter(object):
         _OPEN.add(self)
 
     def _replace(self) -> None:
-        """Another writer has its slice now: its rows are dropped."""
-        # not under its lock: a thread that holds it may wait for the host
+        """Close this writer without sending its rows: another writer has its slice now."""
+        # without taking the lock: a thread that holds it may be waiting for the host
         self._replaced = self._closed = True
         _OPEN.discard(self)
 
@@ -97,14 +109,17 @@ class TableWriter(object):
         self._lock = threading.RLock()
 
     def write(self, values: Any, indices: Any = None, allow_type_cast: bool = False) -> None:
-        """Add a row, or rows.
+        """Add one row, or several.
 
         Args:
-            values: one row: a tuple, a list or a 1-D array of single values. Many: a list, tuple or structured array of rows, a 2-D array,
-                an iterator (`zip`, a generator).
-            indices: numbers, from 0, of the columns that the values are of; None: of all. What is left out is null, and so is None.
-            allow_type_cast: make of each value what its column holds, if it can be.
-        Raises: ValueError: a row has other than so many values; TableWriteError: a value its column cannot hold.
+            values: one row: a tuple, a list or a 1-D array of single values. Several rows: a list, tuple or structured array
+                of rows, a 2-D array, or an iterator of rows (`zip`, a generator).
+            indices: the numbers, from 0, of the columns to which the values belong; None: all columns. Columns that are left
+                out are null, and so is a value None.
+            allow_type_cast: whether a value of another type is converted to its column's type, if it can be.
+        Raises:
+            ValueError: a row has more or fewer values than columns.
+            TableWriteError: a column cannot hold a value.
         """
         with self._lock:
             if self._replaced:
@@ -164,9 +179,13 @@ class TableWriter(object):
             asker.put(self._writing, count, payload)
 
     def close(self) -> None:
-        """Send what is left; the host has every row when this returns. Twice is fine. Raises: TableError: it refuses some.
+        """Send the rows that are left. The host has every row when this returns. Closing a writer twice is fine.
 
-        In a child of the process that has opened it, only the child writes no more: its rows are sent, and others may write on.
+        In a child of the process that has opened the writer, this closes the writer for the child only: its rows are sent,
+        and other processes can go on writing.
+
+        Raises:
+            TableError: the host refuses rows.
         """
         with self._lock:
             if self._closed:
@@ -185,7 +204,7 @@ class TableWriter(object):
 
 
 def _packed(name: str, parts: List[Tuple[Any, Any]], rows: int) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: of `as_column`, one after another."""
+    """Return (header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: results of `as_column`, in order."""
     values = [one for one, _ in parts]
     if isinstance(values[0], list):
         header = {"form": "blob", "dtype": "bytes"}

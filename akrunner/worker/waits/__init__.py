@@ -1,17 +1,19 @@
-"""The input doctor's worker half: how long the script waits for its input, and for what.
+"""The input doctor's half in the worker process: measures how long the script waits for its input, and for what.
 
 ::
 
-    hooks      next() of iterators, calls of tf.function and of sessions, in whatever way a script reads  ->  meter
-    timing     one of these calls, timed; time that goes into something else (`saves`: checkpoints)
-    drawing    which runs of a session draw from an iterator, which are fed, and which only initialize
-    meter      time in next() against the time between                                                   ->  the task's record
-    ways       the time of each way of reading, and of each function it calls
-    looks      on request only: when a few steps are looked at
-    tracing    TensorFlow's own profiler around these steps -> events
-    nodes      events of Iterator:: nodes -> each node's own time
-    naming     errors name the script's lines, and none of these; shown: what tracebacks show
-    pipeline   the script's datasets: what each is, and on which line it was made
+    hooks      calls the meter at next() of iterators, and at calls of tf.function and of sessions, however the script reads
+    timing     times one such call; times what is not reading or computing, such as checkpoints (`saves`)
+    drawing    tells which runs of a session draw from an iterator, which are fed, and which only initialize
+    meter      compares the time in next() with the time between two next(), and makes the task's record
+    ways       the time of each way of reading, and of each function that it calls
+    lines      samples on which lines of the script Python is
+    python     times the Python code that the input pipeline calls
+    looks      on request only: decides which few steps are profiled ("looked at")
+    tracing    runs TensorFlow's own profiler around these steps -> events
+    nodes      events of the Iterator:: nodes -> each node's own time
+    naming     keeps the lines of these modules out of TensorFlow's errors; `shown`: and out of tracebacks
+    pipeline   the script's datasets: what each of them is, and on which line it was made
 
-It observes: no operation is added to a graph, no seed is drawn, and what goes wrong here is never the script's fault.
+These modules only observe: they add no operation to a graph, and draw no seed; an error of theirs never makes the script fail.
 """

@@ -1,4 +1,7 @@
-"""Which runs of a session draw from an iterator: an initializer does not, nor what only reads a variable. And which are fed what they compute with."""
+"""Tells which runs of a session draw from an iterator, and which are fed their input.
+
+An initializer draws nothing, nor does a run that only reads a variable.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,28 @@ from typing import Any, Dict, Iterable
 
 from akrunner.worker.waits import pipeline
 
-#: operations that are looked through for one that is fetched; a larger graph is taken to draw
+#: how many operations are searched for one that draws; a larger graph is assumed to draw
 _MOST = 20000
 _DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
 
-#: operations that set a variable; one whose new value is computed may be a step
+#: operations that set a variable; if the new value is computed, the run may be a step
 _SETS = ("Assign", "AssignVariableOp")
 
 
 def fed(values: Iterable[Any]) -> bool:
-    """Whether a run is fed what it computes with: the name of a checkpoint (restoring, saving) is none, nor an iterator's handle."""
+    """Whether a run is fed its input. A checkpoint's name (restoring, saving) is not input, nor is an iterator's handle."""
     return any([not _is_name(one) for one in values])
 
 
 def _is_name(value: Any) -> bool:
     if isinstance(value, (str, bytes)):
         return True
-    # TensorFlow's own are arrays without a length
+    # the names that TensorFlow itself feeds are arrays without dimensions
     return getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U", "O")
 
 
 def begins(fetches: Any, feed: Any) -> bool:
-    """Whether a run only gives iterators or variables what they are to begin with. Args: feed: what it is fed."""
+    """Whether a run only initializes iterators or variables. Args: fetches, feed: those of the run."""
     if isinstance(fetches, (list, tuple)):
         return bool(fetches) and all([begins(one, feed) for one in fetches])
     operation = getattr(fetches, "op", fetches)
@@ -36,7 +39,12 @@ def begins(fetches: Any, feed: Any) -> bool:
 
 
 def draws(known: Dict[str, Any], fetches: Any) -> bool:
-    """Whether a run that fetches this draws. Args: known: operation's name -> whether it does; what is asked for is added."""
+    """Whether a run draws from an iterator.
+
+    Args:
+        known: name of an operation -> whether fetching it draws; the result is added to it.
+        fetches: those of the run.
+    """
     if isinstance(fetches, (list, tuple)):
         return not fetches or any([draws(known, one) for one in fetches])
     if isinstance(fetches, dict):
@@ -52,11 +60,11 @@ def draws(known: Dict[str, Any], fetches: Any) -> bool:
 
 
 def _reaches(operation: Any) -> bool:
-    """Whether what draws must run before an operation does."""
+    """Whether an operation that draws must run before this operation can."""
     seen, waiting = {operation}, [operation]
     while waiting:
         one = waiting.pop()
-        # a function may draw: nobody looks into it
+        # a function may draw: its body is not searched
         if one.type in _DRAWS or one.type in pipeline.CALLS or len(seen) > _MOST:
             return True
         for other in [tensor.op for tensor in one.inputs] + list(one.control_inputs):

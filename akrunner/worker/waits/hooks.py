@@ -1,13 +1,14 @@
-"""Where a script reads: the places of TensorFlow, and of ours, at which the meter is told.
+"""Wraps the functions of TensorFlow and akrunner through which a script reads, so that the meter times their calls.
 
 ::
 
-    for batch in dataset, next(iterator)      gen_dataset_ops.iterator_get_next..., eagerly
+    for batch in dataset, next(iterator)       gen_dataset_ops.iterator_get_next..., eagerly
     Keras fit, a tf.function over an iterator  Function.__call__ with an iterator among its arguments
-    a tf.function that is handed arrays        the same without one: what is between the calls, as long as nothing else is known
-    session.run, Estimators, Keras of 1.15    BaseSession.run, BaseSession._Callable.__call__
-    task_config.batches()                     akrunner.worker.data, by `timing.batches`
-    checkpoints, summaries                    what saves variables, and writes events (`saves`)
+    a tf.function that is handed arrays        Function.__call__ without one: the time between the calls counts, as long as no
+                                               other way of reading is known
+    session.run, Estimators, Keras of 1.15     BaseSession.run, BaseSession._Callable.__call__
+    task_config.batches()                      akrunner.worker.data, by `timing.batches`
+    checkpoints, summaries                     the functions that save variables, and write events (`saves`)
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.meter import Meter
     from akrunner.worker.waits.ways import Quick
 
-#: TensorFlow's functions that draw, by module
+#: functions of gen_dataset_ops that draw from an iterator
 _DRAWS = (
     "iterator_get_next",
     "iterator_get_next_sync",
     "iterator_get_next_as_optional",
     "multi_device_iterator_get_next_from_shard",
 )
+#: modules that may have the class of a tf.function
 _FUNCTIONS = ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "tensorflow.python.eager.def_function")
-#: graphs from whose iterators a session may draw -> which of their operations do (`drawing`)
+#: graph with iterators from which a session may draw -> its operations, and whether they draw (`drawing.draws`)
 _drawn_from: MutableMapping[Any, Dict[Any, Any]] = weakref.WeakKeyDictionary()
 _iterators: Dict[type, bool] = {}
 
 
 def install() -> None:
-    """TensorFlow has been imported: watch it."""
+    """Watch TensorFlow, which has just been imported."""
     try:
         made = timing.running()
         if made is None or not hasattr(sys.modules.get("tensorflow"), "__version__"):
@@ -56,12 +58,12 @@ def install() -> None:
         _watch_late()
         made.lines.also = _watch_late
     except Exception as e:
-        # a TensorFlow that is put together in another way: nothing is said of its input then
+        # this TensorFlow is built differently: nothing is measured
         timing.off(e)
 
 
 def _watch_late() -> None:
-    """What comes when it is used, as Keras does."""
+    """Watch modules that are imported only when they are used, as Keras is. May be called again."""
     naming.leave_out()
     saves.watch()
 
@@ -108,7 +110,7 @@ def _watch_draws(made: Meter) -> None:
 
 
 def _will_draw(ops: Any) -> None:
-    """A graph is to draw from an iterator."""
+    """Note that the graph being built draws from an iterator."""
     try:
         graph = ops.get_default_graph()
         _drawn_from.setdefault(graph, {})
@@ -118,7 +120,11 @@ def _will_draw(ops: Any) -> None:
 
 
 def _drawn_within(graph: Any) -> None:
-    """If it is a function's that is handed no iterator, nobody sees how long it waits. What a dataset's map draws is the pipeline's."""
+    """Note that a graph draws from an iterator.
+
+    If the graph is a function's, and the function is not handed the iterator, its waiting cannot be timed: the meter notes that
+    (`hidden`). If it is the graph of a dataset's map, drawing is a part of the pipeline, and is not noted.
+    """
     made, is_function = timing.running(), False
     while getattr(graph, "outer_graph", None) is not None:
         if str(getattr(graph, "name", "")).startswith("Dataset"):
@@ -129,7 +135,7 @@ def _drawn_within(graph: Any) -> None:
 
 
 def _watch_epochs(module: Any) -> None:
-    """A loop over a dataset within a tf.function is one operation, or several datasets that are reduced."""
+    """Watch loops over a dataset within a tf.function: TensorFlow makes `reduce_dataset` operations of them."""
     context, ops = (sys.modules["tensorflow.python." + name] for name in ("eager.context", "framework.ops"))
     real = module.reduce_dataset
 
@@ -147,7 +153,10 @@ def _watch_epochs(module: Any) -> None:
 
 
 def _rows_at(index: int, drawn: Any) -> int:
-    """Rows of what was drawn, where the tensor that had them the last time may be a number, or missing: it may be another dataset's."""
+    """Return the rows of a batch: the length of its tensor at `index`, which had them the last time.
+
+    Return 1 if that tensor is a scalar now, or missing: the batch may be another dataset's.
+    """
     try:
         shape = drawn[index]._shape_tuple() if isinstance(drawn, (list, tuple)) else ()
         return int(shape[0]) if shape else 1
@@ -156,7 +165,10 @@ def _rows_at(index: int, drawn: Any) -> int:
 
 
 def _rows(drawn: Any, quick: Quick) -> Optional[int]:
-    """Rows of a batch: the length of its first tensor that has one; None: it may have any."""
+    """Return the rows of a batch: the length of its first tensor that is not a scalar. Leave that tensor's index in `quick.at`.
+
+    Return 1 if all tensors are scalars, and None if the number of rows is unknown.
+    """
     quick.at = None
     if not isinstance(drawn, (list, tuple)):
         return None
@@ -185,7 +197,7 @@ def _watch_functions(made: Meter) -> None:
         if id(self) == quick.of and began < quick.until and thread() == quick.thread:
             return timing.quickly(quick, began, real, (self,) + args, kwargs)
         if not _handed_one(args):
-            # it has been handed what it computes with; where the script reads is known from elsewhere, if it is
+            # the function is handed its input; where the script reads that is known from elsewhere, if at all
             if not context.executing_eagerly():
                 return real(self, *args, **kwargs)
             if made.reads:
@@ -204,24 +216,24 @@ def _watch_functions(made: Meter) -> None:
 
 
 def _handed_one(args: Sequence[Any]) -> bool:
-    """Whether an iterator is among the arguments."""
+    """Whether one of the arguments is an iterator."""
     try:
         for value in args:
             if _iterators.get(type(value), True) and _is_iterator(value):
                 return True
     except Exception:
-        # a class that is no key, or has no name: it is the script's
+        # a class of the script that cannot be a dict's key, or has no name
         return False
     return False
 
 
 def _handed(args: Sequence[Any]) -> Optional[int]:
-    """id of the iterator that a function is handed, None: it is none that is known, or there are several."""
+    """Return the id of the iterator that a function is handed; None if there are several, or its resource is unknown."""
     try:
         found = [one for one in args if _iterators.get(type(one), True) and _is_iterator(one)]
         return id(found[0]._iterator_resource) if len(found) == 1 else None
     except Exception:
-        # that of a strategy has one for each card
+        # a distribution strategy's iterator has a resource for each card
         return None
 
 
@@ -277,7 +289,7 @@ def _watch_sessions(made: Meter) -> None:
 
 @shown.named
 def _run_apart(made: Optional[Meter], run: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
-    """What a run returns that is no step: nothing is made for the next one meanwhile."""
+    """Do a run that is not a step, and return its result. Its time is not counted as making the input of the next step."""
     apart = not getattr(timing.inside, "call", False) and not getattr(timing.inside, "spending", False)
     if made is None or not apart or "feed_dict" not in made.ways:
         return run(session, *args, **kwargs)
@@ -299,28 +311,31 @@ def _follows(made: Any, name: str, session: Any) -> None:
 
 
 def _way_of_run(made: Any, session: Any, args: Any, kwargs: Any) -> Optional[str]:
-    """In which way a run reads, None: in none."""
+    """Return the way in which a run reads, "session" or "feed_dict"; None if it reads nothing."""
     try:
         feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
         if len(args) > 2 or kwargs.get("options") is not None:
-            # it may have a trace of its own
+            # the run's options may ask for a trace of its own
             made.give_up()
         if getattr(timing.inside, "call", False) or getattr(timing.inside, "spending", False):
             return None
         fetches = args[0] if args else kwargs.get("fetches")
         known = _drawn_from.get(session.graph)
-        # an initializer, a number of the graph's
+        # a run that does not draw is, for example, an initializer, or reads a number of the graph
         if known is not None and drawing.draws(known, fetches):
             return "session"
         handed = isinstance(feed, dict) and drawing.fed(feed.values()) and not drawing.begins(fetches, feed)
         return "feed_dict" if handed else None
     except Exception:
-        # the session knows better what is wrong with what it is asked for
+        # wrong arguments: the session itself reports them better
         return None
 
 
 def _way_of_call(callable_: Any, args: Any) -> Optional[str]:
-    """In which way what a session has made reads, None: in none. Keras of 1.15 hands arrays over so."""
+    """Return the way in which a callable that a session has made reads, "session" or "feed_dict"; None if it reads nothing.
+
+    Keras of TensorFlow 1.15 hands over arrays in this way.
+    """
     try:
         if getattr(timing.inside, "call", False):
             return None

@@ -1,4 +1,4 @@
-"""Where in the script Python is, now and then: its lines, and whose code each of them is in."""
+"""Samples where Python is: on which line of the script, and in whose code that line's call is."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from akrunner.worker.waits import pipeline, shown
 if TYPE_CHECKING:
     from types import FrameType
 
-#: seconds between two looks, on average: always, and where the doctor was asked for
+#: seconds between two looks, on average: usually, and if the user has asked for the input doctor
 _SELDOM, _OFTEN = 0.2, 0.005
-#: seconds that a look waits once more, on average, after Python's lock was had, and after which a thread that computes lets it go meanwhile: where it came free the first
-#: time, the script has let it go, which tells nothing of where its time goes
+#: seconds that a look waits once more, on average, after it has got Python's lock; and seconds after which a computing thread
+#: gives the lock up meanwhile. When the look first gets the lock, the script is where it has given it up, which says nothing
+#: about where its time goes
 _MOMENT, _SOON = 0.0004, 0.00005
-#: seconds for which the main thread's clock is watched after a look; looks that are enough to weigh them
+#: seconds for which the main thread's clock is watched after a look; how many looks are enough to weigh them
 _WINDOW, _ENOUGH = 0.0002, 20
-#: seconds between two looks at the clocks of the script's other threads, at least, as these go by hundredths; of how many
+#: least seconds between two looks at the processor time of the script's other threads, whose clocks advance in hundredths of a
+#: second; how many of these threads are looked at
 _CLOCKS, _THREADS = 0.1, 4
+#: how many lines are counted, and how many the record has
 _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
-#: what a line says that it does, by its text; what counts is the first of them
+#: what a line does, judged by its text; the first pattern that matches counts
 _DOES = (
     ("sleeps", re.compile(r"\bsleep\s*\(")),
     ("prints", re.compile(r"(?<![\w.])print\s*\(")),
@@ -45,17 +48,22 @@ _DOES = (
     )),
     ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
 )  # fmt: skip
-#: the head of a loop, what it goes through being made once: no comprehension, which works at each step
+#: the head of a loop: what it iterates over is made once; not if it contains a comprehension, which works at each step
 _HEAD = re.compile(r"^\s*(async\s+)?for\b(?!.*\bfor\b)")
 _switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
 
 class Lines(object):
-    """Looks at the script's threads until it is stopped.
+    """Looks at the script's threads again and again, until it is stopped.
 
-    Attributes: also: is called at each look, None: nothing; looks: how often; seen: (thread is the main one, "file:line", package it is in, "" for the script itself) -> how often;
-        busy: shares of the time in which graphics cards worked, where the doctor was asked for and one can be read.
+    Attributes:
+        also: a function that is called at each look, None for none.
+        looks: the number of looks so far.
+        seen: (whether the thread is the main one, "file:line" in the script, the package that the line has called, or "" for
+            the script itself) -> how often it was seen.
+        busy: shares of the time in which graphics cards worked; empty unless the user has asked for the doctor and the cards
+            can be read.
     """
 
     def __init__(self, often: Any) -> None:
@@ -66,10 +74,11 @@ class Lines(object):
         self.seen: Dict[Tuple[bool, str, str], int] = {}
         self.busy: List[float] = []
         self._main = threading.main_thread().ident
-        #: of the main thread's looks, those after which it went on computing; those after which it had no core, but was ready to
+        #: looks after which the main thread went on computing; looks after which it was ready to, but had no core
         self._computing: Dict[Tuple[bool, str, str], int] = {}
         self._ready: Dict[Tuple[bool, str, str], int] = {}
-        #: where other threads are that the script has started, [looks at their clocks, those that found them computing]; id -> when, seconds that it had computed
+        #: where a thread that the script has started is -> [looks at its clock, looks that found it computing]; id of a
+        #: thread -> time of the last look, and the seconds that it had computed by then
         self._others: Dict[Tuple[bool, str, str], List[int]] = {}
         self._clocks: Dict[int, Tuple[float, float]] = {}
         self._read = 0.0
@@ -82,7 +91,7 @@ class Lines(object):
         self._thread.start()
 
     def stop(self) -> None:
-        """The script has ended: what comes now is no time of its. Called again."""
+        """End the looks: the script has ended, and the time from now on is not the script's. May be called again."""
         if self._ended is None:
             self._ended = (time.perf_counter(), self._cpu())
         self._stopped.set()
@@ -91,7 +100,7 @@ class Lines(object):
         self._looking(Cards() if self._often else None)
 
     def _looking(self, cards: Optional[Cards]) -> None:
-        # looks at even distances fall into step with a loop, and meet the same line each time
+        # with looks at even intervals, a loop could be in step with them, and be met on the same line each time
         distances = random.Random(0)
         mean = _OFTEN if self._often else _SELDOM
         while not self._stopped.wait(mean * distances.uniform(0.5, 1.5)):
@@ -105,14 +114,20 @@ class Lines(object):
                 self._weigh(at)
                 self._weigh_others(others)
             except Exception:
-                # a module, or a directory, went away meanwhile: the next look may be better
+                # a module, or a directory, has gone meanwhile: the next look may succeed
                 continue
             if cards is not None and self.looks % 20 == 0:
                 self.busy += cards.busy()
 
     def _look_around(self) -> Tuple[Optional[Tuple[bool, str, str]], Dict[int, Tuple[bool, str, str]]]:
-        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look. Returns: where the main thread is;
-        id -> where another one is."""
+        """Look at all threads once.
+
+        No frame is held when this returns: the objects of a function of the script must be freed when the function ends, not
+        at the next look.
+
+        Returns:
+            Where the main thread is, None if it is not in the script; and a dict: id of another thread -> where it is.
+        """
         own, at, others = threading.get_ident(), None, {}
         for thread, frame in sys._current_frames().items():
             if thread != own:
@@ -124,8 +139,11 @@ class Lines(object):
         return at, others
 
     def _weigh(self, at: Optional[Tuple[bool, str, str]]) -> None:
-        """See whether the main thread computes where it was seen. A look needs Python's lock, which comes free where a thread waits: so what waits is met far
-        more often than what computes, and only the processor's clock tells how much of the time each is."""
+        """Find out whether the main thread computes where it was seen.
+
+        A look needs Python's lock, which becomes free where a thread waits. So waiting is seen far more often than computing,
+        and only the thread's processor time tells how much of the time is which.
+        """
         if self._clock is None or at is None:
             return
         cpu, began = self._cpu(), time.perf_counter()
@@ -133,18 +151,22 @@ class Lines(object):
         if self._cpu() - cpu >= 0.5 * (time.perf_counter() - began):
             self._computing[at] = self._computing.get(at, 0) + 1
         elif state(os.getpid())[0] == "R":
-            # other processes have the cores; where it waits for a network, a lock or a clock, it sleeps
+            # the thread is ready, but other processes have the cores; if it waited for a network, a lock or a clock, it would
+            # sleep
             self._ready[at] = self._ready.get(at, 0) + 1
 
     def _weigh_others(self, others: Dict[int, Tuple[bool, str, str]]) -> None:
-        """See which of the threads that the script has started itself compute. TensorFlow's, which call the Python of a pipeline, are timed (`python`)."""
+        """Find out which of the threads that the script itself has started compute.
+
+        TensorFlow's threads, which call the Python code of a pipeline, are timed by `python`.
+        """
         now = time.perf_counter()
         if now - self._read < _CLOCKS:
             return
         self._read = now
         for thread, key in list(others.items())[:_THREADS]:
             started = threading._active.get(thread)  # type: ignore[attr-defined]
-            # Python 3.7 does not know it; one that Python has not started has no name of its own
+            # Python 3.7 has no native_id; a thread that Python has not started has no id to ask for
             tid = None if isinstance(started, threading._DummyThread) else getattr(started, "native_id", None)
             how, seconds = state(tid) if tid else ("", 0.0)
             at, before = self._clocks.get(thread, (now, seconds))
@@ -155,11 +177,11 @@ class Lines(object):
                 sums[1] += how == "R" or seconds - before >= 0.5 * (now - at)
 
     def _cpu(self) -> float:
-        """Seconds of the processor that the main thread has used."""
+        """Return the seconds of processor time that the main thread has used; 0 if the system does not tell."""
         return time.clock_gettime(self._clock) if self._clock is not None else 0.0
 
     def again(self) -> None:
-        """Forget what has been seen: the first step is done, and what prepared it is no part of the steps."""
+        """Forget what has been seen so far: the first step is done, and its preparation is not a part of the steps."""
         self.seen, self.looks, self._computing, self._ready, self._others = {}, 0, {}, {}, {}
         self._began = (time.perf_counter(), self._cpu())
 
@@ -168,7 +190,7 @@ class Lines(object):
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith("<frozen importlib"):
-                # what is imported is done once
+                # an import happens only once, so it is not counted
                 self.looks -= main
                 return None
             if pipeline.is_script(name):
@@ -176,13 +198,13 @@ class Lines(object):
                 if key in self.seen or len(self.seen) < _MOST:
                     self.seen[key] = self.seen.get(key, 0) + 1
                 return key
-            # our clocks stand between the script and what it calls
+            # skip the frames of akrunner's clocks, which stand between the script and the code that it calls
             inner = inner if name == shown.NAME else name
             frame = frame.f_back
         return None
 
     def _weighed(self) -> Dict[Tuple[bool, str, str], float]:
-        """How often each was seen, as if what computes were met as often as what waits."""
+        """Return how often each line was seen, corrected as if computing were seen as often as waiting."""
         found = {key: float(count) for key, count in self.seen.items()}
         looks = sum(count for key, count in self.seen.items() if key[0])
         now, used = self._ended or (time.perf_counter(), self._cpu())
@@ -197,8 +219,12 @@ class Lines(object):
         return found
 
     def record(self) -> List[Dict[str, Any]]:
-        """[{"main", "at", "in", "share", "does", "computes"}], the most frequent first: does: by its text, computes: of its looks, after which the
-        thread went on computing, or would have if it had had a core."""
+        """Return the lines that were seen most often, the most frequent first.
+
+        Each is a dict: "main", whether the thread is the main one; "at", "file:line"; "in", the package that the line has
+        called, "" for the script itself; "share" of the looks; "does", what the line does by its text; "computes", the share
+        of the line's looks after which the thread went on computing, or would have with a core.
+        """
         often = sorted(self._weighed().items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
             {
@@ -209,7 +235,7 @@ class Lines(object):
         ]  # fmt: skip
 
     def watched(self) -> float:
-        """Seconds since what `record` tells of began, until the script has ended."""
+        """Return the seconds that `record` covers: up to now, or to the script's end."""
         return (self._ended[0] if self._ended else time.perf_counter()) - self._began[0]
 
     def _computes(self, key: Tuple[bool, str, str]) -> float:
@@ -220,22 +246,30 @@ class Lines(object):
 
 
 def does(at: str) -> str:
-    """What a line does that takes long where it is done for each row or step, "": none of what is known. Args: at: file:line."""
+    """Return a word for what a line does, if it is something that takes long when done for each row or step; otherwise "".
+
+    Args:
+        at: "file:line".
+    """
     path, _, line = at.rpartition(":")
     try:
         text = linecache.getline(path, int(line)).partition("#")[0]
     except Exception:
-        # a file that has gone, or is no text
+        # the file has gone, or is not text
         return ""
     if _HEAD.match(text):
-        # of a loop over a dataset it is the waiting; what its maps do stands there, too
+        # in the head of a loop over a dataset, the script waits for it; the head may also contain calls of the dataset's
+        # maps, which must not be taken for the loop's work
         return "loops"
     return next((name for name, pattern in _DOES if pattern.search(text)), "")
 
 
 @contextlib.contextmanager
 def _switching(seconds: float) -> Iterator[None]:
-    """Have threads that compute in Python let others go on after so many seconds; if that is so already, for another, nothing is changed."""
+    """Set the switch interval: a thread that computes in Python lets others run after so many seconds.
+
+    If another thread has done that already and is not done, nothing is changed.
+    """
     if not _switched.acquire(False):
         yield
         return
@@ -245,16 +279,19 @@ def _switching(seconds: float) -> Iterator[None]:
         try:
             yield
         finally:
-            # unless the script has set another
+            # restore it unless the script has set another one
             if abs(sys.getswitchinterval() - seconds) < 2e-6:
-                # Python keeps whole microseconds, cut off: of what it tells, one would be lost each time
+                # Python keeps whole microseconds, rounded down: without the half, one would be lost each time
                 sys.setswitchinterval(before + 0.5e-6)
     finally:
         _switched.release()
 
 
 def package(name: str) -> str:
-    """Whose a file is: the package below site-packages; what Python itself has to wait for others (queue, threading); else ""."""
+    """Return the package below site-packages that a file belongs to, or Python's own module for waiting (queue, threading).
+
+    Return "" for any other file.
+    """
     parts = name.replace("\\", "/").split("/site-packages/")
     if len(parts) > 1:
         return parts[-1].split("/")[0].replace(".py", "")
@@ -264,14 +301,20 @@ def package(name: str) -> str:
 
 
 def _clock_of(thread: Optional[int]) -> Optional[int]:
-    """The clock of a thread's processor time, None: this system has none."""
+    """Return the id of the clock of a thread's processor time; None if the system has none."""
     find = getattr(time, "pthread_getcpuclockid", None)
     return int(find(thread)) if find is not None and thread is not None else None
 
 
 def state(tid: int) -> Tuple[str, float]:
-    """How a thread of this process is (R: it computes, or would if it had a core; S, D: it waits), and seconds that it has computed; "": this system does not say, or it has
-    gone. Args: tid: of the system's, that of the main thread is the process's."""
+    """Return the state of a thread of this process, and the seconds that it has computed.
+
+    Args:
+        tid: the system's id of the thread; the main thread's is the process's id.
+    Returns:
+        "R" (the thread computes, or would if it had a core), or "S" or "D" (it waits); "" if the system does not tell, or the
+        thread has gone. And seconds of processor time.
+    """
     try:
         with open("/proc/self/task/%d/stat" % tid) as f:
             told = f.read().rpartition(")")[2].split()
@@ -281,7 +324,7 @@ def state(tid: int) -> Tuple[str, float]:
 
 
 class Cards(object):
-    """Graphics cards, where NVIDIA's library can be asked: nothing is installed for it."""
+    """The graphics cards, if NVIDIA's library (pynvml) is there to ask. It is not installed for this."""
 
     def __init__(self) -> None:
         self._cards: List[Any] = []
@@ -293,11 +336,11 @@ class Cards(object):
             self._nvml.nvmlInit()
             self._cards = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
         except Exception:
-            # no library, no driver, or no card: nothing is said of it
+            # no library, no driver, or no card: nothing is reported
             self._nvml = None
 
     def busy(self) -> List[float]:
-        """Shares of the last moment in which each card worked."""
+        """Return, for each card, the share of the last moment in which it worked; [] if they cannot be read."""
         try:
             return [self._nvml.nvmlDeviceGetUtilizationRates(card).gpu / 100.0 for card in self._cards]
         except Exception:

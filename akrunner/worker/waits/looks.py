@@ -1,7 +1,10 @@
-"""When TensorFlow's profiler runs for some steps: only where the user has asked for it (`profile_input`).
+"""Decides when TensorFlow's profiler runs for some steps: such a run is called a look.
 
-The profiler can end a process. `TraceMeRecorder::Stop` of TensorFlow 2.20 (`SplitEventTracker::FindStartAndMerge`) crashes once in some hundred looks
-where one of TensorFlow's servers runs, so there are none in a task of a cluster; elsewhere they are few.
+There are looks only if the user has asked for them (`profile_input`).
+
+The profiler can end a process. `TraceMeRecorder::Stop` of TensorFlow 2.20 (`SplitEventTracker::FindStartAndMerge`) crashes
+once in some hundred looks if one of TensorFlow's servers runs, so there are no looks in a task of a cluster, and few
+elsewhere.
 """
 
 from __future__ import annotations
@@ -17,28 +20,40 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.ways import Part, Way
 
 clock = time.perf_counter_ns
-#: looks that end before they have seen what they were to, of those that were asked for: a validation may be shorter
+#: how many looks at a part may end before they have seen all the steps that were asked for: a validation may be shorter than
+#: a look
 _TRIES = 8
-#: steps of a look while nobody knows how long a trace of them is; bytes of one that is looked for then: half of what is read
+#: steps of a look as long as the size of a step's trace is unknown; bytes that the trace of a requested look should have:
+#: half of what is read
 _UNKNOWN, _ROOM = 20, tracing.MOST_BYTES // 2
 #: calls of a function before the first look at it
 UNLOOKED = 3
-#: steps from one pipeline after which another one is no turn of a loop over several
+#: after so many steps from one pipeline, a step from another one means that the script has gone on to it; after fewer, that
+#: it draws from several in turn
 _IN_A_ROW = 3
-#: steps of a later look, seconds after which it ends early, bytes of its trace that are worth reading
+#: a later look, after those that were asked for: its steps, the seconds after which it ends early, and the bytes of its trace
+#: that are worth reading
 _STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
-#: of the time, what later looks may take; the next one comes when the job has run for twice as long, too
+#: the share of the time that later looks may take; besides, the next one comes only when the job has run for twice as long
 _SHARE = 0.002
-#: ns between two looks
+#: least ns between two looks
 _APART_NS = 500 * 1000 * 1000
 
 
 class Looks(object):
-    """The looks of one task: one of as many steps as were asked for at each function the script calls, and short ones now and then.
+    """The looks of one task.
 
-    Args: steps: that were asked for; say_failed: is told why a look is none; wholly: is called before one, so that no step is a quick one.
-    Attributes: may: whether TensorFlow is there, and it is safe; served: a server has been started in this process, so there are none any more; hindered: why
-        the last look that told nothing did so, "": there was none: profiler (another one ran), large (the trace of one step, even), long (a call), fails (it does not start).
+    Each function that the script calls gets one look of as many steps as the user has asked for, and short looks now and then.
+
+    Args:
+        steps: how many steps the user has asked for.
+        say_failed: is told the error if a look fails.
+        wholly: is called before a look, so that the meter times every step in full, and none quickly.
+    Attributes:
+        may: whether looks are possible: TensorFlow is imported, and it is safe.
+        served: whether a server was started in this process, so that there are no more looks.
+        hindered: why the last look without a result had none, "" if there was no such look: "profiler" (another one ran),
+            "large" (even the trace of one step is), "long" (a call took too long), "fails" (the profiler does not start).
     """
 
     def __init__(self, steps: int, say_failed: Callable[[BaseException], Any], wholly: Callable[[], Any]) -> None:
@@ -55,19 +70,25 @@ class Looks(object):
         self._way: Optional[Way] = None
         self._part = Part()
         self._look_began = self._seen = self._aside = self._calls = self._asked = self._goal = 0
-        #: which pipelines the steps of a look draw from
+        #: the pipelines that the steps of the look have drawn from
         self._sources: Set[Optional[int]] = set()
 
     @property
     def running(self) -> bool:
-        """Whether one is."""
+        """Whether a look is running."""
         return self._trace is not None
 
     def before(self, way: Way, last: Part, now: int, source: Optional[int] = None) -> None:
-        """The script is about to make a step: perhaps it is the first of a look. Args: last: the part of the way whose step was the last one;
-        source: the pipeline that the step draws from, None: nobody knows."""
+        """Begin or end a look, if it is time, before the script makes a step.
+
+        Args:
+            way: the way in which the step reads.
+            last: the part of the way to which the last step belonged.
+            now: the time, in ns.
+            source: the pipeline that the step draws from, None if it is unknown.
+        """
         if self._trace is not None and self._way is way and (last is not way.part or self._turns(source)):
-            # a look is at the training, or at the validation
+            # a look is either at the training or at the validation: it ends where the other begins
             self._close(way.last or now)
         elif self._trace is not None and self._way is not way:
             self._aside += 1
@@ -80,11 +101,11 @@ class Looks(object):
             self._sources.add(source)
 
     def _turns(self, source: Optional[int]) -> bool:
-        """Whether the script goes on with another pipeline, and does not draw from several in turn."""
+        """Whether the script has gone on to another pipeline, and does not just draw from several in turn."""
         return source not in self._sources and len(self._sources) == 1 and self._calls >= _IN_A_ROW
 
     def _is_due(self, way: Way, now: int, source: Optional[int]) -> bool:
-        """Whether it is time for a look: what has never been looked at is not to wait for its turn."""
+        """Whether it is time for a look. A part for which requested steps are missing need not wait for its turn."""
         part = way.part
         if part.tried < _TRIES and self._missing(part, source) and now >= self._not_before:
             return True
@@ -94,11 +115,11 @@ class Looks(object):
         return part is least or now >= self._due + 4 * _APART_NS
 
     def _missing(self, part: Part, source: Optional[int]) -> int:
-        """Steps that were asked for and are still to be looked at."""
+        """Return how many of the steps that the user has asked for are still to be looked at."""
         return max(0, self._steps - (part.looked if source is None else part.looked_of.get(source, 0)))
 
     def after(self, way: Way, now: int) -> None:
-        """It has made one. Args: now: ns, when."""
+        """Note that the script has made a step; end the look if that was its last. Args: now: the time, in ns."""
         if self._trace is None or self._way is not way:
             return
         self._calls += 1
@@ -129,7 +150,7 @@ class Looks(object):
         self._cost += self._look_began - began
 
     def _taken(self) -> Optional[tracing.Trace]:
-        """The trace that runs, for whoever ends it."""
+        """Take the running trace, so that only one thread ends it; None if there is none."""
         with self._lock:
             trace, self._trace = self._trace, None
         if trace is not None and self._timer is not None:
@@ -137,30 +158,34 @@ class Looks(object):
         return trace
 
     def give_up(self, why: str = "profiler") -> None:
-        """End a look that is in the script's way; there is none for a while. What it has seen counts. Args: why: if that is nothing."""
+        """End a look that is in the script's way, and begin none for a while. What it has seen counts.
+
+        Args:
+            why: the reason that is noted in `hindered` if the look has seen nothing.
+        """
         self._due = self._not_before = max(self._due, clock() + _APART_NS)
         trace = self._taken()
         if trace is None:
             return
         try:
-            # a step that has begun is none yet
+            # the step that is under way does not count
             self._use(trace, self._seen, why, early=True)
         except Exception as e:
-            # whoever asks is about to start a profiler of the script's, which has nothing to do with it
+            # the script is about to start its own profiler, and must not see this error
             self._say_failed(e)
 
     def no_more(self) -> None:
-        """End a look; there is to be none from now on."""
+        """End a look, and allow no further one."""
         self.give_up()
         self.may = False
 
     def serve(self) -> None:
-        """A server is about to be started in this process."""
+        """End the looks for good: a server is about to be started in this process."""
         self.no_more()
         self.served = True
 
     def _late(self) -> None:
-        """A look lasts too long."""
+        """End a look that lasts too long."""
         self.give_up("long")
         self._due = self._not_before = max(self._due, clock() + _APART_NS * 20)
 
@@ -176,7 +201,14 @@ class Looks(object):
         self._due = self._began + max(ran + _APART_NS, 2 * ran, int(self._cost / _SHARE))
 
     def _use(self, trace: tracing.Trace, now: int, why: str, early: bool = False) -> None:
-        """Stop it, and have its steps counted. Args: now: ns, when the last of them ended; why: if there is none; early: it went on after that."""
+        """Stop a trace, and add what it shows to its part.
+
+        Args:
+            trace: the trace.
+            now: when the look's last step ended, in ns.
+            why: the reason that is noted in `hindered` if the look has no step.
+            early: whether the trace went on after the last step.
+        """
         part, calls, took, sources = self._part, self._calls, now - self._look_began, self._sources
         part.tried += 1
         events = trace.stop(None if self._asked else _MOST)
@@ -185,20 +217,24 @@ class Looks(object):
             return
         part.step_bytes = max(1, trace.size // calls)
         if events is None:
-            # the next look is as short as it has to be
+            # the bytes of a step are known now, so the next look has as few steps as it needs to
             self.hindered = "large"
             return
         if early:
-            # a trace has a clock of its own, which begins with the first step
+            # a trace has a clock of its own, so times are counted from its first event
             began = min([event.began for event in events] or [0])
             events = [event for event in events if event.began - began < took]
             for event in events:
                 event.took = min(event.took, took - (event.began - began))
         part.add(nodes.looked(events), calls, took, sources)
-        # one that has seen all that it was to is followed by the next
+        # a look that has seen all its steps does not count as a try
         part.tried -= calls >= self._goal
 
 
 def _fitting(step_bytes: int, room: int) -> int:
-    """Steps whose trace is not too long to be read. Args: step_bytes: of one step's, 0: nobody knows."""
+    """Return the number of steps whose trace has room in so many bytes.
+
+    Args:
+        step_bytes: bytes of one step's trace, 0 if unknown.
+    """
     return max(1, room // step_bytes) if step_bytes else _UNKNOWN

@@ -1,11 +1,11 @@
-"""How long the script waits for its input, step by step.
+"""Measures how long the script waits for its input, step by step.
 
 ::
 
     step     | next() ......... | train, print, write ... |
                wait               between                     (dataset, batches: each step is timed)
              | call of a function or session ..... | ...  |
-               wait, somewhere in it                          (only steps that are looked at, on request, tell how much)
+               wait, somewhere in it                          (only steps that are looked at, on request, show how much)
 
 The first step is not counted: graphs are built in it, and buffers filled.
 """
@@ -23,15 +23,16 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from akrunner.worker.waits import lines, looks, python, ways
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
-#: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
+#: ways that show by what means the script reads. The way "call" (functions that are handed their input) shows only times
 _READS = ("dataset", "function", "session", "feed_dict")
-#: steps that come within so many ns of one that was looked at wholly are only counted, and their waiting summed
+#: a step that begins within so many ns after a step that was timed in full is only counted, and its waiting is added up
 _QUICK_NS = 10 * 1000 * 1000
-#: of what time goes into, what is none of the making of input
+#: activities of `Meter.add` that do not make input
 _NO_INPUT = ("checkpoint", "summary", "report", "output")
-#: of the time of functions that are handed their input, what another way of reading must have to be how the script reads
+#: if `batches` took less than this share of the time of functions that are handed their input, the script reads by the
+#: functions
 _LITTLE = 0.1
-#: iterators of which it is known what they draw from; most are gone
+#: how many iterators are remembered with their pipelines; most of them are gone by then
 _MOST_SOURCES = 1024
 
 clock = time.perf_counter_ns
@@ -40,9 +41,21 @@ clock = time.perf_counter_ns
 class Meter(object):
     """The clocks of one task.
 
-    Args: steps: to look at, which the user has asked for; 0: none.
-    Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; hidden: a
-        function draws by itself; thread: that reads; within, within_ns: calls of functions that it makes between its steps, and their time; times: how often there was what is in `spent`; tensorflow: it has been imported; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
+    Args:
+        steps: how many steps the user has asked to look at, 0 for none.
+    Attributes:
+        pipelines: the pipelines of the iterators that were made.
+        python: the calls of Python code by the pipelines.
+        reads: whether it is known by what means the script reads.
+        failed: why the meter no longer measures something, "" if nothing failed.
+        hidden: whether a function draws from an iterator by itself, so that its waiting cannot be timed.
+        thread: the id of the thread that reads.
+        within, within_ns: how often the script has called functions between its steps, and the time of these calls in ns.
+        times: activity -> how often it was added to `spent`.
+        tensorflow: whether TensorFlow has been imported.
+        looks: the looks by TensorFlow's profiler, None if the user has not asked for them.
+
+    The other attributes are as in `record`.
     """
 
     def __init__(self, steps: int = 0) -> None:
@@ -70,24 +83,33 @@ class Meter(object):
         self.failed = ""
         self._first_of = ""
         self._prepared = 0
-        # on request only: what is always on starts no profiler
+        # on request only: the meter, which always runs, starts no profiler by itself
         self.looks = looks.Looks(steps, self.say_failed, self.wholly) if steps else None
 
     def draws_from(self, iterator: int, pipeline: Optional[int]) -> None:
-        """An iterator has been made. Args: iterator: id of its resource; pipeline: its place in `pipelines`, None: it is none of them."""
+        """Remember from which pipeline an iterator draws.
+
+        Args:
+            iterator: the id of the iterator's resource.
+            pipeline: the pipeline's index in `pipelines`, None if it is not among them.
+        """
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
         self._sources[iterator] = pipeline
 
     def pass_done(self, pipeline: int) -> None:
-        """A second iterator over a dataset is about to be made. Args: pipeline: its place in `pipelines`."""
+        """Note the waiting of the first pass over a dataset, as a second iterator is about to be made.
+
+        Args:
+            pipeline: the index of its pipeline in `pipelines`.
+        """
         way = self.ways.get("dataset")
         if way is not None and self.thread == threading.get_ident():
             way.settle()
             self.pipelines[pipeline]["filled"] = way.waited.get(pipeline, 0)
 
     def way(self, name: str) -> Optional[Way]:
-        """The clock of a way of reading, None: another thread than the one that reads asks."""
+        """Return the clock of a way of reading; None if the calling thread is not the one that reads."""
         thread = threading.get_ident()
         if self.thread != thread:
             if self.thread is not None and thread != threading.main_thread().ident:
@@ -101,7 +123,15 @@ class Meter(object):
         return found
 
     def before(self, way: Way, of: Optional[int] = None, iterator: Optional[int] = None) -> int:
-        """The script is about to make a step. Args: of: id of what it calls, or draws from; iterator: of the one that what it calls is handed. Returns: ns, now."""
+        """Prepare for a step that the script is about to make.
+
+        Args:
+            way: the way in which the step reads.
+            of: the id of the function or graph that it calls, or of the iterator that it draws from.
+            iterator: the id of the iterator that the called function is handed.
+        Returns:
+            The time at which the step begins, in ns.
+        """
         way.settle()
         now = clock()
         last = way.part
@@ -114,11 +144,11 @@ class Meter(object):
         return after
 
     def after(self, way: Way, now: int) -> None:
-        """It has made one. Args: now: ns, when."""
+        """Note that the script has made a step. Args: way: the way in which it reads; now: the time, in ns."""
         if way.calls == 1:
             self.first_step(way)
         if way.calls == 2:
-            # the first step's functions were made in it
+            # functions that were called before or in the first step were built then: they do not count
             self.within = self.within_ns = 0
         if way.part.calls >= 3 and (self.looks is None or not self.looks.running):
             way.quick.thread, way.quick.until = self.thread, now + _QUICK_NS
@@ -126,11 +156,11 @@ class Meter(object):
             self.looks.after(way, now)
 
     def first_step(self, way: Way) -> None:
-        """The first step of a way is done: what Python did until then prepared it."""
+        """Note that the first step of a way is done. What Python did until then was preparation."""
         if not self._first_of or (self._first_of == "call" and way.name != "call"):
             self._first_of = way.name
             self._prepared = self.python.wall
-            # until then, TensorFlow's own files were read
+            # what was read from disk until then includes TensorFlow's own files
             self._disk = read()
             self.lines.again()
 
@@ -140,40 +170,58 @@ class Meter(object):
             self.looks.give_up()
 
     def say_failed(self, error: BaseException) -> None:
-        """Why something was not measured. An error of the script's own kind may have no words."""
+        """Note the error because of which something was not measured.
+
+        An error of the script's own class may fail to give its text.
+        """
         try:
             self.failed = "%s: %s" % (type(error).__name__, error)
         except Exception:
             self.failed = type(error).__name__
 
     def stop(self, error: BaseException) -> None:
-        """It is of no use any more; nothing of it is left running."""
+        """Stop measuring because of an error, and leave nothing running."""
         self.say_failed(error)
         self.wholly()
         if self.looks is not None:
             self.looks.no_more()
 
     def wholly(self) -> None:
-        """From now on no step is a quick one, until one has been looked at wholly."""
+        """Time no step quickly until one has been timed in full."""
         for quick in self.quick.values():
             quick.until = 0
 
     def add(self, what: str, ns: int) -> None:
-        """Time that went into something else the doctor knows: checkpoint, summary, report, output; table: rows of one that the script has opened."""
+        """Add time that went into something other than reading and computing.
+
+        Args:
+            what: the activity: "checkpoint", "summary", "report", "output", or "table" (rows of a table that the script has
+                opened).
+            ns: its time.
+        """
         self.spent[what] = self.spent.get(what, 0) + ns
         self.times[what] = self.times.get(what, 0) + 1
         if what in _NO_INPUT:
             self.not_fed(ns)
 
     def not_fed(self, ns: int) -> None:
-        """Time between two calls that are fed in which nothing is made for the next."""
+        """Add time between two runs that are fed, in which the script did not make the input of the next.
+
+        Args:
+            ns: that time.
+        """
         way = self._feeding()
         if way is not None:
             way.aside(ns)
 
     def follows(self, session: Any) -> None:
-        """A run is about to be timed. Args: session: that is fed, None: it draws by itself. What is fed is made between runs of one session that
-        follow each other."""
+        """Prepare for a run that is about to be timed.
+
+        The time between two runs counts as making the input only if the same session is fed in both, one right after the other.
+
+        Args:
+            session: the session if it is fed, None if it draws from an iterator.
+        """
         way = self._feeding()
         if way is not None and (session is None or self._fed is None or self._fed() is not session):
             way.cut()
@@ -185,7 +233,11 @@ class Meter(object):
         return way if way is not None and way.last is not None and self.thread == threading.get_ident() else None
 
     def begin(self, given: Optional[int] = None) -> None:
-        """`main` is entered. Args: given: rows that the task has got, None: nobody knows yet."""
+        """Start measuring: the script's `main` is about to run.
+
+        Args:
+            given: rows that the task has got, None if not known yet.
+        """
         self.given = given
         self._began = clock()
         self._idled, self._disk = ticks(), read()
@@ -193,26 +245,26 @@ class Meter(object):
         try:
             self.lines.start()
         except RuntimeError as e:
-            # no more threads may be started: the script may need none
+            # the process may not start another thread; the script may need none
             self.say_failed(e)
 
     def _read(self) -> Optional[Way]:
-        """How the script reads: the way that took most of its time, None: in none that is known."""
+        """Return the way in which the script reads: the one that took most of its time; None if none is known."""
         by_time = sorted(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
         known, calls = [one for one in by_time if one.name != "call"], self.ways.get("call")
         if calls is None or not known:
             return by_time[-1] if by_time else None
-        # batches that were all read before the first step are handed over like any other arrays
+        # if the script read all batches before the first step, it hands them to its functions like any other arrays
         before = known[-1].name == "batches" and known[-1].wait + known[-1].between < _LITTLE * (calls.wait + calls.between)
         return calls if before else known[-1]
 
     def record(self) -> Dict[str, Any]:
-        """What the host is told, JSON."""
+        """Return the record for the host, as JSON values."""
         try:
             return self._record()
         except Exception as e:
             self.say_failed(e)
-            # of a script that has done nothing
+            # the record of a script that has done nothing
             return Meter(self.steps)._record()
 
     def _settled(self) -> None:
@@ -224,7 +276,11 @@ class Meter(object):
             way.settle()
 
     def _hindered(self, way: Way) -> str:
-        """Why looks that were asked for told nothing of the steps that a way's calls hold, "": they did, or nobody knows. few: calls, of which the first three are not looked at."""
+        """Return why the looks that the user has asked for showed nothing of a way's steps.
+
+        Return "" if they showed something, or if the reason is unknown. The reason is "few" if there were too few calls, as
+        the first three are not looked at; otherwise as `Looks.hindered`.
+        """
         if self.looks is None or way.looked:
             return ""
         return "few" if all(part.calls <= looks.UNLOOKED for part in way.parts.values()) else self.looks.hindered
@@ -281,23 +337,23 @@ class Meter(object):
 
 
 def cores() -> int:
-    """Of the processor, that this task may use."""
+    """Return the number of processor cores that this task may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-#: of NVIDIA's, AMD's, Windows' below Linux, and other accelerators
+#: device files of NVIDIA's and AMD's cards, of Windows' cards in its Linux, and of other accelerators
 _CARDS = ("nvidia[0-9]*", "kfd", "dxg", "accel", "accel[0-9]*", "apex_[0-9]*", "davinci[0-9]*")
 
 
 def cards() -> Optional[bool]:
-    """Whether there are devices of graphics cards here, None: this system has them elsewhere."""
+    """Return whether this machine has device files of graphics cards; None on systems other than Linux, which have none."""
     if not sys.platform.startswith("linux"):
         return None
     return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)
 
 
 def read() -> Optional[int]:
-    """Bytes that this process has had from disks since it started, None: this system does not say."""
+    """Return the bytes that this process has read from disks since it started; None if the system does not tell."""
     try:
         with open("/proc/self/io") as f:
             return int(f.read().split("\nread_bytes: ")[1].split()[0])
@@ -306,7 +362,7 @@ def read() -> Optional[int]:
 
 
 def ticks() -> Optional[Tuple[int, int]]:
-    """(idle, all) of this machine's cores together since it started, None: it does not say."""
+    """Return (idle, all) clock ticks of all of this machine's cores since it started; None if the system does not tell."""
     try:
         with open("/proc/stat") as f:
             told = [int(part) for part in f.readline().split()[1:9]]
@@ -316,7 +372,7 @@ def ticks() -> Optional[Tuple[int, int]]:
 
 
 def idle(before: Optional[Tuple[int, int]], after: Optional[Tuple[int, int]]) -> Optional[float]:
-    """Cores that nothing used, on average, between two looks at `ticks`; None: nobody knows."""
+    """Return how many cores were idle on average between two results of `ticks`; None if it is unknown."""
     if before is None or after is None or after[1] <= before[1]:
         return None
     share = min(1.0, max(0.0, float(after[0] - before[0]) / (after[1] - before[1])))

@@ -1,4 +1,4 @@
-"""TensorFlow's errors name the line of the script an operation was made on: these modules are no script."""
+"""Keeps the lines of these modules out of TensorFlow's errors, which name the line of the script that made an operation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, FrozenSet, Sequence
 
 from akrunner.worker.waits import pipeline, shown
 
-#: modules of TensorFlow and Keras that leave their own lines out of errors
+#: modules of TensorFlow and Keras that keep their own lines out of errors
 _SHORTEN = (
     "tensorflow.python.util.traceback_utils",
     "keras.src.utils.traceback_utils",
@@ -17,15 +17,19 @@ _SHORTEN = (
 
 
 def pass_over(functions: Sequence[Any]) -> None:
-    """Have them name none of our lines. Args: functions: of files that stand between the script and TensorFlow."""
+    """Have TensorFlow's errors skip akrunner's lines.
+
+    Args:
+        functions: functions of akrunner that stand between the script and TensorFlow: the lines of their files are skipped.
+    """
     files = frozenset([shown.NAME, *(made.__code__.co_filename for made in functions)])
     errors = sys.modules.get("tensorflow.python.framework.error_interpolation")
     for name in ("_FRAMEWORK_PATH_PREFIXES", "_BAD_FILE_SUBSTRINGS"):
         passed_over = getattr(errors, name, None)
         if isinstance(passed_over, list):
-            # as the stack of an operation has it, too: without the first "/"
+            # the stack of an operation has paths without the first "/", too
             passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/"), shown.NAME]
-    # newer ones show the whole stack an operation was made in
+    # newer versions of TensorFlow show the whole stack in which an operation was made
     stacks = sys.modules.get("tensorflow.python.util.tf_stack")
     filters: Any = getattr(stacks, "_source_filter_stacks", None)
     kind: Any = getattr(stacks, "SentinelFilter", None)
@@ -48,7 +52,10 @@ def pass_over(functions: Sequence[Any]) -> None:
 
 
 def leave_out() -> None:
-    """Have modules of TensorFlow and Keras leave our lines out, as they do with theirs: those that are there by now. Called again."""
+    """Have modules of TensorFlow and Keras keep akrunner's lines out of errors, as they do with their own.
+
+    Only modules that are imported by now are changed; call it again later.
+    """
     for name in _SHORTEN:
         module: Any = sys.modules.get(name)
         paths = getattr(module, "_EXCLUDED_PATHS", None)

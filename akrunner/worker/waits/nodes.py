@@ -1,4 +1,4 @@
-"""Events of a trace -> what each node of the input pipeline took itself, and how long the script waited for the whole of it."""
+"""Events of a trace -> the own time of each node of the input pipeline, and how long the script waited for the pipeline."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 if TYPE_CHECKING:
     from akrunner.worker.waits.tracing import Event
 
-#: what TensorFlow calls the outermost node of an iterator: 2.x, and before 2.5
+#: TensorFlow's names of an iterator's outermost node: in 2.x, and before 2.5
 _OUTERMOST = {"Root", "Model"}
-#: a repeat, or an interleave, has as many datasets below it as it has read: they are one
+#: a repeat, or an interleave, has a numbered dataset below it for each one it has read: they count as one
 _EACH = re.compile(r"\[\d+\]")
 
 
 class Looked(object):
-    """A few steps. Attributes: wait: ns in next() of the outermost nodes; draws: how often; own: path of a node -> ns that it took without the
-    nodes it draws from; calls: and how often it was asked."""
+    """The result of a look at a few steps.
+
+    Attributes:
+        wait: ns in next() of the outermost nodes.
+        draws: how often next() of an outermost node was called.
+        own: path of a node -> ns that the node took, without the nodes it draws from.
+        calls: path of a node -> how often the node was asked for an element.
+    """
 
     def __init__(self) -> None:
         self.wait = 0
@@ -31,16 +37,17 @@ class Looked(object):
 
 
 def looked(events: Sequence[Event]) -> Looked:
-    """Args: events: of `akrunner.worker.waits.tracing`."""
+    """Sum up the events of a trace. Args: events: as `akrunner.worker.waits.tracing` returns them."""
     found = Looked()
     threads: Dict[int, List[Event]] = {}
-    # without them nothing was optimized; with them the others are datasets inside of a map, or looked up by the way
+    # if there is no such node, the pipeline was not optimized; if there is one, nodes that are not below it belong to
+    # datasets inside of a map, or to lookups
     outermost = _OUTERMOST & {event.path for event in events}
     for event in events:
         if event.path and (not outermost or event.path.partition("::")[0] in outermost):
             threads.setdefault(event.thread, []).append(event)
     for some in threads.values():
-        # one that holds another began no later, and took longer
+        # an event that contains another one begins no later, and takes longer
         some.sort(key=lambda event: (event.began, -event.took))
         under: List[Any] = []
         for event in some:

@@ -1,4 +1,4 @@
-"""The script's datasets: what each is, what it was told, and on which line of the script it was made."""
+"""The script's datasets: the kind of each, its settings, and the line of the script that made it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.meter import Meter
 
 _AT = "_akrunner_at"
-#: where Python's own modules are (runpy, threading), wherever it is installed
+#: the directory of Python's own modules (runpy, threading), wherever Python is installed
 _STDLIB = os.path.dirname(os.path.abspath(str(os.__file__))) + os.sep
+#: how many pipelines are kept; how many frames are searched for the script's line
 _MOST = 8
 _DEEPEST = 40
 _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
-#: operations of a map's function that hold up Python's lock, decode, and read
+#: operations of a map's function that call Python, and so need Python's lock; those that decode something, or resize images
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
-#: of the first, those that take a row's bytes or text apart, and no image
+#: of the operations that decode, those that take a row's bytes or text apart, and not an image
 _SPLITS = (
     "DecodeCSV",
     "DecodeRaw",
@@ -37,7 +38,7 @@ _SPLITS = (
     "StringSplit",
     "StringToNumber",
 )
-#: operations whose names begin so give something else each time
+#: operations whose names begin with one of these give another result each time
 _RANDOM = (
     "Random",
     "StatelessRandom",
@@ -48,7 +49,7 @@ _RANDOM = (
     "Parameterized",
     "Multinomial",
 )
-#: operations that call functions
+#: operations that call functions of the graph
 CALLS = (
     "PartitionedCall",
     "StatefulPartitionedCall",
@@ -60,23 +61,24 @@ CALLS = (
     "StatelessWhile",
     "StatelessCase",
 )
-#: operations that only put together what is there, or do something with each of its numbers: training on them takes longer. A loop, a product or a picture is none of them
+#: operations that only rearrange their inputs, or compute each number by itself: training on the result takes longer than
+#: they do. Loops, products of matrices and images are not among them
 _LIGHT = set(
     "Placeholder _Arg _Retval Const NoOp Identity IdentityN EnsureShape PartitionedCall StatefulPartitionedCall "
     "Cast Bitcast Pack Unpack ConcatV2 Reshape Squeeze ExpandDims Shape StridedSlice Slice Split SplitV GatherV2 DecodeRaw ZerosLike OnesLike "
     "Add AddV2 Sub Mul RealDiv FloorDiv FloorMod Neg Abs Square Sqrt Rsqrt Exp Log Log1p Maximum Minimum ClipByValue "
     "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan IsFinite Select SelectV2".split()
 )
-#: what the files of these modules begin with
+#: the beginning of the paths of these modules' files
 HERE = os.path.join(shown.OURS, "worker", "waits", "")
-#: of other code
+#: the beginnings of the paths of akrunner's, these modules' and TensorFlow's files
 _here = {"ours": shown.OURS, "waits": HERE, "tensorflow": ""}
-#: graph of a function that gives a dataset (of interleave, flat_map) -> the nodes of the last dataset that was made in it
+#: graph of a function that returns a dataset (for interleave, flat_map) -> the nodes of the last dataset that was made in it
 _inner: MutableMapping[Any, List[Dict[str, Any]]] = weakref.WeakKeyDictionary()
 
 
 def install(meter: Meter) -> None:
-    """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
+    """Have every dataset remember the script's line that made it, and every iterator report its pipeline to the meter."""
     _here["tensorflow"] = os.path.dirname(str(sys.modules["tensorflow.python"].__file__)) + os.sep
     meter.version = str(sys.modules["tensorflow"].__version__)
     meter.tunes = tunes(meter.version)
@@ -99,16 +101,16 @@ def install(meter: Meter) -> None:
 
 
 def _remember(meter: Meter, dataset: Any) -> None:
-    """Where it is made."""
+    """Remember on which line a dataset is made."""
     try:
         vars(dataset)[_AT] = at(3)
     except Exception as e:
-        # of a class without a dictionary; or there is no temp directory any more
+        # the dataset's class has no dictionary; or the temp directory is gone
         meter.say_failed(e)
 
 
 def _keep_inner(meter: Meter, dataset: Any) -> None:
-    """Remember what a dataset is that is made in the function of an interleave: nobody sees it afterwards."""
+    """Remember the nodes of a dataset that is made in the function of an interleave, as it cannot be found afterwards."""
     try:
         if sys.modules["tensorflow.python.eager.context"].executing_eagerly():
             return
@@ -116,7 +118,7 @@ def _keep_inner(meter: Meter, dataset: Any) -> None:
         if getattr(graph, "outer_graph", None) is not None:
             _inner[graph] = chain(dataset)
     except Exception as e:
-        # a dataset of another kind: nobody knows what is in it
+        # a dataset of an unknown kind
         meter.say_failed(e)
 
 
@@ -138,18 +140,24 @@ def _draws_from(meter: Meter, iterator: Any, place: Optional[int]) -> None:
     try:
         meter.draws_from(id(iterator._iterator_resource), place)
     except Exception as e:
-        # of another TensorFlow: it is not known from which of them a batch comes
+        # an unknown version of TensorFlow: it is not known from which pipeline a batch comes
         meter.say_failed(e)
 
 
 def tunes(version: str) -> bool:
-    """Whether that TensorFlow runs maps in parallel, and makes batches ahead, where the script has not said so: 2.6 was the first, others may not."""
+    """Whether a version of TensorFlow runs maps in parallel and makes batches ahead by itself, if the script does not say so.
+
+    2.6 was the first to do it.
+    """
     found = [int(part) for part in version.split(".")[:2]]
     return found >= [2, 6]
 
 
 def left_on(dataset: Any) -> List[str]:
-    """What of that a dataset's own options leave to TensorFlow: maps (in parallel), ahead (batches). Without its tuner it does neither."""
+    """Return what a dataset's options leave to TensorFlow: "maps" (run in parallel), "ahead" (batches made ahead).
+
+    If the options switch TensorFlow's tuner off, it does neither.
+    """
     options: Any = getattr(dataset, "_options_attr", None)
     tuner, rewrites = (getattr(options, name, None) for name in ("autotune", "experimental_optimization"))
     wholly = ((tuner, "enabled"), (rewrites, "autotune"), (rewrites, "apply_default_optimizations"))
@@ -160,8 +168,14 @@ def left_on(dataset: Any) -> List[str]:
 
 
 def at(above: int = 2) -> Tuple[str, bool]:
-    """(file and line of the script that makes something now, "" where it is none of the script's, as what Keras makes of arrays is; whether what makes it is
-    `task_config`). Args: above: callers that are ours."""
+    """Find the line of the script that makes something now.
+
+    Args:
+        above: how many frames above this one belong to these modules.
+    Returns:
+        "file:line", "" if the script does not make it itself, such as the dataset that Keras makes of arrays; and whether
+        `task_config` makes it for the script.
+    """
     frame: Optional[FrameType] = sys._getframe(above)
     ours = False
     for _ in range(_DEEPEST):
@@ -178,7 +192,7 @@ def at(above: int = 2) -> Tuple[str, bool]:
 
 
 def _is_of_arrays(frame: FrameType) -> bool:
-    """Whether it is Keras's own pipeline over arrays in memory, which nobody can change."""
+    """Whether a frame belongs to Keras's own pipeline over arrays in memory, which the user cannot change."""
     name = frame.f_code.co_filename
     if "keras" not in name or "data_adapter" not in name:
         return False
@@ -187,17 +201,21 @@ def _is_of_arrays(frame: FrameType) -> bool:
 
 
 def is_script(name: str) -> bool:
-    """Whether a file of code is the script's own: not Python's, TensorFlow's, ours, nor anything that is installed."""
+    """Whether a file of code is the script's own: not Python's, TensorFlow's or akrunner's, nor of an installed package."""
     if name == shown.MAIN or name.startswith(_STDLIB):
         return False
-    # AutoGraph writes what it makes of a function into the temp directory
+    # AutoGraph writes the code that it makes of a function into the temp directory
     made = os.path.dirname(name) == tempfile.gettempdir()
     foreign = made or "site-packages" in name or "/lib/python" in name or name.startswith("<")
     return not (foreign or name.startswith(_here["ours"]) or (_here["tensorflow"] and name.startswith(_here["tensorflow"])))
 
 
 def tell(meter: Meter, dataset: Any) -> Optional[int]:
-    """An iterator over a dataset is about to be made. Returns: its pipeline's place among the meter's, None: it has none."""
+    """Report to the meter that an iterator over a dataset is about to be made.
+
+    Returns:
+        The index of its pipeline among the meter's, None if it is not among them.
+    """
     try:
         meter.keeps = keeps()
         found = chain(dataset)
@@ -211,14 +229,17 @@ def tell(meter: Meter, dataset: Any) -> Optional[int]:
             meter.pipelines.append({"nodes": found, "passes": 1, "tunes": left_on(dataset) if meter.tunes else []})
             return len(meter.pipelines) - 1
     except Exception as e:
-        # a dataset of another kind: nobody knows what is in it
+        # a dataset of an unknown kind
         meter.say_failed(e)
     return None
 
 
 def chain(dataset: Any) -> List[Dict[str, Any]]:
-    """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another; "depth": in so many functions that
-    give datasets."""
+    """Return the nodes of a dataset, the outermost first: [{"node", "at", ...}].
+
+    The nodes of several inputs come one after another. "depth" is the number of functions returning datasets that a node is
+    made in.
+    """
     found: List[Dict[str, Any]] = []
     waiting, looks = [dataset], 0
     while waiting and len(found) < 64 and looks < 256:
@@ -235,14 +256,14 @@ def chain(dataset: Any) -> List[Dict[str, Any]]:
 
 
 def _within(dataset: Any) -> List[Dict[str, Any]]:
-    """The nodes of the datasets that a dataset's function gives."""
+    """Return the nodes of the datasets that a dataset's function returns."""
     function = getattr(dataset, "_map_func", None)
     graph = None if function is None else _graph(function)[1]
     return [] if graph is None else _inner.get(graph, [])
 
 
 def described(dataset: Any) -> Dict[str, Any]:
-    """One node, as facts."""
+    """Return the facts about one node, as JSON values."""
     match = _NAME.match(type(dataset).__name__)
     where, ours = vars(dataset).get(_AT, ("", False))
     told = {"node": match.group("name") if match else type(dataset).__name__, "at": where}
@@ -265,16 +286,19 @@ def described(dataset: Any) -> Dict[str, Any]:
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     if function is not None:
         told.update(_function(function))
-    # what we have made ourselves says more: that images are augmented, and whether they are resized
+    # datasets of akrunner's own carry more facts: that images are augmented, and whether they are resized
     told.update(dict.fromkeys(vars(dataset).get(DOES, ()), True))
     if told.get("python") and told["node"] in ("Map", "ParallelMap"):
-        # no map of ours calls Python: the script has given it, by map=
+        # no map of akrunner's own calls Python: the script has given this function, by map=
         told.pop("ours", None)
     return told
 
 
 def keeps() -> bool:
-    """Whether what `.cache()` holds in memory serves every iterator over the dataset: with TensorFlow 1's behaviour each fills one of its own."""
+    """Whether all iterators over a dataset share what `.cache()` holds in memory.
+
+    With the behaviour of TensorFlow 1, each iterator fills a cache of its own.
+    """
     behaviour = sys.modules.get("tensorflow.python.tf2") or sys.modules["tensorflow_core.python.tf2"]
     if not behaviour.enabled():
         return False
@@ -283,7 +307,7 @@ def keeps() -> bool:
 
 
 def _number(value: Any) -> Optional[int]:
-    """Of a constant tensor, None: it is none."""
+    """Return a constant tensor's number; None if it is not constant."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -295,26 +319,26 @@ def _number(value: Any) -> Optional[int]:
 
 
 def _text(value: Any) -> Any:
-    """Of a constant tensor of text, b"": it is none."""
+    """Return a constant tensor's text; b"" if it is not constant."""
     constant = sys.modules["tensorflow.python.framework.tensor_util"].constant_value(value) if value is not None else None
     return b"" if constant is None else constant.item() if hasattr(constant, "item") else constant
 
 
 def _graph(function: Any) -> Tuple[Any, Any]:
-    """Of a dataset's function: what TensorFlow made of it, and its graph, None: it has none."""
+    """Return TensorFlow's object for a dataset's function, and its graph; None for either if there is none."""
     made = getattr(function, "function", None) or getattr(function, "_function", None)
     return made, getattr(made, "graph", None)
 
 
 def _function(function: Any) -> Dict[str, Any]:
-    """What a map's function does, as far as the names of its operations tell."""
+    """Return what a map's function does, as far as the names of its operations tell."""
     made, graph = _graph(function)
     stateful = False
     if graph is not None:
         kinds = [op.type for op in graph.get_operations()]
         stateful = any(op.op_def.is_stateful for op in graph.get_operations())
         if any(kind in CALLS for kind in kinds):
-            # a tf.function, or a branch: what they do is there, too
+            # the operations of a called tf.function, or of a branch, are in the graph's library
             inner = graph.as_graph_def().library.function
             kinds += [node.op for one in inner for node in one.node_def]
     else:
@@ -322,7 +346,7 @@ def _function(function: Any) -> Dict[str, Any]:
         kinds = [node.op for node in definition.node_def] if definition is not None else []
     told = {"ops": len(kinds)}
     if stateful:
-        # no TensorFlow runs several calls of it at once by itself
+        # TensorFlow does not, by itself, run several calls of a stateful function at once
         told["stateful"] = True
     if any(kind in _PYTHON for kind in kinds):
         told["python"] = True

@@ -1,6 +1,6 @@
-"""Python that the input pipeline calls (generators, `py_function`, `numpy_function`): how long it took, and how long it computed meanwhile.
+"""Times the Python code that the input pipeline calls (generators, `py_function`, `numpy_function`), and how long it computed.
 
-What took long and did not compute has waited: for a network, a lock, a clock.
+Code that took long and did not compute has waited: for a network, a lock or a clock.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ _computed = time.thread_time_ns
 
 
 class Calls(object):
-    """Attributes: calls; wall, computed: ns of all of them together, which may be more than there were: several run at once."""
+    """The calls of Python code by the pipelines.
+
+    Attributes:
+        calls: their number.
+        wall, computed: ns of all calls together, and ns of processor time. They may exceed the time that has passed, because
+            several calls run at once.
+    """
 
     def __init__(self) -> None:
         self.calls = self.wall = self.computed = 0
 
     def record(self) -> Dict[str, Any]:
-        """JSON, seconds."""
+        """Return the numbers as JSON values, with times in seconds."""
         return {"calls": self.calls, "wall": self.wall * 1e-9, "computed": self.computed * 1e-9}
 
 
 def _of_thread() -> int:
-    """ns that this thread has computed."""
+    """Return the ns that this thread has computed."""
     try:
         return _computed()
     except OSError:
-        # a machine that does not tell: it is as if everything waited
+        # this machine does not tell: all time counts as waiting
         return 0
 
 
 def install(calls: Calls) -> None:
-    """Have TensorFlow's calls of Python counted."""
+    """Have TensorFlow's calls of Python code counted and timed."""
     kind = sys.modules["tensorflow.python.ops.script_ops"].FuncRegistry
     real = kind.__call__
 

@@ -1,4 +1,4 @@
-"""What writes checkpoints and summaries: the time of it is told apart."""
+"""Times the functions that write checkpoints and summaries, so that their time is reported apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Set, Tuple
 
 from akrunner.worker.waits import shown, timing
 
-#: (module, class, method) of what writes checkpoints
+#: (module, class, method) of functions that write checkpoints
 _SAVES = (
     ("tensorflow.python.training.saver", "Saver", "save"),
     ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", "save"),
@@ -22,7 +22,7 @@ _SAVES = (
     ("tensorflow.python.keras.engine.network", "Network", "save"),
     ("tensorflow.python.keras.engine.network", "Network", "save_weights"),
 )
-#: the same of what writes summaries
+#: (module, class, method) of functions that write summaries
 _TELLS = (
     ("tensorflow.python.ops.summary_ops_v2", "_ResourceSummaryWriter", "flush"),
     ("tensorflow.python.ops.summary_ops_v2", "_ResourceSummaryWriter", "close"),
@@ -31,7 +31,7 @@ _TELLS = (
     ("tensorflow.python.summary.writer.writer", "SummaryToEventTransformer", "add_summary"),
     ("tensorflow.python.summary.writer.writer", "EventFileWriter", "flush"),
 )
-#: modules by which a script, or Keras, calls the functions that write one: TensorBoard's stands for TensorFlow's before 2.13
+#: modules through which a script, or Keras, calls functions that write summaries: before 2.13, TensorFlow uses TensorBoard's
 _SUMMARIES = (
     "tensorboard.summary._tf.summary",
     "tensorflow.python.ops.summary_ops_v2",
@@ -45,7 +45,7 @@ _watched: Set[Tuple[str, str, str]] = set()
 
 
 def watch() -> None:
-    """Those that are there by now; called again, as Keras comes when it is used."""
+    """Watch the functions of the modules that are imported by now. Call it again: Keras is imported only when it is used."""
     for what, some in (("checkpoint", _SAVES), ("summary", _TELLS)):
         for module, name, method in some:
             kind = vars(sys.modules[module]).get(name) if module in sys.modules else None
@@ -70,6 +70,6 @@ def _watch_one(owner: Any, name: str, what: str) -> None:
             return real(*args, **kwargs)
 
     if what == "summary":
-        # AutoGraph is to call it as it is: it finds no source of ours
+        # AutoGraph must call this function unchanged, as it cannot find its source
         vars(save).setdefault("autograph_info__", {})
     setattr(owner, name, save)

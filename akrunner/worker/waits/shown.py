@@ -1,4 +1,4 @@
-"""What the script's tracebacks show of us, where a call went through our clocks: one line, which says why it is there."""
+"""Makes the script's tracebacks show a single line for akrunner's clocks, which says why it is there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import types
 from typing import Any, Callable
 
-#: in place of the path of our file
+#: the file name that tracebacks show in place of the path of akrunner's file
 NAME = "<akrunner: how long the script waits for its input (docs/doctor.md)>"
 _PARTS = (
     "argcount", "kwonlyargcount", "nlocals", "stacksize", "flags", "code", "consts", "names", "varnames", "filename", "name", "firstlineno",
@@ -16,7 +16,7 @@ _PARTS = (
 
 
 def named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function; tracebacks show NAME for its file."""
+    """Return the function, changed so that tracebacks show NAME for its file."""
     code = function.__code__
     if hasattr(code, "replace"):
         function.__code__ = code.replace(co_filename=NAME)
@@ -27,13 +27,14 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-#: what the files of our code begin with, as tracebacks name them. It is no place: the host compiles them (`launch.bundle`)
+#: the beginning of the paths of akrunner's files in tracebacks. It need not exist: the host has compiled the files
+#: (`launch.bundle`)
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(named.__code__.co_filename))) + os.sep
-#: our code's other file: what the bundle begins with when it is run
+#: the one file of akrunner that does not begin so: the bundle's `__main__.py`
 MAIN = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "__main__.py"
 )
-#: a line of a traceback within a text that is in one of our files, what it has of the source, and the empty line that stands between it and the next
+#: a traceback's entry for one of akrunner's files within a text: its line, the source below it, and the empty line after it
 _LINE = re.compile(
     r'^[ \t]*File "(?:%s|%s)[^"\n]*", line \d+, in .*\n(?:    .*\n)*(?:[ \t]*\n)?' % (re.escape(NAME), re.escape(OURS)),
     re.MULTILINE,
@@ -41,14 +42,20 @@ _LINE = re.compile(
 
 
 def left_out(text: str) -> str:
-    """A text without our lines of the tracebacks it has: TensorFlow's errors have one in their message where a pipeline's Python raised."""
+    """Return a text without akrunner's lines in the tracebacks it contains.
+
+    The message of a TensorFlow error contains a traceback if Python code of a pipeline has raised.
+    """
     return _LINE.sub("", text) if NAME in text or OURS in text else text
 
 
 def cut(error: BaseException) -> BaseException:
-    """The error, without the lines of ours that its traceback begins with: who raises it adds one again."""
+    """Return the error without akrunner's lines at the beginning of its traceback.
+
+    The caller that raises it adds one line again.
+    """
     kept = error.__traceback__
     while kept is not None and kept.tb_frame.f_code.co_filename == NAME:
         kept = kept.tb_next
-    # not the error's own: a script's class may have made another of it
+    # not the error's own `with_traceback`: a class of the script may have redefined it
     return BaseException.with_traceback(error, kept)

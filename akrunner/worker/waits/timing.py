@@ -1,4 +1,7 @@
-"""One call, or one batch, timed for the meter of this process's task; what goes wrong with a clock switches it off, and is never the script's fault."""
+"""Times calls and batches for the meter of this process's task.
+
+An error of a clock switches the meter off, and never reaches the script.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,31 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.ways import Quick, Way
 
 _now: Dict[str, Optional[meter.Meter]] = {"meter": None}
-#: of each thread: the way in whose call it is (`call`), and whether it is in something that is timed apart (`spending`)
+#: for each thread: `call`, the way in whose call it is, or False; `spending`, whether it is in a block that is timed apart
 inside = threading.local()
 
 
 def enter(steps: int) -> meter.Meter:
-    """From now on a meter runs for this process's task. Returns: it."""
+    """Make the meter of this process's task, and return it."""
     made = _now["meter"] = meter.Meter(steps)
     return made
 
 
 def off(error: BaseException) -> None:
-    """The meter is of no use any more."""
+    """Switch the meter off because of an error."""
     made, _now["meter"] = _now["meter"], None
     if made is not None:
         made.stop(error)
 
 
 def running() -> Optional[meter.Meter]:
-    """The meter, None: there is none."""
+    """Return the meter, None if there is none."""
     return _now["meter"]
 
 
 @shown.named
 def quickly(quick: Quick, began: int, real: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What `real` returns: a step that is counted, and no more."""
+    """Call `real` and return its result. The step is only counted, and its time added up."""
     try:
         made = real(*args, **kwargs)
     finally:
@@ -47,7 +50,7 @@ def quickly(quick: Quick, began: int, real: Callable[..., Any], args: Any, kwarg
 
 @shown.named
 def within(made: meter.Meter, real: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What `real` returns: a function that computes between two steps of a loop, of which the meter knows how long it took."""
+    """Call `real`, a function that computes between two steps of a loop, and return its result. The meter adds up its time."""
     if getattr(inside, "spending", False) or made.thread != threading.get_ident():
         return real(*args, **kwargs)
     inside.call, began = "within", meter.clock()
@@ -60,7 +63,10 @@ def within(made: meter.Meter, real: Callable[..., Any], args: Any, kwargs: Any) 
 
 
 class spending(object):
-    """Time that goes into something else than reading and computing; what is within another counts once."""
+    """A block whose time goes into something other than reading and computing.
+
+    A block within another one is not counted again.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -87,12 +93,20 @@ def timed(
     made: meter.Meter, name: str, of: Any, real: Callable[..., Any], args: Any, kwargs: Any,
     rows_of: Optional[Callable[..., Any]] = None, iterator: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from; iterator: id
-    of the one that a function is handed."""
+    """Call `real` and return its result, timed in full.
+
+    Args:
+        made: the meter.
+        name: the way of reading.
+        of: the function or graph that is called, or the iterator that is drawn from.
+        real: what to call, with `args` and `kwargs`.
+        rows_of: returns the number of rows of a batch; None if the result is not a batch.
+        iterator: the id of the iterator that a function is handed.
+    """
     try:
         way = made.way(name)
         if way is not None:
-            # no reference: the script's things go when it lets them go
+            # only the id, not a reference: the script's objects are freed when the script gives them up
             began = made.before(way, id(of) if of is not None else None, iterator)
     except Exception as e:
         off(e)
@@ -122,7 +136,12 @@ def _told(made: meter.Meter, way: Way, began: int, drawn: Any, end: bool, rows_o
 
 @shown.named
 def batches(made: Iterator[Any], rows_of: Callable[..., Any]) -> Iterator[Any]:
-    """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
+    """Yield the batches of a plain iterator, and time each.
+
+    Args:
+        made: the iterator.
+        rows_of: returns a batch's number of rows.
+    """
     way = _way_of_batches()
     while True:
         began = meter.clock()
@@ -147,7 +166,7 @@ def _way_of_batches() -> Optional[Way]:
 
 
 def _came(way: Way, began: int, batch: Any, rows_of: Optional[Callable[..., Any]]) -> None:
-    """A batch has come, or, without `rows_of`, none."""
+    """Note that a batch has come; or, without `rows_of`, that there are no more."""
     try:
         way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
         if way.calls == 1 and _now["meter"] is not None:

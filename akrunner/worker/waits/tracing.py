@@ -1,4 +1,4 @@
-"""TensorFlow's own profiler for a few steps: on 1.15 and on 2.x it gives the same kind of trace."""
+"""Runs TensorFlow's own profiler for a few steps. It gives the same kind of trace in 1.15 and in 2.x."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from akrunner.worker.waits import shown
 
 _V1 = "tensorflow.python.pywrap_tensorflow"
 _V2 = "tensorflow.python.profiler.internal._pywrap_profiler"
-#: which of them have the one the script has started
+#: modules that hold the profiler that the script itself has started
 _OWN = ("tensorflow.python.profiler.profiler_v2", "tensorflow.python.eager.profiler")
-#: a longer trace is not read: that would take seconds
+#: a longer trace is not read, because that would take seconds
 MOST_BYTES = 16 << 20
-#: by number, as `tensorflow.profiler.TraceEvent` has them
+#: fields of `tensorflow.profiler.TraceEvent`: name, number, type
 _EVENT = (("resource_id", 2, 13), ("name", 3, 12), ("timestamp_ps", 9, 4), ("duration_ps", 10, 4))
 _known: Dict[str, Any] = {}
 
 
 class Event(object):
-    """What one thread did for a while. Attributes: thread; name; path: of an iterator's node ("Model::Prefetch::Map"), else ""; began, took: ns."""
+    """Something that one thread did for a while.
+
+    Attributes:
+        thread: the thread's number.
+        name: the event's name.
+        path: the path of an iterator's node ("Model::Prefetch::Map"), "" for any other event.
+        began, took: when it began and how long it took, in ns.
+    """
 
     __slots__ = ("began", "name", "path", "thread", "took")
 
@@ -35,35 +42,42 @@ class Event(object):
 
 
 class Trace(object):
-    """A running trace. There can be one in a process: the script's own goes first. Attributes: size: bytes of it, when it has been stopped."""
+    """A running trace. A process can have only one, and the script's own has priority.
+
+    Attributes:
+        size: the trace's bytes, once it has been stopped.
+    """
 
     size = 0
 
     def __init__(self) -> None:
-        """Raises: RuntimeError or one of TensorFlow's: another profiler is running."""
+        """Start the trace. Raises: RuntimeError, or an error of TensorFlow: another profiler is running."""
         if any(getattr(sys.modules.get(name), "_profiler", None) is not None for name in _OWN):
-            # asked before TensorFlow is, which would log a warning
+            # checked first, because TensorFlow would log a warning
             raise RuntimeError("the script's own profiler is running")
         self._session = _second() if _V2 in sys.modules else _first()
 
     def stop(self, most: Optional[int] = None) -> Optional[List[Event]]:
-        """The events, None: too many. Args: most: bytes that are read."""
+        """Stop the trace, and return its events; None if it is too long.
+
+        Args:
+            most: how many bytes are read, None for MOST_BYTES.
+        """
         raw = self._session()
         self.size = len(raw)
         return events(raw) if len(raw) <= (most or MOST_BYTES) else None
 
 
 def _deaf() -> bool:
-    """Whether TensorFlow 2's profiler does not do as it is told: from 2.20 on every
-    option is answered by a warning, and ignored."""
+    """Whether TensorFlow 2's profiler ignores its options: from 2.20 on, it ignores each of them with a warning."""
     version = sys.modules["tensorflow"].__version__.split(".")
     return [int(part) for part in version[:2]] >= [2, 20]
 
 
 def _second() -> Callable[..., Any]:
-    """TensorFlow 2: starts; what is returned stops."""
+    """Start TensorFlow 2's profiler. Return a function that stops it and returns the serialized trace."""
     session = _known.get("session", sys.modules[_V2].ProfilerSession)()
-    # no graphics card's counters: a look must be cheap
+    # without the counters of graphics cards, as a look must be cheap
     options = {} if _deaf() else {"host_tracer_level": 2, "device_tracer_level": 0, "python_tracer_level": 0}
     try:
         session.start("", options)
@@ -74,7 +88,7 @@ def _second() -> Callable[..., Any]:
 
 
 def _first() -> Callable[..., Any]:
-    """TensorFlow 1.15: the same."""
+    """Start TensorFlow 1.15's profiler. Return a function that stops it and returns the serialized trace."""
     pywrap = sys.modules[_V1]
     from tensorflow.python.framework import c_api_util
 
@@ -95,7 +109,7 @@ def _first() -> Callable[..., Any]:
     return stop
 
 
-#: methods that start a server in this process, by module and class
+#: (module, class, methods) of methods that start a server in this process
 _SERVERS = (
     ("tensorflow.python.training.server_lib", "Server", ("__init__",)),
     ("tensorflow.python.eager.context", "Context", ("set_server_def", "update_server_def", "enable_collective_ops")),
@@ -103,8 +117,11 @@ _SERVERS = (
 
 
 def give_way(call: Callable[[], Any], for_ever: Callable[[], Any]) -> None:
-    """Have `call` called before the script starts a profiler of its own, and `for_ever` before a server starts: one that others ask for a
-    profile, or one of TensorFlow's clusters, beside which the profiler ends processes."""
+    """Have `call` called before the script starts a profiler of its own, and `for_ever` before a server starts in this process.
+
+    The server is one that others can ask for a profile; or one of a TensorFlow cluster, beside which the profiler can crash the
+    process.
+    """
     module, name = (sys.modules[_V2], "ProfilerSession") if _V2 in sys.modules else (sys.modules[_V1], "TFE_NewProfiler")
     _known["session"] = getattr(module, name)
     _first_call(module, name, call)
@@ -125,7 +142,7 @@ def _first_call(owner: Any, name: str, call: Callable[[], Any]) -> None:
     @shown.named
     def made(*args: Any, **kwargs: Any) -> Any:
         with contextlib.suppress(Exception):
-            # what goes wrong with ours is not the script's
+            # an error of akrunner's call must not reach the script
             call()
         return real(*args, **kwargs)
 
@@ -133,7 +150,7 @@ def _first_call(owner: Any, name: str, call: Callable[[], Any]) -> None:
 
 
 def events(raw: bytes) -> List[Event]:
-    """What `Trace.stop` gives, from a serialized `tensorflow.profiler.Trace`."""
+    """Return the events in a serialized `tensorflow.profiler.Trace`."""
     made = _messages()()
     made.ParseFromString(raw)
     found = []
@@ -149,10 +166,13 @@ def events(raw: bytes) -> List[Event]:
 
 
 def _messages() -> Any:
-    """The class of a trace, made here: TensorFlow's own lies in another module in each version, and refuses names that are no UTF-8."""
+    """Return the protobuf class of a trace.
+
+    It is made here, because TensorFlow's own is in another module in each version, and refuses names that are not UTF-8.
+    """
     if "trace" in _known:
         return _known["trace"]
-    # TensorFlow needs them itself
+    # these modules are there: TensorFlow itself needs them
     descriptor_pb2, descriptor_pool, message_factory = (
         importlib.import_module("google.protobuf." + name) for name in ("descriptor_pb2", "descriptor_pool", "message_factory")
     )

@@ -1,4 +1,4 @@
-"""The ways in which a script reads, and the time that went into each; of those that call functions, into each function."""
+"""The ways in which a script reads, with the time of each; and, for ways that call functions, of each function."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Optional, Tuple
 if TYPE_CHECKING:
     from akrunner.worker.waits.nodes import Looked
 
-#: ways whose calls hold more than the waiting
+#: ways whose calls contain the script's computing as well as its waiting
 INSIDE = ("function", "session")
+#: how many windows, and nodes of a part, are kept
 _WINDOWS = 60
 _MOST_NODES = 64
-#: functions, or graphs, whose steps are weighed apart
+#: how many functions, or graphs, have a part of their own
 _MOST_PARTS = 8
 
 
 class Quick(object):
-    """Steps that are too short to do more than read the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
+    """Steps so short that akrunner only reads the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
 
-    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: id of the function, or graph, it calls, or of the iterator; at: which tensor of
-        a batch has its rows, None: none has; calls, rows, wait (ns): since the last step that was looked at wholly; last: ns when the last ended.
+    Attributes:
+        until: time in ns up to which steps are timed quickly, 0 if none is.
+        thread: the id of the thread that reads.
+        of: the id of the function or graph that the steps call, or of the iterator that they draw from.
+        at: the index of the tensor of a batch that has its rows, None if none has.
+        calls, rows, wait: calls, rows, and ns of waiting since the last step that was timed in full.
+        last: when the last step ended, in ns.
     """
 
     __slots__ = ("at", "calls", "last", "of", "rows", "thread", "until", "wait")
@@ -32,10 +38,19 @@ class Quick(object):
 
 
 class Part(object):
-    """Steps that call the same function, or graph: those of the training, those of the validation.
+    """The steps that call the same function, or graph: for example those of the training, or those of the validation.
 
-    Attributes: calls; ns: of its steps but the first; tried: looks that saw less than they were to; step_bytes: of a step's trace, 0: nobody knows; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; looked_of, wait_of: pipeline
-        that they drew from, None: several, or nobody knows -> steps, ns of waiting; nodes: (that pipeline, path) -> [own ns, calls].
+    Attributes:
+        calls: the number of steps.
+        ns: the time of all steps but the first.
+        tried: how many looks saw fewer steps than they should.
+        step_bytes: bytes of the trace of one step, 0 if unknown.
+        looked: the number of steps that were looked at.
+        look_ns, look_wait: the time of these steps, and the waiting in them, in ns.
+        look_draws: how often these steps drew from an iterator.
+        looked_of: pipeline that steps drew from -> the number of these steps that were looked at.
+        wait_of: pipeline, None for several or an unknown one -> ns of waiting in the steps that were looked at.
+        nodes: (pipeline as in `wait_of`, path of a node) -> [own ns, calls].
     """
 
     def __init__(self) -> None:
@@ -46,7 +61,14 @@ class Part(object):
         self.nodes: Dict[Tuple[Optional[int], str], List[int]] = {}
 
     def add(self, found: Looked, steps: int, ns: int, sources: AbstractSet[Optional[int]] = frozenset()) -> None:
-        """What a look at so many steps has shown. Args: found: `nodes.Looked`; sources: pipelines that the steps drew from."""
+        """Add the result of a look.
+
+        Args:
+            found: the result.
+            steps: the number of steps.
+            ns: their time.
+            sources: the pipelines that the steps drew from; None among them is an unknown one.
+        """
         of = next(iter(sources)) if len(sources) == 1 else None
         for source in sources:
             self.looked_of[source] = self.looked_of.get(source, 0) + steps
@@ -62,16 +84,25 @@ class Part(object):
                 sums[1] += found.calls[path]
 
     def waited(self) -> float:
-        """ns of all its steps, by the share of those that were looked at."""
+        """Return the ns of waiting in all steps, estimated by the share of waiting in the steps that were looked at."""
         return self.ns * min(1.0, float(self.look_wait) / self.look_ns) if self.look_ns else 0.0
 
 
 class Way(object):
     """One way in which the script reads.
 
-    Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; parts: id of what is called -> its steps;
-        part: the one whose step it is; source: which of the script's pipelines it draws from, None: nobody knows; waited: source -> ns of wait;
-        elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
+    Attributes:
+        name: the way's name, such as "dataset".
+        batches, rows: how many were drawn; rows is None if it is unknown.
+        calls: how often the script called next(), or a function.
+        wait, between: ns in the calls and between them, without the first step.
+        first: ns in the first call.
+        parts: id of the called function or graph -> its steps.
+        part: the part to which the current step belongs.
+        source: the index of the pipeline that the current step draws from, None if it is unknown.
+        waited: source -> ns of waiting.
+        elsewhere: whether a thread other than the main one reads.
+        windows: [begin in ns, batches, ns in calls, ns between them] of intervals of equal length.
     """
 
     def __init__(self, name: str, began: int, quick: Optional[Quick] = None) -> None:
@@ -92,16 +123,16 @@ class Way(object):
 
     @property
     def looked(self) -> int:
-        """Steps of looks."""
+        """The number of steps that were looked at."""
         return sum(part.looked for part in self.parts.values())
 
     def turn(self, of: Optional[int]) -> None:
-        """The next step is one of another part, or of the same. Args: of: id of what it calls, or of the iterator it draws from."""
+        """Choose the part of the next step. Args: of: the id of what the step calls, or of the iterator that it draws from."""
         self.quick.of = of
         if self.name == "dataset":
-            # iterators that are drawn from in turn are one step's
+            # several iterators may be drawn from in one step: they have a single part
             return
-        # functions that are made anew for each epoch are one
+        # functions that the script makes anew for each epoch share one part
         of = of if of in self.parts or len(self.parts) < _MOST_PARTS else None
         found = self.parts.get(of)
         if found is None:
@@ -109,7 +140,13 @@ class Way(object):
         self.part = found
 
     def drew(self, began: int, ended: int, rows: Optional[int] = None, end: bool = False) -> None:
-        """One next(), or call. Args: end: it was the one that found no more."""
+        """Add one next(), or call.
+
+        Args:
+            began, ended: its times, in ns.
+            rows: how many rows it drew, None if unknown.
+            end: whether it found that there are no more.
+        """
         gap = began - self._last if self._last is not None else 0
         took = ended - began
         part = self.part
@@ -132,7 +169,7 @@ class Way(object):
             self._window(ended, not end, took, gap)
 
     def settle(self) -> None:
-        """Take over what was counted quickly; there is none before the third call."""
+        """Add the steps that were timed quickly. There are none before the third call."""
         quick = self.quick
         if not quick.last:
             return
@@ -152,16 +189,19 @@ class Way(object):
 
     @property
     def last(self) -> Optional[int]:
-        """ns when its last step ended, None: it has had none."""
+        """When the last step ended, in ns; None if there was none."""
         return self._last
 
     def skip(self, ns: int) -> None:
-        """What has just been done was for the look, and none of the script's time."""
+        """Do not count the last `ns` nanoseconds: a look took them, not the script."""
         if self._last is not None:
             self._last += ns
 
     def aside(self, ns: int) -> None:
-        """What has just been done between two calls was for neither: another run of a session, a checkpoint. It counts as a part of the calls."""
+        """Count the last `ns` nanoseconds, which lie between two calls, as if they were a part of the calls.
+
+        They went into neither call, nor into making the input: another run of a session, or a checkpoint.
+        """
         self.settle()
         if self.calls >= 2 and self.part.calls and self._last is not None:
             self.wait += ns
@@ -169,7 +209,7 @@ class Way(object):
         self.skip(ns)
 
     def cut(self) -> None:
-        """The next call does not follow the last one: what is between them is not the script's making of it."""
+        """Leave out the time between the last call and the next one: the script does not make its input in it."""
         self.settle()
         self._last = None
         self.quick.until = 0
@@ -199,12 +239,17 @@ class Way(object):
 
 
 def times(way: Way, looked: List[Part]) -> Dict[str, float]:
-    """Of a record: wait, between and unlooked (seconds), and batches. Args: looked: parts of which looks have told how long they waited."""
+    """Return a record's "wait", "between" and "unlooked" (seconds), and "batches".
+
+    Args:
+        way: the way in which the script reads.
+        looked: the parts whose waiting is known from looks.
+    """
     batches, unlooked = way.batches, 0
     wait: float = way.wait
     between: float = way.between
     if way.name in INSIDE:
-        # in a call the script computes, too
+        # within a call the script also computes
         whole = wait + between
         wait = min(whole, sum(part.waited() for part in looked))
         between, unlooked = whole - wait, sum(part.ns for part in way.parts.values() if part not in looked)
@@ -212,16 +257,19 @@ def times(way: Way, looked: List[Part]) -> Dict[str, float]:
             if part.look_draws:
                 batches += round(part.calls * (float(part.look_draws) / part.looked - 1))
     if way.name == "call":
-        # what is between them may be reading, or not
+        # the time between the calls may be reading, or not
         wait, between = 0, wait + between
     if way.name == "feed_dict":
-        # what is waited for is made between the calls
+        # the script makes its input between the calls, so that time is the waiting
         wait, between = between, wait
     return {"wait": wait * 1e-9, "between": between * 1e-9, "unlooked": unlooked * 1e-9, "batches": max(0, batches)}
 
 
 def weighed(parts: List[Part]) -> List[Dict[str, Any]]:
-    """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
+    """Return the nodes of several parts, weighted by each part's share of the time of all of them.
+
+    Without the weights, a part with few steps would count too much, as its look is as long as that of a part with many.
+    """
     all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
     found: Dict[Tuple[Optional[int], str], List[Any]] = {}
     for part in parts:
@@ -238,7 +286,7 @@ def weighed(parts: List[Part]) -> List[Dict[str, Any]]:
 
 
 def waited(way: Way, looked: List[Part]) -> Dict[Optional[int], float]:
-    """Pipeline -> ns that the script waited for it; in calls, by those that were looked at."""
+    """Return a dict: pipeline -> ns that the script waited for it; within calls, estimated by the steps that were looked at."""
     if way.name not in INSIDE:
         return dict(way.waited)
     found: Dict[Optional[int], float] = {}

@@ -1,1 +1,1 @@
-"""Estimators and Keras models from a description of the columns."""
+"""Trains Estimators and Keras models on columns that are given by a description."""

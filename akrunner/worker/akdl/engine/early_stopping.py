@@ -1,6 +1,6 @@
-"""Hooks that end an Estimator's training early, by the metrics of its evaluations.
+"""Hooks that end an Estimator's training early, depending on the metrics of its evaluations.
 
-The chief looks at the metrics and sets a variable, which all workers read after each step.
+The chief reads the metrics and sets a variable, which all workers read with each step.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ def make_early_stopping_hook(
     run_every_secs: Optional[float] = 60,
     run_every_steps: Optional[int] = None,
 ) -> Any:
-    """A hook that ends the training on all workers when `should_stop_fn()` is true; the chief asks it.
+    """Return a hook that ends the training on all workers when `should_stop_fn()` is true. The chief calls that function.
 
-    Args: run_every_secs, run_every_steps: how often it is asked; the other one is None.
-    Raises: TypeError: `estimator` is no Estimator; ValueError: both intervals are given; RuntimeError: TensorFlow has no Estimators.
+    Args:
+        estimator: the Estimator.
+        should_stop_fn: returns whether to stop.
+        run_every_secs, run_every_steps: how often it is called, in seconds or in steps; the other one is None.
+    Raises:
+        TypeError: `estimator` is not an Estimator.
+        ValueError: both intervals are given.
+        RuntimeError: TensorFlow has no Estimators.
     """
     module = estimator_module()
     if not isinstance(estimator, module.Estimator):
@@ -33,7 +39,7 @@ def make_early_stopping_hook(
         raise ValueError("run_every_secs and run_every_steps cannot both be given; one of them is None")
     config = estimator.config
     if type(config.train_distribute).__name__.startswith(_ALL_REDUCE):
-        # their variables are summed over the workers, which TensorFlow's own hook minds
+        # with these strategies, a variable is summed over the workers; TensorFlow's own hook takes that into account
         return module.experimental.make_early_stopping_hook(estimator, should_stop_fn, run_every_secs, run_every_steps)
     return _Asks(should_stop_fn, run_every_secs, run_every_steps) if config.is_chief else _IsTold()
 
@@ -42,10 +48,14 @@ def stop_if_higher_hook(
     estimator: Any, metric_name: str, threshold: float, eval_dir: Optional[str] = None, min_steps: int = 0,
     run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """A hook that ends the training when a metric is higher than a threshold.
+    """Return a hook that ends the training when a metric is higher than a threshold.
 
-    Args: metric_name: "loss", "accuracy", ...; eval_dir: of the evaluations, the estimator's own without it; min_steps: evaluations
-        before this step do not count; the others as `make_early_stopping_hook`.
+    Args:
+        metric_name: "loss", "accuracy", ...
+        threshold: the threshold.
+        eval_dir: the directory of the evaluations' event files, None for the estimator's own.
+        min_steps: evaluations before this step do not count.
+        estimator, run_every_secs, run_every_steps: as in `make_early_stopping_hook`.
     """
     should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value > threshold)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
@@ -55,7 +65,7 @@ def stop_if_lower_hook(
     estimator: Any, metric_name: str, threshold: float, eval_dir: Optional[str] = None, min_steps: int = 0,
     run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """A hook that ends the training when a metric is lower than a threshold. Args: as `stop_if_higher_hook`."""
+    """Return a hook that ends the training when a metric is lower than a threshold. Args: as in `stop_if_higher_hook`."""
     should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value < threshold)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
@@ -64,7 +74,12 @@ def stop_if_no_increase_hook(
     estimator: Any, metric_name: str, max_steps_without_increase: int, eval_dir: Optional[str] = None, min_steps: int = 0,
     run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """A hook that ends the training when a metric has not increased for so many steps. Args: as `stop_if_higher_hook`."""
+    """Return a hook that ends the training when a metric has not increased for so many steps.
+
+    Args:
+        max_steps_without_increase: the number of steps.
+        estimator, metric_name, eval_dir, min_steps, run_every_secs, run_every_steps: as in `stop_if_higher_hook`.
+    """
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_increase, lambda value, best: value > best)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
@@ -74,16 +89,21 @@ def stop_if_no_decrease_hook(
     estimator: Any, metric_name: str, max_steps_without_decrease: int, eval_dir: Optional[str] = None, min_steps: int = 0,
     run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
 ) -> Any:  # fmt: skip
-    """A hook that ends the training when a metric has not decreased for so many steps. Args: as `stop_if_higher_hook`."""
+    """Return a hook that ends the training when a metric has not decreased for so many steps.
+
+    Args:
+        max_steps_without_decrease: the number of steps.
+        estimator, metric_name, eval_dir, min_steps, run_every_secs, run_every_steps: as in `stop_if_higher_hook`.
+    """
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_decrease, lambda value, best: value < best)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
 def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
-    """The metrics of the evaluations whose event files are in a directory: an ordered {step: {metric: value}}."""
+    """Return the metrics of the evaluations whose event files are in a directory: an ordered {step: {metric: value}}."""
     found: Dict[int, Dict[str, float]] = collections.defaultdict(dict)
-    # TensorFlow 1 takes a directory that is not there for an error
+    # in TensorFlow 1, glob raises an error if the directory does not exist
     paths = tf.io.gfile.glob(os.path.join(eval_dir, "events.out.tfevents.*")) if tf.io.gfile.exists(eval_dir) else []
     for path in sorted(paths):
         for event in tf.compat.v1.train.summary_iterator(path):
@@ -94,7 +114,10 @@ def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
 
 
 def _evaluations(estimator: Any, metric: str, eval_dir: Optional[str], min_steps: int) -> Callable[[], List[Tuple[int, float]]]:
-    """A function that gives [(step, value)] of a metric, as evaluated so far. It raises ValueError if they have no such metric."""
+    """Return a function that returns [(step, value)] of a metric so far.
+
+    It raises ValueError if the evaluations lack that metric.
+    """
 
     def values() -> List[Tuple[int, float]]:
         found = read_eval_metrics(eval_dir or estimator.eval_dir())
@@ -129,7 +152,10 @@ def _stood_still(
 
 
 def _stop_variable() -> Any:
-    """The one that says that training ends; it has the name that TensorFlow's own hooks give it, for checkpoints of theirs."""
+    """Return the variable that is true when training ends.
+
+    It has its name from TensorFlow's own hooks, to fit their checkpoints.
+    """
     v1 = tf.compat.v1
     with v1.variable_scope("signal_early_stopping", reuse=v1.AUTO_REUSE):
         return v1.get_variable(
@@ -138,7 +164,7 @@ def _stop_variable() -> Any:
 
 
 class _Asks(tf.compat.v1.train.SessionRunHook):
-    """The chief's hook: asks whether to stop, and tells the others."""
+    """The chief's hook: asks whether to stop, and tells the other workers by the variable."""
 
     def __init__(
         self, should_stop_fn: Callable[[], bool], run_every_secs: Optional[float], run_every_steps: Optional[int]
@@ -165,7 +191,7 @@ class _Asks(tf.compat.v1.train.SessionRunHook):
 
 
 class _IsTold(tf.compat.v1.train.SessionRunHook):
-    """The hook of all others: stops when the chief has said so."""
+    """The hook of the other workers: stops when the chief has set the variable."""
 
     def begin(self) -> None:
         self._told = _stop_variable()

@@ -1,4 +1,4 @@
-"""Whether this TensorFlow has Estimators at all."""
+"""Finds TensorFlow's Estimators, which newer versions do not have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any
 
 
 def estimator_module() -> Any:
-    """`tf.compat.v1.estimator`: Alink's scripts are of TensorFlow 1's style on 2 as well. Raises: RuntimeError: this TensorFlow has none any more; it says what to do."""
+    """Return `tf.compat.v1.estimator`, as Alink's scripts have TensorFlow 1's style on TensorFlow 2, too.
+
+    Raises:
+        RuntimeError: this TensorFlow has no Estimators any more; the error says what to do.
+    """
     import tensorflow as tf
 
     try:

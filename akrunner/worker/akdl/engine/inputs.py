@@ -1,4 +1,4 @@
-"""Columns, described as `{name, dtype, shape[, feature_type]}`, as features, placeholders and datasets."""
+"""Makes features, placeholders and datasets of columns that are described as `{name, dtype, shape[, feature_type]}`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
 
-#: Alink's names; the format has one float and one int type
+#: Alink's names of types -> TensorFlow's types. An Example has only one type of float and one of int
 dtype_str_map = {
     "byte": tf.int8,
     "ubyte": tf.uint8,
@@ -20,7 +20,7 @@ dtype_str_map = {
     "string": tf.string,
 }
 
-#: what an Example holds; other types are read as int64 and cast
+#: types that an Example can hold; other types are read as int64 and cast
 _HELD = (tf.int64, tf.float32, tf.string)
 
 
@@ -32,7 +32,10 @@ def _dtype(column: Dict[str, Any]) -> Any:
 
 
 def parse_feature_specs(example_config: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """{name: feature} of columns: of the class that `feature_type` names, `FixedLenFeature` without it."""
+    """Return {name: feature} of columns.
+
+    A feature's class is the column's `feature_type`, or `FixedLenFeature` if it has none.
+    """
     return {column["name"]: _feature(column) for column in example_config}
 
 
@@ -41,7 +44,7 @@ def _feature(column: Dict[str, Any]) -> Any:
     if kind is tf.io.FixedLenSequenceFeature:
         return kind(list(column["shape"]), dtype, allow_missing=True)
     if kind in (tf.io.VarLenFeature, getattr(tf.io, "RaggedFeature", None)):
-        # they have no shape
+        # these classes take no shape
         return kind(dtype)
     if not callable(kind):
         raise ValueError(
@@ -52,8 +55,14 @@ def _feature(column: Dict[str, Any]) -> Any:
 
 
 def get_example_parser(feature_specs: Dict[str, Any], label_col: Optional[str]) -> Callable[..., Any]:
-    """A function: one serialized Example -> (features, label); features alone where there is no label. Booleans and bytes, which
-    an Example holds as int64, are cast to what `feature_specs` says."""
+    """Return a function: serialized Example -> (features, label), or features alone if there is no label.
+
+    Booleans and bytes, which an Example holds as int64, are cast to the type in `feature_specs`.
+
+    Args:
+        feature_specs: {name: feature}, as `parse_feature_specs` returns them.
+        label_col: the label's name, None if there is none.
+    """
     cast = {name: spec.dtype for name, spec in feature_specs.items() if getattr(spec, "dtype", tf.int64) not in _HELD}
     held = {name: spec._replace(dtype=tf.int64) if name in cast else spec for name, spec in feature_specs.items()}
 
@@ -72,8 +81,13 @@ def get_example_parser(feature_specs: Dict[str, Any], label_col: Optional[str]) 
 def get_feature_placeholders(
     placeholders_config: List[Dict[str, Any]], export_batch_dim: bool = False, **ignored: Any
 ) -> Dict[str, Any]:
-    """{name: placeholder} for a serving function; `export_batch_dim` puts the batch's dimension in front. Args: ignored: whatever
-    else an `export_config` has."""
+    """Return {name: placeholder} for a serving function.
+
+    Args:
+        placeholders_config: descriptions of the columns.
+        export_batch_dim: whether the shapes begin with the batch's dimension.
+        ignored: the other entries of an `export_config`.
+    """
     placeholders = {}
     for column in placeholders_config:
         shape = ([None] if export_batch_dim else []) + list(column["shape"])
@@ -86,8 +100,22 @@ def get_dataset(
     num_epochs: Optional[int], num_parallel_calls: int = 8, shuffle_factor: int = 10,
     prefetch_buffer_size: Optional[int] = None, post_process_dataset: Optional[Callable[..., Any]] = None, **ignored: Any,
 ) -> Any:  # fmt: skip
-    """Records -> parsed, given to `post_process_dataset` (a row an element), shuffled (`batch_size * shuffle_factor` rows), repeated,
-    batched: (features, label)."""
+    """Return a dataset of batches (features, label).
+
+    The records are parsed, passed through `post_process_dataset`, shuffled, repeated `num_epochs` times, and put into batches.
+
+    Args:
+        feature_specs: {name: feature}, as `parse_feature_specs` returns them.
+        raw_dataset_fn: returns a dataset of serialized Examples.
+        label_col: the label's name, None if there is none.
+        batch_size: rows of a batch.
+        num_epochs: how often the rows come, None without end.
+        num_parallel_calls: how many records are parsed at once.
+        shuffle_factor: how many batches the shuffle buffer holds; 0: the rows are not shuffled.
+        prefetch_buffer_size: how many batches are made ahead, None for 1.
+        post_process_dataset: takes the dataset of parsed rows, one row in each element, and returns another one; None for none.
+        ignored: other options.
+    """
     dataset = raw_dataset_fn()
     dataset = dataset.map(get_example_parser(feature_specs, label_col), num_parallel_calls=num_parallel_calls)
     if post_process_dataset is not None:
@@ -99,5 +127,5 @@ def get_dataset(
 
 
 def get_dataset_fn(**options: Any) -> Callable[..., Any]:
-    """`get_dataset` with these options, to be called without any."""
+    """Return a function without arguments that calls `get_dataset` with these options."""
     return functools.partial(get_dataset, **options)

@@ -1,7 +1,7 @@
-"""An Estimator's RunConfig for the cluster this task is in.
+"""Makes an Estimator's RunConfig for the cluster that this task belongs to.
 
-Whoever imports this module has TensorFlow 1's behaviour on TensorFlow 2 as well, as with Alink's module: its scripts use placeholders and
-sessions, and do not turn eager execution off themselves. No other module of akrunner changes TensorFlow.
+On TensorFlow 2, importing this module switches to TensorFlow 1's behaviour, as importing Alink's module does: its scripts use
+placeholders and sessions, and do not turn eager execution off themselves. No other module of akrunner changes TensorFlow.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ def generate_run_config(
     save_checkpoints_steps: int = 50, log_step_count_steps: int = 10, keep_checkpoint_max: int = 1,
     device_count: Optional[Dict[str, int]] = None, gpu_devices: Optional[Sequence[int]] = None, **ignored: Any,
 ) -> Any:  # fmt: skip
-    """The `RunConfig` of this task, its strategy chosen by TF_CONFIG.
+    """Return the `RunConfig` of this task. TF_CONFIG decides on the strategy.
 
-    Parameter servers in it: parameter-server training. Several workers: an all-reduce over them. Else none. With `gpu_devices` (numbers
-    of the machine's cards) TF_CONFIG is dropped: this task computes alone on these, mirrored if they are several.
+    If TF_CONFIG has parameter servers, training uses them; if it has several workers, training uses an all-reduce between them;
+    otherwise there is no strategy. With `gpu_devices`, TF_CONFIG is dropped: this task computes alone on these cards, with
+    mirrored variables if there are several.
+
+    Args:
+        intra_op_parallelism_threads, inter_op_parallelism_threads, log_device_placement, device_count: as in `ConfigProto`.
+        save_checkpoints_steps, log_step_count_steps, keep_checkpoint_max: as in `RunConfig`.
+        gpu_devices: numbers of the machine's cards.
     """
     strategy = None
     if gpu_devices:
@@ -34,7 +40,7 @@ def generate_run_config(
         os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=",".join(map(str, gpu_devices)))
         device_count = {"GPU": len(gpu_devices)}
         if len(gpu_devices) > 1:
-            # those that are visible are counted from 0
+            # TensorFlow counts the visible cards from 0
             strategy = tf.compat.v1.distribute.MirroredStrategy(["/gpu:%d" % i for i in range(len(gpu_devices))])
     told = json.loads(os.environ.get("TF_CONFIG") or "{}")
     cluster = told.get("cluster", {})
@@ -64,5 +70,8 @@ def generate_run_config(
 
 
 def _device_filters(task: Dict[str, Any]) -> List[str]:
-    """A task talks with the parameter servers and itself: a session waits for everybody it names, and whoever is done is gone."""
+    """Return filters by which a task talks only to the parameter servers and to itself.
+
+    Without them, a session would wait for all tasks of the cluster, even for those that have ended.
+    """
     return ["/job:ps", "/job:%s/task:%d" % (task["type"], task["index"])]

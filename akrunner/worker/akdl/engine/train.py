@@ -1,4 +1,4 @@
-"""Train what a script has built on the task's rows, and export it where the job looks for it."""
+"""Trains a script's Estimator or Keras model on the task's rows, and exports it to the directory where the job looks for it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from akdl.engine.inputs import get_dataset_fn, get_feature_placeholders, parse_f
 def train_estimator(
     estimator: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], export_config: Dict[str, Any], task_config: Any
 ) -> None:
-    """`train_and_evaluate` on this task's rows; then chief 0 (or the only worker) exports to `task_config.saved_model_dir`.
+    """Run `train_and_evaluate` on this task's rows. Then chief 0 (or the only worker) exports to `task_config.saved_model_dir`.
 
     Args:
-        input_config: {example_config, label_col}; train_config: {raw_dataset_fn, batch_size, num_epochs, ...}, the arguments of
-            `get_dataset`; export_config: {placeholders_config, ...}.
+        estimator: the Estimator.
+        input_config: {example_config, label_col}.
+        train_config: {raw_dataset_fn, batch_size, num_epochs, ...}: the arguments of `get_dataset`; also max_steps and
+            eval_steps.
+        export_config: {placeholders_config, ...}.
+        task_config: the task's config.
     """
     dataset_fn = _dataset_fn(input_config, train_config)
 
     def evaluated_on() -> Any:
-        # a stream's rows come once, and training has them: there are none to evaluate on
+        # a stream's rows come once, and training reads them: evaluation gets none
         return dataset_fn().take(0) if hasattr(task_config, "dataset_fn") else dataset_fn()
 
     module = estimator_module()
@@ -40,13 +44,15 @@ def train_estimator(
 def train_estimator_one_worker(
     estimator: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], export_config: Dict[str, Any], task_config: Any
 ) -> None:
-    """As `train_estimator`, in one worker: with a validation set, early stopping, and the latest or the best model exported.
+    """Train an Estimator in one worker, with a validation set and early stopping, and export the latest or the best model.
 
     Args:
-        train_config: also `valid_raw_dataset_fn`, whose rows are evaluated on, or `validation_split` (share of the rows kept from
-            training); `early_stopping_patience_steps`, `save_checkpoints_steps`, `eval_steps`.
-        export_config: also `exporter_type`, "latest" or "best"; `best_exporter_metric`, `metric_bigger` (True: the larger the better),
-            which `train_config` may have as well.
+        estimator, input_config, task_config: as in `train_estimator`.
+        train_config: as in `train_estimator`; also `valid_raw_dataset_fn`, which returns the rows for validation, or
+            `validation_split`, the share of the rows that is used for validation and not for training;
+            `early_stopping_patience_steps`, `save_checkpoints_steps`, `eval_steps`.
+        export_config: as in `train_estimator`; also `exporter_type`, "latest" or "best"; `best_exporter_metric` and
+            `metric_bigger` (True: a larger value is better), which `train_config` may have, too.
     """
     train_fn, eval_fn = _split(input_config, train_config, float(train_config.get("validation_split") or 0))
     told = dict(train_config, **export_config)
@@ -85,15 +91,20 @@ def train_estimator_one_worker(
 
 
 def train_keras_model(model: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], task_config: Any) -> None:
-    """`fit` a compiled Keras model on this task's rows; chief 0 (or the only worker) saves it to `task_config.saved_model_dir`, where
-    the job is one that trains.
+    """Fit a compiled Keras model on this task's rows.
 
-    Args: train_config: also `validation_split`, `callbacks`, `verbose`.
-    Raises: RuntimeError: as `check_keras`.
+    In a job that trains, chief 0 (or the only worker) saves the model to `task_config.saved_model_dir`.
+
+    Args:
+        model: the compiled model.
+        input_config, task_config: as in `train_estimator`.
+        train_config: as in `train_estimator`; also `validation_split`, `callbacks`, `verbose`.
+    Raises:
+        RuntimeError: as in `check_keras`.
     """
     check_keras()
     split = float(train_config.get("validation_split") or 0)
-    # Keras in a graph does not see where a dataset ends: it is told how often to draw, from one without an end
+    # in a graph, Keras does not see the end of a dataset: it gets an endless one, and the number of batches to draw
     counted = not tf.executing_eagerly()
     train_fn, eval_fn = _split(input_config, train_config, split, epochs=None if counted else 1)
     options = {}
@@ -117,7 +128,7 @@ def train_keras_model(model: Any, input_config: Dict[str, Any], train_config: Di
 
 
 def save_keras_model(model: Any, directory: str) -> None:
-    """As a SavedModel with a serving signature, the way this TensorFlow's Keras does it."""
+    """Save a Keras model as a SavedModel with a serving signature, in the way of this TensorFlow's Keras."""
     logging.info("exporting to %s", directory)
     if tf.__version__.startswith("1."):
         tf.keras.experimental.export_saved_model(model, directory, serving_only=True)
@@ -132,7 +143,11 @@ def save_keras_model(model: Any, directory: str) -> None:
 
 
 def check_keras() -> None:
-    """Raises: RuntimeError: TensorFlow 2's behaviour is turned off, and this Keras, or its optimizers, cannot do without it."""
+    """Check that Keras can train.
+
+    Raises:
+        RuntimeError: TensorFlow 2's behaviour is turned off, and this Keras, or its optimizers, cannot train without it.
+    """
     version = tuple(int(part) for part in tf.__version__.split(".")[:2])
     if not tf.executing_eagerly() and version >= (2, 11):
         raise RuntimeError(
@@ -151,7 +166,7 @@ def _dataset_fn(input_config: Dict[str, Any], train_config: Dict[str, Any]) -> C
 
 
 def _every(share: float) -> int:
-    """A share of the rows as "every so many-th"."""
+    """Return n such that every n-th row is about this share of the rows."""
     return max(2, round(1 / share))
 
 
@@ -161,8 +176,15 @@ _SAME = object()
 def _split(
     input_config: Dict[str, Any], train_config: Dict[str, Any], share: float, epochs: Any = _SAME
 ) -> Tuple[Callable[[], Any], Callable[[], Any]]:
-    """(dataset function for training, for validation): the latter's rows are those of `valid_raw_dataset_fn`; or every so many-th;
-    or, where the share is 0, the same. epochs: for training, in place of the config's; None: without end."""
+    """Return two functions that return datasets: one for training, one for validation.
+
+    The rows for validation are those of `valid_raw_dataset_fn`, if there is one; otherwise every n-th row, which training
+    does not get; or, if the share is 0, the same rows as for training.
+
+    Args:
+        share: the share of the rows for validation.
+        epochs: the number of epochs for training, in place of that in `train_config`; None: without end.
+    """
     options = dict(train_config)
     if epochs is not _SAME:
         options["num_epochs"] = epochs

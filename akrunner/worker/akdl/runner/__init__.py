@@ -1,1 +1,1 @@
-"""What a script is given, and how it gives back."""
+"""The task's config that a script is given, and the means to return rows and models."""

@@ -1,6 +1,6 @@
-"""Models as rows, and files around training.
+"""Models as rows of a model table, and files that training reads and leaves.
 
-The rows are those of Alink's model table: row 0 names the zip, rows 1.. hold its bytes as base64, 1 MiB of the zip a row.
+The rows have Alink's layout: row 0 is the zip's file name, and rows 1.. are its bytes as base64, 1 MiB of the zip in each.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ import zipfile
 from typing import Any, Dict, List, Tuple
 
 _CHUNK = 1 << 20
-#: a model may always unpack to so many bytes, to more only if it is itself no less than a hundredth of that
+#: a model may unpack to this many bytes, or to _RATIO times the size of its zip if that is more
 _UNPACKED = 1 << 30
 _RATIO = 100
-#: what Estimators and Keras leave behind beside what a user put there
+#: files and directories that Estimators and Keras leave in a model's directory, beside the user's own files
 _FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|events\.out\.tfevents\..*")
 _FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
 
 
 def find_timestamp_dir(dir: str) -> str:
-    """The first sub-directory (an export's timestamp), or the directory itself when it has none."""
+    """Return the first sub-directory (an export's timestamp); or the directory itself if it has none, or is a SavedModel."""
     for name in sorted(os.listdir(dir)):
         path = os.path.join(dir, name)
-        # a SavedModel itself has sub-directories of its own
+        # the sub-directories of a SavedModel are parts of it
         if os.path.isdir(path) and not os.path.exists(os.path.join(dir, "saved_model.pb")):
             return path
     return dir
 
 
 def pack_dir_to_file(dir: str, chunk_size: int) -> Dict[str, Any]:
-    """Zip what is in a directory, into a file of its name beside it.
+    """Zip the contents of a directory into a file beside it, which has the directory's name and the ending .zip.
 
-    Returns: {name, size, chunk_size, chunks}: path and bytes of the zip, and in how many pieces it goes.
+    Returns:
+        {name, size, chunk_size, chunks}: the zip's path, its bytes, the bytes of a piece, and the number of pieces.
     """
     path = shutil.make_archive(dir.rstrip("/"), "zip", root_dir=dir)
     size = os.path.getsize(path)
@@ -53,7 +54,7 @@ def output_model_to_flink(model_dir: str, output_writer: Any) -> None:
 
 
 def output_model_ckpt_to_flink(saved_model_dir: str, latest_ckpt_dir: str, output_writer: Any) -> None:
-    """As `output_model_to_flink`, with the latest checkpoint: two zips, and row 0 a JSON list of what they are."""
+    """Write a SavedModel and its latest checkpoint as model rows: two zips, and row 0 is a JSON list that describes them."""
     packed = [pack_dir_to_file(find_timestamp_dir(saved_model_dir), _CHUNK), pack_dir_to_file(latest_ckpt_dir, _CHUNK)]
     told = [dict(one, name=os.path.basename(one["name"])) for one in packed]
     _write_row(output_writer, 0, json.dumps(told).encode("utf-8"))
@@ -61,9 +62,10 @@ def output_model_ckpt_to_flink(saved_model_dir: str, latest_ckpt_dir: str, outpu
 
 
 def unpack_model_from_flink(model_path: str, work_dir: str) -> str:
-    """The inverse, from a text file of lines `id value`.
+    """Unpack the model in a text file of model rows, which has lines `id value`.
 
-    Returns: the directory the model was unpacked into (of the first zip, when there are two).
+    Returns:
+        The directory into which the model was unpacked; if there are two zips, the first one's.
     """
     rows = {}
     with open(model_path) as lines:
@@ -87,14 +89,14 @@ def unpack_model_from_flink(model_path: str, work_dir: str) -> str:
         folder = os.path.join(work_dir, stem)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_members(archive, name, len(data))
-            # a link in it comes out as a file, and a mode not at all
+            # a symbolic link in the zip is unpacked as a plain file, and file modes are ignored
             archive.extractall(folder)
         folders.append(folder)
     return folders[0]
 
 
 def _check_members(archive: zipfile.ZipFile, name: str, packed: int) -> None:
-    """Raises: ValueError: something would lie outside the directory, or it all unpacks to too much."""
+    """Check the members of a zip. Raises: ValueError: one would be outside the directory, or they are too large together."""
     size = 0
     for member in archive.infolist():
         inside = os.path.normpath(member.filename.replace("\\", "/"))
@@ -102,14 +104,14 @@ def _check_members(archive: zipfile.ZipFile, name: str, packed: int) -> None:
             raise ValueError("%s holds %r, which would lie outside its directory" % (name, member.filename))
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError("%s holds %r in a compression that is not a zip's usual one" % (name, member.filename))
-        # no more than announced is ever unpacked
+        # zipfile never unpacks more than the announced size
         size += member.file_size
     if size > max(_UNPACKED, _RATIO * packed):
         raise ValueError("%s unpacks to %d bytes, more than %d times its size" % (name, size, _RATIO))
 
 
 def remove_checkpoint_files(model_dir: str) -> None:
-    """Remove what training left in a directory: checkpoints, graphs, events and their sub-directories. Nothing else."""
+    """Remove what training has left in a directory: checkpoints, graphs, events and their sub-directories. Other files stay."""
     if not os.path.isdir(model_dir):
         return
     for name in os.listdir(model_dir):
@@ -122,7 +124,7 @@ def remove_checkpoint_files(model_dir: str) -> None:
 
 
 def gfile_copy_dir_content(remote_dir: str, local_dir: str) -> None:
-    """Copy all that is in a directory TensorFlow can read (a path or a URL) into a local one."""
+    """Copy the contents of a directory that TensorFlow can read (a path or a URL) into a local directory."""
     import tensorflow as tf
 
     gfile = tf.io.gfile
@@ -136,22 +138,23 @@ def gfile_copy_dir_content(remote_dir: str, local_dir: str) -> None:
 
 
 def file_io_copy_fix(src: str, dst: str, overwrite: bool = False) -> None:
-    """Copy one file, from and to wherever TensorFlow can read and write (a path or a URL), piece by piece.
+    """Copy one file piece by piece. Both may be a path or a URL that TensorFlow can read, or write.
 
-    Raises: ValueError: `dst` exists, and is not to be overwritten.
+    Raises:
+        ValueError: `dst` exists, and overwrite is False.
     """
     import tensorflow as tf
 
     if not overwrite and tf.io.gfile.exists(dst):
         raise ValueError("%s exists already (overwrite=True replaces it)" % dst)
     with tf.io.gfile.GFile(src, "rb") as source, tf.io.gfile.GFile(dst, "wb") as target:
-        # a file to which nothing is written is not made
+        # write something even if the source is empty: otherwise TensorFlow would not make the file
         target.write(b"")
         shutil.copyfileobj(source, target, _CHUNK)
 
 
 def convert_java_queue_file_to_repeatable_dataset(java_file: Any, path: str) -> Tuple[Any, int]:
-    """Spool the records of a `JavaFile` to a TFRecord file. Returns: (TFRecordDataset, records)."""
+    """Copy the records of a `JavaFile` into a TFRecord file. Returns: (the file's TFRecordDataset, the number of records)."""
     import tensorflow as tf
 
     count = 0

@@ -8,11 +8,11 @@ from akrunner.worker.output import OutputWriter
 
 
 class DirectOutputWriter(OutputWriter):
-    """Takes serialized or built Examples: `write(example)`, `close()`."""
+    """Writes Examples, as protobuf messages or serialized: `write(example)`, `close()`."""
 
 
 class _Nobody(object):
-    """An output writer that throws rows away."""
+    """An output writer that only counts the rows."""
 
     rows = 0
 
@@ -30,12 +30,12 @@ class _Nobody(object):
 
 
 def fake_output_writer_op(input_list: Any) -> Tuple[Any, Callable[..., Any]]:
-    """What an output writer's operations look like in a graph: (one that prints, what makes one that does nothing)."""
+    """Return stand-ins for an output writer's operations in a graph: one that prints, and a function that makes a no-op."""
     import tensorflow as tf
 
     return tf.print(input_list), tf.no_op
 
 
 def get_fake_output_writer() -> _Nobody:
-    """A writer whose rows go nowhere, for running a `main` by hand."""
+    """Return a writer that drops the rows, for running a `main` by hand."""
     return _Nobody()

@@ -1,4 +1,4 @@
-"""Small things around TensorFlow."""
+"""Small helpers for TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Optional
 
 
 def set_intra_op_parallelism(intra_op_parallelism_threads: int = 1) -> None:
-    """Threads one operation may use; before anything has run. On TensorFlow 1 the default session's."""
+    """Set how many threads one operation may use. Call it before any operation has run.
+
+    Without eager execution, as in TensorFlow 1, it applies to Keras's default session.
+    """
     import tensorflow as tf
 
     threading = getattr(getattr(tf, "config", None), "threading", None)
@@ -20,7 +23,7 @@ def set_intra_op_parallelism(intra_op_parallelism_threads: int = 1) -> None:
 
 
 def preview_tfrecords_file(path: str, count: Optional[int] = None) -> None:
-    """Print the Examples of a TFRecord file, all or the first `count`."""
+    """Print the Examples of a TFRecord file: the first `count`, or all if it is None."""
     import tensorflow as tf
 
     for i, record in enumerate(tf.compat.v1.io.tf_record_iterator(path)):

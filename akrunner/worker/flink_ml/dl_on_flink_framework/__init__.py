@@ -1,1 +1,1 @@
-"""The names of Deep Learning on Flink that its scripts import, backed by the task this process runs."""
+"""The names that scripts import from Deep Learning on Flink, backed by the task that this process runs."""

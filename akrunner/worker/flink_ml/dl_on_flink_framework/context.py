@@ -1,4 +1,4 @@
-"""What a task knows of itself."""
+"""The context of a task: its role, its index and its user params."""
 
 from akrunner.worker.dl_on_flink import Context
 

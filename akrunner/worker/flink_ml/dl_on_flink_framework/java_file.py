@@ -1,4 +1,4 @@
-"""Rows one by one, in a coding of the script's own."""
+"""Reading and writing rows one by one, in an encoding of the script's own."""
 
 from flink_ml_framework.java_file import BytesRecorder, JavaFile, JsonRecorder
 

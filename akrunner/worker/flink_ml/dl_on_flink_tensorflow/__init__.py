@@ -1,1 +1,1 @@
-"""As `dl_on_flink_framework`, what is of TensorFlow."""
+"""The names that scripts import from the TensorFlow package of Deep Learning on Flink."""

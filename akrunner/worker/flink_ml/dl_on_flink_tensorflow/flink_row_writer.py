@@ -1,4 +1,4 @@
-"""Rows out, one by one."""
+"""Writing rows, one by one."""
 
 from akrunner.worker.lines import RowWriter as FlinkRowWriter
 

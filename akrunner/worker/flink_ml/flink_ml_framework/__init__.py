@@ -1,1 +1,1 @@
-"""The names of the Flink-AI-Extended framework that Alink's own package imports, backed by the task this process runs."""
+"""The names that Alink's own package imports from Flink-AI-Extended's framework, backed by the task that this process runs."""

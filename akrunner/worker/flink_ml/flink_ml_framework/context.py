@@ -1,4 +1,4 @@
-"""What a task knows of itself."""
+"""The context of a task: its name, its index and its user params."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from akrunner.worker import running
 
 
 class Context(object):
-    """Attributes: properties: user params, every value a string; identity; index; mode."""
+    """The context of the task that this process runs.
+
+    Attributes:
+        properties: the user params, with every value as a string.
+        identity: the task's name.
+        index: the task's index within its role.
+        mode: the job's mode.
+    """
 
     def __init__(self, *ignored: Any) -> None:
         context = running.context()
@@ -18,14 +25,14 @@ class Context(object):
         self.properties = {key: str(value) for key, value in context["user_params"].items()}
 
     def from_java(self) -> str:
-        """Path of the rows, as a TFRecord file (batch and train)."""
+        """Return the path of the TFRecord file with the task's rows (in batch and train jobs)."""
         path: str = running.context()["dataset_file"]
         return path
 
     def to_java(self) -> str:
-        """Name of the way out, for `JavaFile`."""
+        """Return the name of the output, for `JavaFile`."""
         return "output"
 
     def get_property(self, key: str) -> Optional[str]:
-        """One user param as a string, None when there is none."""
+        """Return a user param as a string, None if there is none."""
         return self.properties.get(key)

@@ -1,4 +1,4 @@
-"""Rows in and out as a file of TFRecord bytes."""
+"""Reading and writing rows as a file of TFRecord bytes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, BinaryIO, Optional, Union
 
 from akrunner.worker import running
 
-_FRAME = 16  # of a record: length 8, its checksum 4, the data's checksum 4
+_FRAME = 16  # bytes around a record's data: length 8, the length's checksum 4, the data's checksum 4
 
 
 class JavaFile(object):
-    """Reads the rows of this task; what is written, record by record, are rows of the result."""
+    """Reads the rows of this task as TFRecord bytes. The records that are written to it become rows of the result."""
 
     def __init__(self, read_file: str, write_file: Any) -> None:
-        """read_file: a TFRecord file, as `Context.from_java()` names it; write_file: taken, and not looked at."""
+        """Open no file yet. Args: read_file: a TFRecord file, as `Context.from_java()` returns it; write_file: ignored."""
         self._path = read_file
         self._file: Optional[BinaryIO] = None
         self._written = bytearray()
 
     def read(self, n: int) -> bytes:
-        """Exactly `n` bytes. Raises: EOFError: there are not so many left."""
+        """Return exactly `n` bytes. Raises: EOFError: fewer are left."""
         if self._file is None:
             self._file = open(self._path, "rb")
         data = self._file.read(n)
@@ -29,7 +29,7 @@ class JavaFile(object):
         return data
 
     def write(self, data: Union[bytes, bytearray, memoryview], n: Optional[int] = None) -> bool:
-        """Take `n` bytes of records framed as TFRecord; whole ones are sent on."""
+        """Take the first `n` bytes (None: all) of data in TFRecord format, and send on the records that are complete."""
         self._written += data[:n]
         while len(self._written) >= _FRAME:
             (length,) = struct.unpack("<Q", self._written[:8])
@@ -40,14 +40,14 @@ class JavaFile(object):
         return True
 
     def close(self) -> None:
-        """Close what was opened for reading."""
+        """Close the file that was opened for reading."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class _Recorder(object):
-    """Refused: there is no Java process that codes rows as this class does."""
+    """Refuses to be made: there is no Java process here that encodes rows as this class does."""
 
     def __init__(self, read_file: Any = None, write_file: Any = None) -> None:
         raise NotImplementedError(
@@ -57,8 +57,8 @@ class _Recorder(object):
 
 
 class BytesRecorder(_Recorder):
-    """Rows as bytes with their length in front."""
+    """Would read and write rows as bytes with their length in front; not in akrunner."""
 
 
 class JsonRecorder(_Recorder):
-    """Rows as JSON."""
+    """Would read and write rows as JSON; not in akrunner."""

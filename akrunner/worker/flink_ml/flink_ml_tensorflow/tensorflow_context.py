@@ -1,4 +1,4 @@
-"""The TensorFlow side of a task's context."""
+"""The context of a task, with its TensorFlow functions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from akrunner.worker.context import TFContext as _TFContext
 
 
 class TFContext(_TFContext):
-    """The context of the task this process runs. Args: any, for whoever builds one from another.
+    """The context of the task that this process runs.
 
-    Made of what a `map_func(context)` is given, it is that one's (`dl_on_flink.TFContext`).
+    Arguments are accepted, because scripts make one context from another, and ignored. But if the first one is the context
+    that a `map_func(context)` gets, the result is a `dl_on_flink.TFContext` of that context.
     """
 
     def __new__(cls, *given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows in and out, under the names of Flink AI Extended."""
+"""Reading and writing rows, under the names of Flink-AI-Extended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def FlinkStreamDataSet(
     buffer_size: int = 0,
     num_parallel_reads: Optional[int] = None,
 ) -> Any:
-    """This task's rows; the arguments are ignored."""
+    """Return a dataset of this task's rows. The arguments are ignored."""
     return TFContext().get_tfdataset_from_flink()
 
 

@@ -1,1 +1,1 @@
-"""The names of the Flink-AI-Extended TensorFlow package that Alink's own package imports."""
+"""The names that Alink's own package imports from the TensorFlow 2 package of Flink-AI-Extended."""

@@ -1,4 +1,4 @@
-"""The TensorFlow side of a task's context."""
+"""The context of a task, with its TensorFlow functions."""
 
 from flink_ml_tensorflow.tensorflow_context import TFContext
 

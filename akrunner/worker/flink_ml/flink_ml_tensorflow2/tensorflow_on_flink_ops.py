@@ -1,4 +1,4 @@
-"""Rows in and out, under the names of Flink AI Extended."""
+"""Reading and writing rows, under the names of Flink-AI-Extended."""
 
 from flink_ml_tensorflow.tensorflow_on_flink_ops import FlinkStreamDataSet, FlinkTFRecordWriter, encode_csv
 

@@ -1,4 +1,4 @@
-"""What they raise."""
+"""The exceptions of readers and writers."""
 
 from akrunner.worker.tables.errors import OutOfRangeException, TableError
 

@@ -1,4 +1,4 @@
-"""Readers and writers of tables; text is str."""
+"""Readers and writers of tables. Text is str."""
 
 from akrunner.worker.tables.reader import TextTableReader as TableReader
 from akrunner.worker.tables.writer import TableWriter

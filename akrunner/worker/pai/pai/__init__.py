@@ -1,4 +1,4 @@
-"""PAI's `pai`."""
+"""PAI's `pai`: the queue of works that all tasks share."""
 
 from pai import data
 

@@ -1,4 +1,4 @@
-"""Works that all tasks share."""
+"""The queue of works that all tasks share."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["WorkQueue", "prefetch"]
 
 
 def prefetch(features: Any, *args: Any, **kwargs: Any) -> Any:
-    """The features as they are: they come ahead of time anyway."""
+    """Return the features unchanged: they are read ahead of time anyway."""
     return features

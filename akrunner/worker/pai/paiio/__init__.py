@@ -1,4 +1,4 @@
-"""PAI's `paiio`: tables for scripts with TensorFlow, under both of its spellings."""
+"""PAI's `paiio`: tables for scripts with TensorFlow, as `paiio.TableReader` and as `paiio.python_io.TableReader`."""
 
 from __future__ import annotations
 

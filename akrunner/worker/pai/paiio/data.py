@@ -1,4 +1,4 @@
-"""Datasets; TensorFlow is imported when one is asked for."""
+"""Datasets of tables. TensorFlow is imported only when the script asks for one."""
 
 from __future__ import annotations
 

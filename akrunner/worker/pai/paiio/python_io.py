@@ -1,4 +1,4 @@
-"""Rows in Python."""
+"""Readers and writers of rows in Python."""
 
 from akrunner.worker.tables.errors import OutOfRangeException
 from akrunner.worker.tables.reader import TableReader

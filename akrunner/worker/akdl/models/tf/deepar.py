@@ -1,4 +1,4 @@
-"""DeepAR forecasts: not here."""
+"""DeepAR forecasts, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

@@ -1,4 +1,4 @@
-"""Models of EasyRec: not here."""
+"""Models of EasyRec, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

@@ -1,4 +1,4 @@
-"""BERT models of EasyTransfer: not here."""
+"""BERT models of EasyTransfer, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

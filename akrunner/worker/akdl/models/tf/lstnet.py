@@ -1,4 +1,4 @@
-"""LSTNet forecasts: not here."""
+"""LSTNet forecasts, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

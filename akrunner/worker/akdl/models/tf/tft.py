@@ -1,4 +1,4 @@
-"""Temporal Fusion Transformers: not here."""
+"""Temporal Fusion Transformers, which are not in akrunner: importing this module raises an ImportError."""
 
 from akdl import absent
 

@@ -1,4 +1,4 @@
-"""What the entries of this package share."""
+"""Functions that the modules of this package share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ def train_dnn(
     raw_dataset_fn: Callable[[], Any],
     repeat: bool = True,
 ) -> None:
-    """Train and export a two-class `DNNClassifier`. Args: columns: of the features, described; repeat: False: one pass."""
+    """Train and export a `DNNClassifier` for two classes.
+
+    Args:
+        task_config: the task's config.
+        columns: descriptions of the feature columns: {name, dtype, shape}.
+        hidden_units: the number of units of each hidden layer.
+        raw_dataset_fn: returns a dataset of serialized Examples.
+        repeat: whether the rows are shuffled, and read as often as `num_epochs` says; if False, they are read once, in order.
+    """
     params = task_config.user_params
     label = params["labelCol"]
     model_dir = params.get("ALINK:model_dir") or params.get("model_dir") or os.path.join(task_config.work_dir, "model_dir")
@@ -42,5 +50,5 @@ def train_dnn(
 
 
 def float_columns(task_config: Any) -> List[Dict[str, Any]]:
-    """The columns `featureCols` names: one float each."""
+    """Return descriptions of the columns in the user param `featureCols`: each holds one float."""
     return [{"name": name, "dtype": "float", "shape": [1]} for name in json.loads(task_config.user_params["featureCols"])]

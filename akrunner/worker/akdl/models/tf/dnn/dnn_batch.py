@@ -1,4 +1,4 @@
-"""`DNNClassifier` over float columns, in a batch job: the trained model is what is written, as model rows."""
+"""`DNNClassifier` over float columns, in a batch job: the job's output is the trained model, as model rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from akdl.runner.config import TrainTaskConfig
 
 
 def main(task_config: Any) -> None:
-    """Args: task_config: `BatchTaskConfig`; user params as `dnn_train`."""
+    """Train the model, and write it as model rows.
+
+    Args:
+        task_config: a `BatchTaskConfig`, with the user params of `dnn_train`.
+    """
     folder = os.path.join(task_config.work_dir, "saved_model_dir")
     fields = {name: value for name, value in task_config.__dict__.items() if name != "saved_model_dir"}
     dnn_train.main(TrainTaskConfig(saved_model_dir=folder, **fields))

@@ -11,7 +11,11 @@ from akdl.models.tf.dnn.common import train_dnn
 
 
 def dnn_tensor(task_config: Any) -> None:
-    """Args: task_config: `TrainTaskConfig`; user params tensorCol, labelCol, batch_size, num_epochs."""
+    """Train the model, and export it.
+
+    Args:
+        task_config: a `TrainTaskConfig`, with the user params tensorCol, labelCol, batch_size and num_epochs.
+    """
     name = task_config.user_params["tensorCol"]
     with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
         shape = json.load(f)[name]

@@ -1,1 +1,1 @@
-"""A Keras Sequential model from its layers as text."""
+"""Trains a Keras Sequential model whose layers are given as text."""

@@ -1,4 +1,4 @@
-"""A Keras Sequential model whose layers, optimizer, loss and metrics are given as text."""
+"""Trains a Keras Sequential model whose layers, optimizer, loss and metrics are given as text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from akdl.engine.train import check_keras, train_keras_model
 
 
 def main(task_config: Any) -> None:
-    """Train it on one tensor column of a train job and export it.
+    """Train the model on one tensor column of a train job, and export it.
 
-    Args: task_config: `TrainTaskConfig`; user params: `model_config` (JSON: {"layers": ["Dense(64, activation='relu')", ...]}),
-        `tensor_cols` or the only column of tensor_shapes.txt, `label_col`, `label_type`, `optimizer` ("Adam()"), `batch_size`,
-        `num_epochs`, `validation_split`, `save_best_only`, `best_exporter_metric`, `save_checkpoints_epochs`,
-        `add_output_layer`, `loss`, `metrics`. The number of classes is the first line of the file `ALINK:bc_1`; 1: regression.
+    Args:
+        task_config: a `TrainTaskConfig` with the user params `model_config` (JSON: {"layers": ["Dense(64,
+            activation='relu')", ...]}), `tensor_cols` (if it is missing, the only column in tensor_shapes.txt), `label_col`,
+            `label_type`, `optimizer` ("Adam()"), `batch_size`, `num_epochs`, `validation_split`, `save_best_only`,
+            `best_exporter_metric`, `save_checkpoints_epochs`, `add_output_layer`, `loss`, `metrics`. The first line of the
+            file `ALINK:bc_1` is the number of classes; 1 is a regression.
     """
     check_keras()
     params = task_config.user_params
     column, shape, dtype = _tensor(task_config)
     classes = _classes(params)
     layers = json.loads(params["model_config"])["layers"]
-    # numbers of any type are trained on as floats
+    # the model gets numbers of any type as floats
     fed = tf.string if dtype == "string" else tf.float32
     model = create_model(column, shape, fed, layers, _flag(params.get("add_output_layer", "true")), classes)
     loss, metrics = _judged(params, classes)
@@ -66,7 +68,12 @@ def main(task_config: Any) -> None:
 
 
 def get_info_info(task_config: Any) -> Tuple[List[Dict[str, Any]], str, int]:
-    """(columns as `example_config`, the label's last; its name; the number of classes, 1: a regression), of a task's params and files."""
+    """Return the input of a task, from its params and files.
+
+    Returns:
+        The columns, as in `example_config`, with the label as the last one; the label's name; and the number of classes, 1
+        for a regression.
+    """
     params = task_config.user_params
     shapes, types = _tensors(task_config)
     label = params["label_col"]
@@ -79,9 +86,15 @@ def create_model(
     tensor_name: str, tensor_shape: Sequence[Optional[int]], tensor_dtype: Any, layers_str: Sequence[str],
     add_output_layer: bool, num_classes: int,
 ) -> Any:  # fmt: skip
-    """The model: an input, the layers, and what gives logits (or the number itself, of one class: a regression).
+    """Build the model: an input, the layers, and a layer whose output is logits (for a regression, the number itself).
 
-    Args: tensor_dtype: a TensorFlow type, or one of Alink's names of them; layers_str: texts like "Dense(64, activation='relu')".
+    Args:
+        tensor_name: the name of the input.
+        tensor_shape: the shape of the input, without the batch.
+        tensor_dtype: the type of the input: a TensorFlow type, or one of Alink's names for them.
+        layers_str: texts like "Dense(64, activation='relu')".
+        add_output_layer: whether the last layer is added.
+        num_classes: the number of classes, 1 for a regression.
     """
     dtype = tf.as_dtype(dtype_str_map.get(tensor_dtype, tensor_dtype) if isinstance(tensor_dtype, str) else tensor_dtype)
     given = tf.keras.Input(shape=tuple(tensor_shape), name=tensor_name, dtype=dtype.name)
@@ -95,7 +108,7 @@ def create_model(
 
 
 def _judged(params: Dict[str, Any], classes: int) -> Tuple[Any, List[Any]]:
-    """(loss, metrics)."""
+    """Return (loss, metrics)."""
     asked = [_evaluated(text, tf.keras.metrics) for text in _listed(params.get("metrics"))]
     if params.get("loss"):
         return _evaluated(params["loss"], tf.keras.losses), asked
@@ -133,7 +146,7 @@ def _optimizer(params: Dict[str, Any]) -> Any:
 
 
 def _tensor(task_config: Any) -> Tuple[str, List[int], str]:
-    """(name, shape, dtype) of the tensor column."""
+    """Return (name, shape, dtype) of the tensor column."""
     shapes, types = _tensors(task_config)
     names = _listed(task_config.user_params.get("tensor_cols")) or list(shapes)
     if len(names) != 1:
@@ -142,7 +155,7 @@ def _tensor(task_config: Any) -> Tuple[str, List[int], str]:
 
 
 def _tensors(task_config: Any) -> Tuple[Dict[str, List[int]], Dict[str, str]]:
-    """({column: shape}, {column: type}) of columns of tensors."""
+    """Return ({column: shape}, {column: type}) of the tensor columns."""
     with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
         shapes = json.load(f)
     with open(os.path.join(task_config.work_dir, "tensor_types.txt")) as f:
@@ -157,7 +170,7 @@ def _classes(params: Dict[str, Any]) -> int:
         return int(float(f.readline().split()[-1]))
 
 
-#: the larger, the better
+#: metrics of which a larger value is better
 _LARGER = (
     "acc",
     "auc",
@@ -171,9 +184,9 @@ _LARGER = (
 
 
 def _checkpoint(params: Dict[str, Any]) -> Optional[str]:
-    """Where the weights are kept, None: nowhere."""
+    """Return the path of the file in which the weights are kept, None if they are not kept."""
     folder = params.get("ALINK:model_dir") or params.get("model_dir")
-    # below what `remove_checkpoint_files` removes
+    # in a sub-directory that `remove_checkpoint_files` removes
     return os.path.join(folder, "keras", "ckpt.weights.h5") if folder else None
 
 
@@ -192,7 +205,7 @@ def _callbacks(task_config: Any) -> List[Any]:
 
 
 class _Best(tf.keras.callbacks.Callback):
-    """Keeps the weights of the best epoch, and gives them back to the model at the end."""
+    """Keeps the weights of the best epoch, and puts them into the model when training ends."""
 
     def __init__(self, metric: str, validated: bool) -> None:
         super(_Best, self).__init__()
@@ -215,7 +228,7 @@ class _Best(tf.keras.callbacks.Callback):
 
 
 def _evaluated(text: str, module: Any) -> Any:
-    """`"Dense(64)"` with a module's names. It is the user's own code, as the script is."""
+    """Evaluate a text such as "Dense(64)" with the names of a module. It is the user's own code, as the script is."""
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names.update(tf=tf, keras=tf.keras, layers=tf.keras.layers, optimizers=tf.keras.optimizers)
     if "hub" in text or "KerasLayer" in text:

@@ -1,4 +1,4 @@
-"""Keras' metrics of probabilities, for models that give logits."""
+"""Keras metrics of probabilities, for models whose output is logits."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import tensorflow as tf
 
 
 class FromLogitsMixin(object):
-    """Takes the sigmoid of what the model gives first, with `from_logits=True`."""
+    """Makes a metric apply the sigmoid to the model's output first, if `from_logits=True`."""
 
     def __init__(self, from_logits: bool = False, *args: Any, **kwargs: Any) -> None:
         super(FromLogitsMixin, self).__init__(*args, **kwargs)
-        # after the metric's own: one of them has an attribute _from_logits
+        # set this after the metric's own constructor; it is not called _from_logits, as a metric has an attribute of that name
         self.from_logits = from_logits
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         if self.from_logits:
             y_pred = tf.nn.sigmoid(y_pred)
-        # nothing is given back: TensorFlow 1 makes a function of this, and takes no operation from one
+        # return nothing: TensorFlow 1 makes a function of this method, which may not return an operation
         super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)  # type: ignore[misc]
 
     def get_config(self) -> Dict[str, Any]:
@@ -30,32 +30,35 @@ class AUC(FromLogitsMixin, tf.keras.metrics.AUC):
 
 
 class BinaryAccuracy(FromLogitsMixin, tf.keras.metrics.BinaryAccuracy):
-    """How many are right."""
+    """The share of predictions that are right."""
 
 
 class TruePositives(FromLogitsMixin, tf.keras.metrics.TruePositives):
-    """How many are said to be true, and are."""
+    """The number of rows that are predicted to be true, and are."""
 
 
 class FalsePositives(FromLogitsMixin, tf.keras.metrics.FalsePositives):
-    """How many are said to be true, and are not."""
+    """The number of rows that are predicted to be true, and are not."""
 
 
 class TrueNegatives(FromLogitsMixin, tf.keras.metrics.TrueNegatives):
-    """How many are said to be false, and are."""
+    """The number of rows that are predicted to be false, and are."""
 
 
 class FalseNegatives(FromLogitsMixin, tf.keras.metrics.FalseNegatives):
-    """How many are said to be false, and are not."""
+    """The number of rows that are predicted to be false, and are not."""
 
 
 class Precision(FromLogitsMixin, tf.keras.metrics.Precision):
-    """How many of those said to be true are."""
+    """The share of true rows among those that are predicted to be true."""
 
 
 class Recall(FromLogitsMixin, tf.keras.metrics.Recall):
-    """How many of those that are true are said to be."""
+    """The share of rows predicted to be true among those that are true."""
 
 
 class SparseCategoricalAccuracy(FromLogitsMixin, tf.keras.metrics.SparseCategoricalAccuracy):
-    """How many are right, of several classes: the largest logit is that of the largest probability."""
+    """The share of predictions of one of several classes that are right.
+
+    The largest logit belongs to the largest probability.
+    """
