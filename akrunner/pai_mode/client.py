@@ -27,7 +27,7 @@ from akrunner.tables.names import check_project
 
 _STATEMENTS = {"-e": "text", "--execute": "text", "-f": "file", "--file": "file"}
 #: options that say how the real client reaches MaxCompute -> whether a value follows as a word of its own; some hold secrets
-_PASSED = {
+PASSED = {
     "--config": True,
     "--endpoint": True,
     "--tunnel-endpoint": True,
@@ -77,7 +77,7 @@ def parsed(words: Sequence[str]) -> Call:
         if name == "-M":
             machine = True
             continue
-        if name not in _STATEMENTS and name not in _PASSED and name not in ("--project", "-k"):
+        if name not in _STATEMENTS and name not in PASSED and name not in ("--project", "-k"):
             raise ConfigError(_unknown(word, parts))
         if not sign:
             if not rest:
@@ -97,7 +97,7 @@ def _unknown(word: str, parts: Sequence[tuple[str, str]]) -> str:
     shown = shown if len(shown) <= 40 else shown[:37] + "..."
     if not word.startswith("-") and parts:
         return f'odpscmd: {shown!r} stands behind the statements: quote them as a whole, odpscmd -e "select 1;"'
-    known = ", ".join(sorted([*_STATEMENTS, *_PASSED, "--project", "-k", "-M"], key=lambda one: one.lstrip("-")))
+    known = ", ".join(sorted([*_STATEMENTS, *PASSED, "--project", "-k", "-M"], key=lambda one: one.lstrip("-")))
     return f"odpscmd: {shown!r} is no option of MaxCompute's client; it has {known}"
 
 

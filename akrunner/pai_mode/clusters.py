@@ -52,7 +52,7 @@ def tasks_of(parameters: Mapping[str, str]) -> Tasks:
         )
     if not text:
         workers = number("workerCount", parameters["workerCount"], 1) if parameters.get("workerCount") else 1
-        return Tasks(workers, given=workers > 1, gpus=_cards("gpuRequired", number("gpuRequired", gpus)) if gpus else None)
+        return Tasks(workers, given=workers > 1, gpus=_cards(number("gpuRequired", gpus)) if gpus else None)
     roles = _roles(text)
     if "worker" not in roles and "chief" not in roles:
         raise ConfigError(f"-Dcluster names no worker: write {_SHAPE}")
@@ -69,7 +69,7 @@ def tasks_of(parameters: Mapping[str, str]) -> Tasks:
         counts.get("ps", 0),
         bool(counts.get("evaluator", 0)),
         True,
-        _cards("cluster", of["gpu"]) if "gpu" in of else None,
+        _cards(of["gpu"]) if "gpu" in of else None,
         max(1, of["cpu"] // 100) if of.get("cpu") else None,
     )
 
@@ -124,6 +124,6 @@ def _whole(role: str, word: str, value: Any) -> int:
     return whole
 
 
-def _cards(name: str, hundredths: int) -> int:
+def _cards(hundredths: int) -> int:
     """Return the number of whole cards, rounded up: 100 hundredths are one card, and a part of a card counts as a whole one."""
     return -(-hundredths // 100)

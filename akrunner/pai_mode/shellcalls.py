@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.pai_mode import shellbuiltins
+from akrunner.pai_mode.client import PASSED
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellvalues import marked
 from akrunner.tables.names import check_project
@@ -40,8 +41,8 @@ _RELATIVE = re.compile(
 _CHANGES = re.compile(r"\bpai\b|\btunnel\s+d", re.IGNORECASE)
 
 
-#: the client's options that change nothing here -> whether a value follows as a word of its own; some hold secrets
-_PASSED = {"--config": True, "--endpoint": True, "-u": True, "-p": True, "--instance-priority": True, "-r": True, "-M": False}
+#: the options of the client that change nothing here -> whether a value follows as a word of its own
+_PASSED = {**PASSED, "-M": False}
 
 
 @dataclass(frozen=True)

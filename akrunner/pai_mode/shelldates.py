@@ -83,8 +83,6 @@ def _moment(text: str, now: float, universal: bool) -> int | None:
     year, month, day = when.day or here[:3]
     named = when.day is not None or when.clock is not None
     clock = when.clock or ((0, 0, 0) if named else here[3:6])
-    if when.day is None and when.clock is not None:
-        clock = when.clock
     try:
         datetime.datetime(year, month, day, *clock[:2])
         months = year * 12 + month - 1 + when.more["month"]

@@ -15,13 +15,10 @@ import os
 import struct
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from akrunner.wire import frames, messages, tables
 from akrunner.worker.tables.errors import TableError, failed
-
-if TYPE_CHECKING:
-    pass
 
 _BUFFER = 1 << 20
 #: the header of each chunk in a spool: its bytes and its rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn
+from typing import Any, Callable, Dict, List, NoReturn
 
 import tensorflow
 
@@ -18,9 +18,6 @@ from akrunner.worker.tables.queues import TableRecordReader
 from akrunner.worker.tables.reader import TableReader
 from akrunner.worker.tables.work import WorkQueue
 from akrunner.worker.tables.writer import TableWriter
-
-if TYPE_CHECKING:
-    pass
 
 #: the names under which TensorFlow's top module may be in sys.modules
 _TOPS = (

@@ -17,7 +17,7 @@ from akrunner.worker.waits import nodes, tracing
 from akrunner.worker.waits.ways import Part
 
 if TYPE_CHECKING:
-    from akrunner.worker.waits.ways import Part, Way
+    from akrunner.worker.waits.ways import Way
 
 clock = time.perf_counter_ns
 #: how many looks at a part may end before they have seen all the steps that were asked for: a validation may be shorter than

@@ -45,7 +45,10 @@ pai -name tensorflow -Dcluster="$cluster" -Dx='it'\''s'
 """
 
 
-@pytest.mark.parametrize("option", ["--project=proj_b", "--project proj_b", "-u me -p $KEY --endpoint=$E -M --project=proj_b"])
+@pytest.mark.parametrize(
+    "option",
+    ["--project=proj_b", "--project proj_b", "-u me -p $KEY --endpoint=$E -M --tunnel-endpoint=$E --schema s --project=proj_b"],
+)
 def test_a_call_says_its_project_and_the_next_is_a_new_client(option: str) -> None:
     found = shell.read(f'odpscmd {option} -e "use c;" -e "select 1;"\nodpscmd -e "select 2;"\n', "/folder", {}).pieces
     assert [(one.project, one.more) for one in found] == [("proj_b", False), ("proj_b", True), ("", False)]
