@@ -1,4 +1,4 @@
-"""L4: arguments -> JobSpec -> engine -> result."""
+"""`akrunner.run`, `train` and `stream` behind their signatures: arguments -> JobSpec -> engine -> result."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LineWriter", "Result", "environments", "interpreters", "run_batch", "run_stream", "run_train"]
 
-#: columns that are named of a result
+#: how many column names the repr of a result shows
 _NAMED = 8
-#: what a plan says of rows that no output= takes
+#: where a plan says that the rows go if `output=` is not given
 IN_MEMORY = "result.table, in memory"
 
 
@@ -47,12 +47,13 @@ class Result:
     """A job that succeeded.
 
     Attributes:
-        table: what the scripts wrote, the chief's rows first; None when it went to a file, or nothing was written and there is no output schema.
-        output: the file it (of a train job: the model) went to, if it did.
-        tasks: what became of each task.
-        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if it is known.
+        table: the rows that the scripts wrote, the chief's first; None if they went to a file, or if the scripts wrote nothing
+            and there is no output schema.
+        output: the file that the rows (in a train job: the model) were written to, None if there is none.
+        tasks: the result of each task.
+        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if that is known.
         work_dir: the directory of the job, None unless it was kept (`work_dir=`, `debug=True`).
-        model: what a train job left, None for others.
+        model: the model of a train job, None for other jobs.
     """
 
     table: pa.Table | None
@@ -63,7 +64,7 @@ class Result:
     model: Model | None = None
 
     def __repr__(self) -> str:
-        # what a notebook shows of a cell's last line
+        # a notebook shows this if the result is the last line of a cell
         said = [f"{self.stats.rows_out:,} row{'' if self.stats.rows_out == 1 else 's'}"]
         if self.table is not None:
             names = self.table.column_names
@@ -82,13 +83,14 @@ class Result:
         return f"<Result: {'; '.join(said)}>"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a pandas frame.
+        """Return the table as a pandas frame.
 
         Returns:
-            a frame of its own, as `table.to_pandas()` makes it. One thing is another: a column of integers that has nulls, and numbers beyond 2**53,
-            has pandas' nullable integers (`Int64`, `UInt64`), as the doubles that others with nulls become (NaN for a null) cannot hold them.
+            a new frame, as `table.to_pandas()` makes it, with one difference. A column of integers with nulls becomes doubles
+            (NaN for a null), but if it also has numbers beyond 2**53, which doubles cannot hold, it becomes pandas' nullable
+            integers (`Int64`, `UInt64`).
         Raises:
-            ConfigError: there is no table in memory, or no pandas.
+            ConfigError: there is no table in memory, or pandas is not installed.
         """
         if self.table is None:
             raise ConfigError(
@@ -101,7 +103,7 @@ class Result:
 
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
-    """`akrunner.run`. Raises: as it does."""
+    """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
     given, engine = _with_engine(given, observer)
     return _run(prepare("batch", given), engine, observer, given.output, given.output_format, given.overwrite)
 
@@ -112,7 +114,7 @@ def run_train(
     remove_checkpoint_before_training: bool,
     observer: Observer | None,
 ) -> Result:
-    """`akrunner.train`. Raises: as it does."""
+    """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
     given, engine = _with_engine(given, observer)
     check_flag("overwrite", given.overwrite)
     if model_out is not None:
@@ -146,7 +148,7 @@ def run_train(
 
 
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
-    """`akrunner.stream`. Raises: as it does."""
+    """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
     source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
     prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
@@ -157,7 +159,11 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
 
 
 def _with_engine(given: Arguments, observer: Observer | None) -> tuple[Arguments, Engine]:
-    """The arguments with their engine opened and their table where it is, and the engine. Raises: ConfigError."""
+    """Open the engine, and wrap the source if it is a PyFlink table (`table_of`).
+
+    Returns: the arguments with both in them, and the engine.
+    Raises: ConfigError: the engine or the observer is wrong, or the engine cannot reach the table.
+    """
     engine = engine_of(given.engine)
     check_observer(observer)
     return dataclasses.replace(given, engine=engine, source=table_of(given.source, engine)), engine
@@ -166,14 +172,18 @@ def _with_engine(given: Arguments, observer: Observer | None) -> tuple[Arguments
 def lines_source(
     source: Any, form: str | None, schema: SchemaLike | None, follow: bool
 ) -> tuple[Any, str | None, SchemaLike | None]:
-    """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
+    """Open the source if it is stdin ("-") or a growing file (`follow`).
+
+    Returns: (source, format, schema): unchanged, or the opened lines, None and None, as opened lines know their format and
+        schema.
+    """
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow), None, None
     return source, form, schema
 
 
 def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool) -> TableSource:
-    """Stdin or a growing file."""
+    """Open stdin or a growing file, to read its lines as they arrive."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
     name = check_path("source", source, SourceError)
@@ -196,7 +206,7 @@ def _run(
     output_format: str | None,
     overwrite: bool,
 ) -> Result:
-    """Run it, its rows into memory or a file."""
+    """Run a prepared job, and keep its rows in memory or write them to `output`."""
     job, schema = prepared.job, prepared.job.output_schema
     if output is None or (schema is None and not job.output_inferred):
         memory = MemorySink(schema.arrow if schema is not None else None)
@@ -207,29 +217,39 @@ def _run(
     if schema is not None:
         sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
     else:
-        # of a table the columns are declared: prepare has seen to that
+        # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite))
     outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
 def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None) -> None:
-    """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
+    """Check that a stream's rows can be written to `output`.
+
+    Args: schema: the schema of the rows, None if it is not known yet.
+    Raises: SinkError: the rows cannot be written there; SchemaError: the schema is wrong.
+    """
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
 
 
 def check_lines(form: str, schema: SchemaLike | None) -> None:
-    """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
+    """Check that lines of a text format can hold the rows.
+
+    Args: form: csv or jsonl; schema: the schema of the rows, None if it is not known yet.
+    Raises: SinkError: lines cannot hold such rows; SchemaError: the schema is wrong.
+    """
     known = schema_of(schema, "output_schema")
     if known is not None:
         formats.named(form).check(known.arrow)
 
 
 def check_stream_apart(source: str, form: str | None, follow: bool, output: str) -> None:
-    """Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+    """Check that a stream does not write to a file that it reads.
 
-    Raises: SinkError: the output is what is read, or lies among it; SourceError: there is nothing to read.
+    Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+    Raises: SinkError: the output is a file of the input, or lies among the input's files; SourceError: there is nothing to
+        read.
     """
     if source == "-" or follow:
         with ours(SourceError, f"source: {source}"):
@@ -240,7 +260,7 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
             )
         return
     if is_table(source):
-        # what is read is the table as it was
+        # the job reads the table as it was when it started, so it may also write to the table
         return
     with ours(SourceError, "source: it cannot be read"):
         files = expand(source, form)
@@ -248,7 +268,11 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
 
 
 def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsSink:
-    """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
+    """Return a sink for a stream's rows, which count only once the stream has ended well.
+
+    Args: schema: the schema of the rows, None if no row was written.
+    Raises: WriteError: the rows cannot be written there. It is no SinkError because the job runs already.
+    """
     try:
         return file_sink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
     except SinkError as e:
@@ -256,7 +280,10 @@ def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsS
 
 
 class Ended(Protocol):
-    """A job that has ended well. Attributes: only_asked: its script was asked for its help, and has done nothing else."""
+    """A job that has ended well.
+
+    Attributes: only_asked: whether its script was only asked for its help and did nothing else.
+    """
 
     @property
     def only_asked(self) -> bool: ...
@@ -266,10 +293,12 @@ Job = TypeVar("Job", bound=Ended)
 
 
 def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
-    """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
+    """Run a job that writes to a sink, and commit what it has written. If its script was only asked for its help, write
+    nothing.
 
-    Returns: what `run` returns, once the job has ended.
-    Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
+    Returns: the return value of `run`, once the job has ended.
+    Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output
+        that was there before is still there.
     """
     try:
         outcome = run()
@@ -285,7 +314,10 @@ def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
 
 
 def table_of(source: Any, engine: Engine) -> Any:
-    """A source as it is, but for a table of a PyFlink program. Raises: ConfigError: an engine that cannot reach it."""
+    """Return the source unchanged, or as a `FlinkTable` if it is a table of a PyFlink program.
+
+    Raises: ConfigError: it is such a table, and the engine cannot reach it.
+    """
     if type(source).__module__.partition(".")[0] != "pyflink":
         return source
     if not engine.capabilities.pyflink:
@@ -296,7 +328,7 @@ def table_of(source: Any, engine: Engine) -> Any:
 
 
 def check_observer(observer: Any) -> None:
-    """Raises: ConfigError: it could not be told anything."""
+    """Check that an observer is None or has the methods `progress` and `log`. Raises: ConfigError: it is neither."""
     with ours(ConfigError, "observer: it cannot be asked what it is"):
         right = observer is None or all(callable(getattr(observer, name, None)) for name in ("progress", "log"))
     if not right:
