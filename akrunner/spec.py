@@ -429,8 +429,7 @@ class JobSpec:
 
     @property
     def staying(self) -> tuple[TaskSpec, ...]:
-        """Return the tasks whose processes stay after their script has ended well, until the scripts of all these tasks have
-        ended.
+        """Return the tasks whose processes stay after their script has ended well, until all these tasks' scripts have ended.
 
         With the process stays TensorFlow's server, which the sessions of other tasks may need. In PAI mode these are the chief
         and the workers of a cluster, as on PAI; else there are none.

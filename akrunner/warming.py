@@ -246,9 +246,7 @@ def kept_status(hurry: bool = False) -> dict[str, Any] | None:
 
 
 def keeper() -> int | None:
-    """Return the pid of the process that keeps warm workers for the command line, even if it does not answer; None: no
-    process.
-    """
+    """Return the pid of the process that keeps warm workers for the command line, even if it does not answer, or None."""
     found = talk.keeper()
     return found[0] if found is not None else None
 
