@@ -1,4 +1,4 @@
-"""`--engine` and what belongs to it."""
+"""The option `--engine`, and the options that are only for one engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from akrunner.cli.values import pairs
 from akrunner.engines.registry import engine_of
 from akrunner.options import OPTIONS, is_given, named
 
-#: options that are only for Flink: their names say so
+#: options that are only for Flink: their names begin with flink_
 FLAGS = tuple(one.name for one in OPTIONS if one.name.startswith("flink_"))
 
 
 def chosen(name: str, words: Mapping[str, Any]) -> Any:
-    """The engine. Args: words: of the command line, by the names in `FLAGS`. Raises: ConfigError: what is only for another one was given."""
+    """Return the engine for `--engine`.
+
+    Args: name: the value of `--engine`; words: the values of the command's options, by name; those in `FLAGS` are read.
+    Raises: ConfigError: an option that is only for another engine was given.
+    """
     if name == "flink":
         from akrunner.engines.flink import FlinkEngine
 
@@ -39,13 +43,17 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
 
 
 def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
-    """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
+    """Check `--detach`. Raises: ConfigError: the job is to run detached, and its engine has no cluster that keeps it."""
     if wanted and not engine_of(options["engine"]).capabilities.detaches:
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
 
 
 def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
-    """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
+    """Submit a detached job, and print its id.
+
+    Args: options: the options of the command line.
+    Raises: the exceptions of `akrunner.detached.submit`.
+    """
     check_detach(options, True)
     engine = options.pop("engine")
     from akrunner.detached import submit
