@@ -68,9 +68,9 @@ def warm(
     >>> with akrunner.warm(workers=2):
     ...     akrunner.run("train.py", "iris.csv")
 
-    A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that
-    has imported TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit)
-    starts cold, `result.stats.starts` says why, and the next spares are what it wanted. Nothing is different for the script.
+    A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
+    TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
+    the next spares are what it wanted. Nothing is different for the script.
 
     Args:
         python_env: of the jobs to come, as for `run`; what they are is learnt from them, too.
@@ -80,8 +80,8 @@ def warm(
         keras: of the jobs to come, as for `run`.
         env: environment variables of the jobs to come.
         idle_timeout: seconds without a job until they go; the next job brings them back.
-        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has
-            200 to 650 MiB, one that is forked from it 3 MiB more.
+        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has 200
+            to 650 MiB, one that is forked from it 3 MiB more.
         preload: modules they import.
     Returns:
         an object with `wait()`, `status()` and `close()`, and a context manager.
