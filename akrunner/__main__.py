@@ -1,5 +1,4 @@
-"""The entry point of the `akrunner` command and of `python -m akrunner`: it sets up the process before anything else is
-imported.
+"""The entry point of the `akrunner` command and of `python -m akrunner`, which sets up the process before other imports.
 
 The fewer imports this module has at its top, the shorter is the time in which Python's own handler of Ctrl-C is active, which
 prints a traceback.
@@ -74,8 +73,7 @@ def _run() -> int:
     from akrunner.cli import signals
 
     _stand_in()
-    # reserved address space that is never written to: if an import finds no memory, it is freed, so that the error can be
-    # printed
+    # reserved address space, never written to: if an import finds no memory, it is freed, to have room for printing the error
     reserve = [bytearray(_RESERVE)]
     try:
         from akrunner.launch import cramped

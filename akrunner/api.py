@@ -174,8 +174,7 @@ def lines_source(
 ) -> tuple[Any, str | None, SchemaLike | None]:
     """Open the source if it is stdin ("-") or a growing file (`follow`).
 
-    Returns: (source, format, schema): unchanged, or the opened lines, None and None, as opened lines know their format and
-        schema.
+    Returns: (source, format, schema): unchanged, or the opened lines, which know their format and schema, None and None.
     """
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow), None, None
@@ -293,8 +292,7 @@ Job = TypeVar("Job", bound=Ended)
 
 
 def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
-    """Run a job that writes to a sink, and commit what it has written. If its script was only asked for its help, write
-    nothing.
+    """Run a job that writes to a sink, and commit its output, or nothing if its script was only asked for its help.
 
     Returns: the return value of `run`, once the job has ended.
     Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output

@@ -417,8 +417,8 @@ def kind_in_words(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-#: how alike two file names must be (of 1) for one to be suggested for the other; high, as in short names a common ending is
-#: already a large part
+#: how alike two file names must be (of 1) for one to be suggested for the other; high, as a common ending is already a large
+#: part of short names
 ALIKE = 0.75
 
 

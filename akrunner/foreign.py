@@ -384,9 +384,7 @@ def _status(error: BaseException) -> str:
 
 
 def no_memory(error: BaseException) -> bool:
-    """Whether an exception was raised because there is too little memory; a library also fails to import if its code finds
-    none.
-    """
+    """Whether an exception was raised for want of memory; the import of a library fails if there is no memory for its code."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
     return isinstance(error, ImportError) and any(words in _text(error) for words in _NO_ROOM)

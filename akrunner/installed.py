@@ -78,8 +78,7 @@ class Installed(Generic[T]):
 
 @functools.lru_cache(maxsize=8)
 def _tried(group: Installed[Any], path: tuple[str, ...]) -> list[tuple[Any, str]]:
-    """Try to import every extension of a group: (the extension, "") or (None, why it cannot be imported), in the order of
-    names.
+    """Return, for each name of a group, (the extension, "") or (None, why it cannot be imported).
 
     The result is cached, so that this happens once, and not for each file of a directory.
     Args: path: `sys.path`, as for `_found`.

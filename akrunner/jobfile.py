@@ -51,7 +51,7 @@ HEADS = {
 #: the keyword argument by which a function can be given the file
 JOB = "job"
 JOB_TEXT = "a job file (`job.toml`) that says it all; what is given beside it wins over what it says."
-#: verbs -> their commands
+#: verbs -> the commands for them
 _COMMANDS = {"run": "run", "train": "train", "stream": "stream", "predict": "predict", "predict_stream": "predict"}
 #: options that only a command line can have, and no file
 OF_THE_LINE = ("help", "help_all", "dry_run", "dry_run_rows")

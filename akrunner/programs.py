@@ -1,6 +1,4 @@
-"""The functions behind `akrunner.flink`, for jobs of PyFlink programs; `akrunner.flink` itself is generated from the
-options.
-"""
+"""The functions behind `akrunner.flink`, for jobs of PyFlink programs. `akrunner.flink` itself is generated."""
 
 from __future__ import annotations
 

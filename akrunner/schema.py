@@ -116,7 +116,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order.
+    """The columns of a table, in order.
 
     Attributes:
         fields: one for each column: its name, its Arrow type, whether it may be null.
@@ -168,8 +168,7 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, parameter: str = "output_schema") -> Schema:
-        """Parse a text like `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`; type names are
-        case-insensitive.
+        """Parse a text like `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`. Case is ignored in type names.
 
         Args:
             text: the schema.

@@ -28,9 +28,7 @@ _ENCODED = "write / ? # @ : \\ and blanks of a user's name and password as %2F %
 
 
 def unclear(text: str) -> str:
-    """Return why the parts of a URL cannot be told apart, in words that show no password; "" if they can, or if it is no
-    URL.
-    """
+    """Return why a URL's parts cannot be told apart, in words that show no password; "" if they can, or if it is no URL."""
     for found in _URL.finditer(text):
         why = _unclear(found[1].lower(), found[2], text[found.end() :])
         if why:

@@ -34,7 +34,7 @@ _MOST_BYTES = 1 << 50
 
 @dataclass(frozen=True)
 class WarmArguments:
-    """What `warm` was given; `akrunner.options` says what each is."""
+    """The arguments of `warm`, which `akrunner.options` describes."""
 
     # options: written by scripts/gen-options
     python_env: PathLike | None = None
@@ -207,8 +207,7 @@ class Warm:
 
 
 def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
-    """Keep warm workers for the jobs of other processes of this user (`akrunner warm start`), until a process calls
-    `stop_kept`.
+    """Keep warm workers for other processes of this user (`akrunner warm start`), until a process calls `stop_kept`.
 
     Args: options: the options of `warm`; listens: called when other processes can reach the warm workers.
     Raises: ConfigError: an option is wrong, or another process keeps warm workers already.

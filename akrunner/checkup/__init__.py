@@ -123,8 +123,7 @@ def _of_machine(envs: Sequence[str | None], master: str | None, python: str, qui
         return Check(
             "TensorFlow" if env is None else f"TensorFlow of {env}",
             lambda: pythons.environment(env, not quick),
-            # longer than the limits inside of the check, which reports a late interpreter itself, and has ended its process by
-            # then
+            # longer than the limits within the check, which itself reports a late interpreter and ends its process
             pythons.PROBE_SECONDS + 5 + (0 if quick else pythons.IMPORT_SECONDS),
             late,
         )

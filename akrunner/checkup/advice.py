@@ -63,8 +63,7 @@ def advice(body: Mapping[str, Any], log: str) -> str:
 def _last_line(traceback: str) -> str:
     """Return the script's last line in a traceback, "train.py:3", "" if it has none.
 
-    If TensorFlow calls Python code that raises, that code's traceback is in the message of TensorFlow's error, and so comes
-    last.
+    If TensorFlow calls Python code that raises, the message of TensorFlow's error has that code's traceback, so it comes last.
     """
     own = [found for found in _FRAME.finditer(traceback) if not _FOREIGN.search(found["file"])]
     return f"{os.path.basename(own[-1]['file'])}:{own[-1]['line']}" if own else ""

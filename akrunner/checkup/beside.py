@@ -1,5 +1,6 @@
-"""Checks that run in parallel, each with a time limit: a check that hangs (a dead network disk, a driver) or raises gives a
-line, too.
+"""Checks that run in parallel, each with a time limit.
+
+A check that hangs (a dead network disk, a driver) or raises gives a line, too.
 
 ::
 

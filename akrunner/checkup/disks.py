@@ -1,6 +1,4 @@
-"""Checks of the directories that jobs write to: whether they can be written, how much fits, and what kind of disk they are
-on.
-"""
+"""Checks of the directories that jobs write to: whether they can be written, how much fits, on what kind of disk they are."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ from akrunner.foreign import in_words
 from akrunner.launch import cache
 from akrunner.tables.chosen import tables_root
 
-#: free bytes, and free files, below which the check says "look here", and "broken": with so few, not even a job of two rows
-#: runs
+#: free bytes, and free files: below the first number the check says "look here"; below the second it says "broken", as not even
+#: a job of two rows runs
 _LITTLE, _TOO_LITTLE = 5 << 30, 768 << 10
 _FEW_NODES, _TOO_FEW_NODES = 1000, 12
 _IN_MEMORY = ("tmpfs", "ramfs")

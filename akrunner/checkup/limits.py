@@ -10,7 +10,7 @@ from akrunner.launch import cgroups
 from akrunner.launch.texts import text
 
 _GIB = 1 << 30
-#: bytes of free memory below which the check says "look here", and "broken"
+#: bytes of free memory: below the first number the check says "look here", below the second "broken"
 _LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
 _FEW_FILES, _TOO_FEW_FILES = 1024, 48
 #: address space, in bytes: with 1.9 GiB TensorFlow 2.20 can be imported, but ends by SIGABRT when it computes; with 2.4 GiB it
@@ -19,8 +19,8 @@ _LEAST_ADDRESSES, _FEW_ADDRESSES = 9 << 28, 8 << 30
 _LEAST_FILE, _SMALL_FILE = 100 << 20, 10 << 30
 #: what helps if `ulimit -v` is too small
 MORE_ADDRESSES = "TensorFlow reserves far more than it uses: ulimit -v unlimited; limit memory by a container instead"
-#: free processes and threads below which the check says "look here", and "broken": about as many as a job of two workers with
-#: TensorFlow uses on a machine with a few cores
+#: free processes and threads: below the first number the check says "look here", below the second "broken". They are chosen by
+#: what a job of two workers with TensorFlow uses on a machine with a few cores
 _FEW_THREADS, _TOO_FEW_THREADS = 500, 60
 
 

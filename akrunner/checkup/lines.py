@@ -17,8 +17,7 @@ class Line:
 
     Attributes:
         about: what the check looked at, in a word or two: "temp directory".
-        state: "ok"; "look here": it works, or not every job needs it, but it is likely to cause trouble; "broken": jobs cannot
-            run.
+        state: "ok"; "look here": it works, or not every job needs it, but it may well cause trouble; "broken": jobs cannot run.
         found: what the check found, in words.
         do: what the user can do about it, "" if there is nothing to do.
     """

@@ -78,9 +78,7 @@ def names(root: str = "/") -> list[Line]:
 
 
 def proxies(environ: Mapping[str, str] = os.environ) -> list[Line]:
-    """Check the proxy variables: gRPC, which TensorFlow's servers use, goes through a proxy unless no_proxy names this
-    machine.
-    """
+    """Check the proxy variables: gRPC between TensorFlow's servers uses a proxy unless no_proxy names this machine."""
     named = [name for name in _PROXIES if environ.get(name)]
     if not named:
         return []

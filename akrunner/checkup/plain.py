@@ -10,8 +10,7 @@ from akrunner.checks import path_shown
 from akrunner.checkup.lines import Line
 from akrunner.foreign import redacted
 
-#: the most lines of a finding's text, characters of one line, and characters in all; tracebacks and ends of logs are the
-#: longest
+#: the most lines of a finding's text, the most characters of a line, and of all; tracebacks and ends of logs are the longest
 _LINES, _CHARACTERS, _ALL = 60, 2000, 40_000
 #: characters of the shortest value that is hidden, as a shorter one may be in a text by chance
 _SHORTEST = 8

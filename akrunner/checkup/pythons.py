@@ -1,6 +1,4 @@
-"""Checks of the interpreters that jobs would use: their packages, whether TensorFlow can be imported, why it sees no graphics
-card.
-"""
+"""Checks of the interpreters that jobs would use: their packages, the import of TensorFlow, why it sees no graphics card."""
 
 from __future__ import annotations
 
@@ -125,9 +123,7 @@ def environment(python_env: str | None, importing: bool = True) -> list[Line]:
 
 
 def _without(about: str, python_env: str | None, path: str) -> Line:
-    """Return the line for an interpreter without TensorFlow: "broken" if the user named it, else a hint at others that have
-    it.
-    """
+    """Return the line for an interpreter without TensorFlow: "broken" if the user named it, else a hint at others with it."""
     if python_env is not None:
         return Line(
             about, BROKEN, f"{path} has none", f"{interpreters.installing(path, 'tensorflow')}, or another --python-env"

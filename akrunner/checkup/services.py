@@ -1,5 +1,4 @@
-"""Checks of services and tools that jobs may use: Flink, credentials of object and table stores, packages, programs, warm
-workers.
+"""Checks of services and tools that jobs may use: Flink, credentials of stores, packages, programs, warm workers.
 
 Credentials are reported as found or not found, and never shown.
 """
@@ -28,8 +27,7 @@ from akrunner.warming import kept_status
 
 _SECONDS = 8.0
 _VERSION = "import importlib.util, importlib.metadata as m; print(m.version('apache-flink') if importlib.util.find_spec('pyflink') else '')"
-#: where the credentials of each store may be: (store, environment variables, files below the home directory, library that uses
-#: them)
+#: where the credentials of each store may be: (store, environment variables, files below the home directory, library)
 _STORES: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
     ("S3", ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), (".aws/credentials",), "s3fs"),
     ("Google Cloud Storage", ("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud/application_default_credentials.json",), "gcsfs"),

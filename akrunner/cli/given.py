@@ -142,8 +142,7 @@ def _is_stdout(words: Mapping[str, Any]) -> bool:
 
 
 def _by_variables(ctx: typer.Context, words: str, name: str) -> str:
-    """Return an error's text, in which a flag with a value that the user has not typed is replaced by where the value came
-    from.
+    """Return an error's text with the origin of a value in place of a flag that the user has not typed.
 
     "--stall-timeout 0" becomes the environment variable with its value, or "of the job file".
     """

@@ -1,5 +1,4 @@
-"""Options with keys (`user_params`, `env`, `defaults`): their values in the job file and on the command line, joined key by
-key.
+"""Options with keys (`user_params`, `env`, `defaults`), joined key by key from the job file and the command line.
 
 ::
 

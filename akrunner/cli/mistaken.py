@@ -21,8 +21,8 @@ from akrunner.options.naming import IN_SCRIPTS, MEANT
 
 #: `--mode` of earlier versions -> the command it has become
 _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
-#: how alike (of 1) a known flag must be: to be suggested; to be suggested alone, even if other commands have the flag as it was
-#: typed
+#: how alike (of 1) a known flag must be to be suggested; how alike to be suggested alone, even if another command has the flag
+#: that was typed
 _NEAR, _SURE = 0.7, 0.8
 _MOST, _LISTED = 3, 5
 #: types of options that are numbers

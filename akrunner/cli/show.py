@@ -218,9 +218,7 @@ class Screen:
             self._err.print(Text(f"output: {result.output}"))
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
-        """Print where the job's directory is; with --quiet only if --debug has kept it, as the user cannot know its name
-        then.
-        """
+        """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""
         if work_dir is not None and (self._log or not self._quiet):
             # `akrunner replay` cannot run a script again that opens its own tables
             again = "" if stats.tables else f"   (akrunner replay {work_dir})"
@@ -272,8 +270,7 @@ def progress_line(progress: Progress) -> str:
 def input_line(stats: Stats) -> str:
     """Return lines that say what slows down the job's input, each behind a line end.
 
-    They are about one task, or about all tasks if the user asked for it (`--profile-input`); "" if nothing does, or it is not
-    known.
+    They are about one task, or about all tasks with `--profile-input`; "" if nothing slows it down, or it is not known.
     """
     told = verdict(stats)
     if not any(record["asked"] for record in stats.inputs.values()):

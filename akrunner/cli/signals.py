@@ -103,9 +103,7 @@ def decided() -> None:
 
 
 def ignore() -> None:
-    """Make the process ignore all these signals: the command has ended, and a signal while Python shuts down must not change
-    the exit code.
-    """
+    """Ignore all these signals: the command has ended, and a signal during Python's shutdown must not change the exit code."""
     decided()
     for number in (signal.SIGINT, signal.SIGALRM, *_TERMINATE):
         signal.signal(number, signal.SIG_IGN)

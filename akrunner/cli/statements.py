@@ -1,6 +1,4 @@
-"""Statements and PAI jobs of `akrunner pai` and `akrunner odpscmd`: they are run one after the other, and their results are
-shown.
-"""
+"""Statements and PAI jobs of `akrunner pai` and `akrunner odpscmd`, run one after the other, with their results shown."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ FROM_FILE = "@FILE for VALUE: what is in the file; @@ for an @ itself."
 
 
 def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, str]:
-    """Return the pairs of KEY=VALUE texts, as a dict. Args: option: names them in errors; files: whether a value may be
-    `@FILE`.
+    """Return the pairs of KEY=VALUE texts, as a dict.
 
+    Args: option: names them in errors; files: whether a value may be `@FILE`.
     Raises: ConfigError: a text is no KEY=VALUE, or a file cannot be read.
     """
     found: dict[str, str] = {}

@@ -1,6 +1,4 @@
-"""What is known of a table without reading its rows (except those of a small frame), and of an interpreter without starting
-it.
-"""
+"""What is known of a table without reading it (except for a small frame), and of an interpreter without starting it."""
 
 from __future__ import annotations
 
@@ -76,9 +74,7 @@ def _standing(there: Files | None) -> list[tuple[Format, str]]:
 
 
 def keras_of(interpreter: Interpreter, job: JobSpec) -> str:
-    """Return the Keras of a job's tasks: "3", "2 (tf.keras)", "2 (tf-keras VERSION)"; "" if TensorFlow's version is not
-    known.
-    """
+    """Return the Keras of a job's tasks: "3", "2 (tf.keras)" or "2 (tf-keras VERSION)"; "" if its version is not known."""
     if not interpreter.tensorflow[:1].isdigit():
         return ""
     version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())
