@@ -1,7 +1,6 @@
 """The entry point of the `akrunner` command and of `python -m akrunner`, which sets up the process before other imports.
 
-The fewer imports this module has at its top, the shorter is the time in which Python's own handler of Ctrl-C is active, which
-prints a traceback.
+This module imports little at its top, because Python's own handler of Ctrl-C, which prints a traceback, is active until then.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def main() -> NoReturn:
 
 
 def _at_once(number: int, frame: object) -> None:
-    """Handle Ctrl-C before `signals.watch` does: print one line and end the process with code 130.
+    """Handle Ctrl-C until `signals.watch` does: print one line (JSON with --json) and end the process with code 130.
 
     An exception would print a traceback from whichever module is being imported.
     """

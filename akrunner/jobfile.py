@@ -63,7 +63,7 @@ MERGED = ("user_params", "env", "defaults")
 FILES = {"user_params": "params_file", "env": "env_file"}
 #: how many keys of one place a message names
 _NAMED = 5
-#: options for interpreters, which may be names instead of paths: `python_env` takes a name of akrunner's (tf2.15) or of a
+#: options for interpreters, which may be names instead of paths: `python_env` takes a name of akrunner's (tf1.15) or of a
 #: program on PATH, `flink_worker_python` the name of a program on the TaskManagers' PATH
 _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")

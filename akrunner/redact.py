@@ -26,7 +26,7 @@ _BARE_WORD = re.compile(r"[^\s\"'<>]+")
 _BARE = re.compile(r"(?<![\w.+-])[\w.+-]+:([^\s/@:\"'<>]+)@(?=\S)")
 _DELIMITER = re.compile(r"[:/?#]")
 _SCHEME = re.compile(r"[\w+.-]*\Z")
-#: a port behind a host: digits, followed by a path or by a character that a password would not go on with
+#: what may be a port behind a host: digits, followed by the end, by a path, or by a character that ends a URL in a text
 _PORT = re.compile(r":\d{1,5}(?![^/?#,;:)\]}'\"])")
 #: an address that cannot be a user's name, so that a port follows it
 _ADDRESS = re.compile(r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:.]{2,45}(?:%\w{1,20})?\])(?=:\d{1,5}(?:[/?#]|$))")

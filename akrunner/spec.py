@@ -164,10 +164,10 @@ class ResourceSpec:
     """The part of the machine that each task may use.
 
     Attributes:
-        gpus_per_worker: how many graphics cards each of chief and workers has for itself, while the other tasks have none;
-            None: graphics cards are left as they are.
-        cpus_per_worker: how many cores each of chief and workers has for itself; None: every task may use all cores, and if
-            several tasks compute, the cores are divided among them as numbers of threads.
+        gpus_per_worker: how many graphics cards each task that gets rows (chief and workers) has for itself, while the other
+            tasks have none; None: graphics cards are left as they are.
+        cpus_per_worker: how many cores each task that gets rows has for itself; None: every task may use all cores, and if
+            several tasks compute, each uses as many threads as its share of the cores.
         intra_op_parallelism: how many threads TensorFlow uses inside one operation; None: as many as the task has cores.
     Raises: ConfigError: a value is not a whole number, or out of its range.
     """
@@ -431,8 +431,8 @@ class JobSpec:
     def staying(self) -> tuple[TaskSpec, ...]:
         """Return the tasks whose processes stay after their script has ended well, until all these tasks' scripts have ended.
 
-        With the process stays TensorFlow's server, which the sessions of other tasks may need. In PAI mode these are the chief
-        and the workers of a cluster, as on PAI; else there are none.
+        TensorFlow's server stays with the process, as the sessions of other tasks may need it. In PAI mode these tasks are the
+        chief and the workers of a cluster, as on PAI; else there are none.
         """
         return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
 

@@ -83,7 +83,7 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
             if made is not None:
                 os.mkdir(made)
         sink = MemorySink(job.output_schema.arrow if job.output_schema is not None else None)
-        # a split without a row would make scripts fail that are right
+        # a split without a row would make a correct script fail
         each = math.ceil(rows / min(job.split.fractions)) if job.split is not None else rows
         # a dict as an ordered set
         nulls: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""The check of URLs: a URL whose user, password and host cannot be told apart is refused before any library sees it.
+"""A check of URLs: a URL whose user, password and host cannot be told apart is refused before any library sees it.
 
 ::
 

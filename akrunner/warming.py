@@ -27,7 +27,7 @@ from akrunner.spec import Capabilities, ClusterSpec, ResourceSpec
 
 #: the most warm workers of one pool
 _MOST = 256
-#: the least and the most bytes of `max_memory`: a process with TensorFlow imported needs at least this least
+#: the least and the most bytes of `max_memory`; a process with TensorFlow imported never uses less than the least
 _LEAST_BYTES = 256 << 20
 _MOST_BYTES = 1 << 50
 

@@ -249,7 +249,7 @@ def kind_of(path: str, mounts: str = "/proc/self/mounts") -> tuple[str, str]:
 
 
 def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
-    """Compare this machine's clock with the times of this Python's files, of disks, and of servers that were asked anyway.
+    """Compare this machine's clock with the times of this program's files, of disks, and of servers that were asked anyway.
 
     No further server is asked for the time.
     Args: also: (name of a server, its time minus this machine's, in seconds).

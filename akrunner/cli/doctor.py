@@ -70,7 +70,7 @@ def variables_of(environment: Mapping[str, str]) -> list[Line]:
 
 
 def show(found: Checkup) -> None:
-    """Print the checkup's lines to stdout: as a table on a terminal, else as text without line breaks."""
+    """Print the checkup's lines to stdout: as a table on a terminal, else as text whose lines are not wrapped."""
     console = Console(highlight=False)
     if not console.is_terminal:
         typer.echo(redacted(str(found)))

@@ -38,7 +38,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (akrunner.ReadError, EXIT_READ),
     (akrunner.DataError, EXIT_READ),
     (akrunner.WriteError, EXIT_WRITE),
-    # as if the command itself had been terminated, so that a scheduler does not start the job again
+    # the same code as if the command itself had been terminated: the job is not to be started again
     (akrunner.JobCancelledError, EXIT_TERMINATED),
     (akrunner.AkrunnerError, EXIT_FAILED),
 )

@@ -268,9 +268,10 @@ def progress_line(progress: Progress) -> str:
 
 
 def input_line(stats: Stats) -> str:
-    """Return lines that say what slows down the job's input, each behind a line end.
+    """Return lines that say how the job's input slows it down, each behind a line end.
 
-    They are about one task, or about all tasks with `--profile-input`; "" if nothing slows it down, or it is not known.
+    They are about one task, or about all tasks with `--profile-input`; "" if the input does not slow it down, or if it is not
+    known.
     """
     told = verdict(stats)
     if not any(record["asked"] for record in stats.inputs.values()):

@@ -88,7 +88,10 @@ def seen() -> int | None:
 
 
 def check() -> None:
-    """Raise Interrupted or Terminated if a signal has come: its exception may have been swallowed, as in a destructor."""
+    """Raise Interrupted or Terminated if a signal has come that was not handled.
+
+    The exception that the signal raised may have been swallowed, as an exception in a destructor is.
+    """
     global _waiting
     if _seen is not None and not _decided:
         # a signal that waits for an import must not be raised once more, while the command already ends because of it

@@ -115,7 +115,7 @@ def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
     try:
         for batch in job:
             if writer is None:
-                # the file that was there is replaced only when there are rows to write
+                # the file that was there is kept until there is something to write in its place
                 stream = _created(path)
                 writer = LineWriter(stream, _form(path), job.schema, path)
             writer.write(batch)

@@ -183,8 +183,9 @@ _NUMBER = re.compile(r"-?[0-9.]+")
 
 
 def with_numbers(words: Sequence[str]) -> list[str]:
-    """Return a command line that Typer understands: `--profile-input` gets its number if it has none, and `--dry-run=5` becomes
-    `--dry-run --dry-run-rows=5`.
+    """Return a command line that Typer understands.
+
+    `--profile-input` gets its default number if it has none, and `--dry-run=5` becomes `--dry-run --dry-run-rows=5`.
     """
     found: list[str] = []
     left = list(words)

@@ -109,7 +109,9 @@ def stop(as_json: bool = JSON) -> None:
 
 @app.command("serve", hidden=True)
 def serve() -> None:
-    """Run the process that `start` starts: it reads options as JSON from stdin, and prints a line of JSON once it listens."""
+    """Run the process that `start` starts: read options as JSON from stdin, and print a line of JSON once it listens or
+    fails.
+    """
     from akrunner.warming import keep
 
     options = json.loads(sys.stdin.read())

@@ -89,7 +89,7 @@ class Option:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return its names on the command line, except in commands with other names.
+        """Return the option's names on the command line, except in commands with other names.
 
         Returns: an empty tuple if it is positional there, or if commands do not have it.
         """
@@ -99,48 +99,48 @@ class Option:
 
     @property
     def variable(self) -> str:
-        """Return the environment variable that can set its default, "" if there is none."""
+        """Return the environment variable that can set the option's default, "" if there is none."""
         return f"AKRUNNER_{self.name.upper()}" if self.environment else ""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Return the words among which its value must be; empty if it can be any."""
+        """Return the words among which the option's value must be; empty if it can be any value."""
         return self.choices_in("")
 
     def choices_in(self, verb: str) -> tuple[str, ...]:
-        """Return the words among which its value must be in a verb; empty if it can be any."""
+        """Return the words among which the option's value must be in a verb; empty if it can be any value."""
         found = re.search(r"Literal\[(.*?)\]", self.type_in(verb))
         return tuple(ast.literal_eval(f"({found[1]},)")) if found else ()
 
     def default_in(self, verb: str) -> Any:
-        """Return its default in a verb."""
+        """Return the option's default in a verb."""
         return self.defaults.get(verb, self.default)
 
     def required_in(self, verb: Verb) -> bool:
-        """Whether a verb requires it."""
+        """Whether a verb requires the option."""
         return verb.name in self.required or verb.takes in self.required
 
     def type_in(self, verb: str) -> str:
-        """Return its annotation in a verb."""
+        """Return the option's annotation in a verb."""
         return self.types.get(verb, self.type)
 
     def text_in(self, verb: str) -> str:
-        """Return the text of what it does in a verb; for the plan of a verb, the text of that verb."""
+        """Return the option's text in a verb; for the plan of a verb, the text of that verb."""
         verb = verb.removeprefix("plan_")
         return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
 
     def help_in(self, command: str) -> str:
-        """Return its line in a command's help; "" if the command does not have it."""
+        """Return the option's line in a command's help; "" if the command does not have it."""
         return self.helps.get(command, self.help)
 
     def words_in(self, command: str) -> tuple[str, ...]:
-        """Return its names in a command that has it; empty if it is positional there."""
+        """Return the option's names in a command that has it; empty if it is positional there."""
         if command in self.stands:
             return ()
         return self.flagged.get(command) or self.flags or (f"--{self.name.replace('_', '-')}",)
 
     def many_in(self, command: str) -> str:
-        """Return the word for its value in a command's help, if it can be given several times; "" if it can be given once."""
+        """Return the word for the option's value in a command's help, "" if the option can be given only once."""
         return self.manys.get(command, self.many)
 
     def often_in(self, command: str) -> bool:
@@ -148,7 +148,7 @@ class Option:
         return self.often if isinstance(self.often, bool) else command in self.often
 
     def variable_in(self, command: str) -> str | None:
-        """Return the environment variable that can set its default in a command, None if there is none."""
+        """Return the environment variable that can set the option's default in a command, None if there is none."""
         return self.variable or None if command not in self.unheeded else None
 
 
@@ -187,7 +187,7 @@ class Verb:
 
     @property
     def function(self) -> str:
-        """Return its name within its module."""
+        """Return the function's name within its module."""
         return self.name.rpartition(".")[2]
 
 

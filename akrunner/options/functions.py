@@ -168,7 +168,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         "PredictArguments",
         _FLINK,
         takes="predict_stream",
-        # for another model the user starts the program anew
+        # for another model the user starts the program anew, and a Table itself knows where it ends
         leaves=("watch", "watch_seconds"),
         apart=("max_restarts",),
     ),

@@ -38,7 +38,8 @@ def named(name: str) -> Option:
 def of_verb(verb: str) -> tuple[Option, ...]:
     """Return the options that a verb takes, in order: first the ones that can be given without a name.
 
-    `plan` and `plan_predict` take the options that say what the job does.
+    `plan` and `plan_predict` take the options of the verbs that they plan, except those that only mean something in a running
+    job.
     """
     of = next(one for one in VERBS if one.name == verb)
     if verb == "plan":

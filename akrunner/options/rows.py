@@ -12,7 +12,7 @@ _OUTPUTS = (
     "of its own type."
 )
 
-#: what options about the input table need: it means nothing if the script opens its tables itself and there is no other table
+#: `needs` of options about the input table: they mean nothing if there is no `source`, as the script opens its tables itself
 _OF_A_TABLE = {"run": ("source",)}
 _OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
 

@@ -244,7 +244,11 @@ def _check_input(signature: Signature, spec: TensorSpec, fields: list[Field]) ->
 
 
 def _row_shape(wants: str, field: Field, row: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
-    """Return the shape to give to a row of a list column. Args: row: the shape of a row of the input."""
+    """Return the shape to give to a row of a list column, None for its own.
+
+    Args: wants: the input in words, for errors; row: the shape of a row of the input, None if it is not known.
+    Raises: ModelError: the column's rows cannot have a shape that fits.
+    """
     if row is None:
         return field.shape
     unknown = row.count(None)
