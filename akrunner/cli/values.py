@@ -16,7 +16,7 @@ import akrunner
 from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each
 from akrunner.foreign import ours, redacted
 
-#: bytes of the longest value; a longer one should be a user file
+#: characters of the longest value; a longer one should be a user file
 _MOST_BYTES = 16 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
