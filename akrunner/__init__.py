@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-# `typing` is half of the time until the command hears Ctrl-C
+# set by hand: importing `typing` takes half of the time until the command handles Ctrl-C
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -140,9 +140,9 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-    # a type checker knows the names above, and no others
+    # hidden from type checkers, so that they accept the names above and no others
     def __getattr__(name: str) -> Any:
-        """Public names are imported when first used (PEP 562), so that importing the package costs nothing."""
+        """Import a public name when it is first used (PEP 562), so that importing the package costs nothing."""
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

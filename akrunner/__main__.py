@@ -1,6 +1,6 @@
-"""The `akrunner` command, and `python -m akrunner`: what must be so before anything is imported.
+"""The entry point of the `akrunner` command and of `python -m akrunner`, which sets up the process before other imports.
 
-The fewer imports stand up here, the shorter is the time in which Ctrl-C is Python's own, with a traceback.
+This module imports little at its top, because Python's own handler of Ctrl-C, which prints a traceback, is active until then.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _RESERVE = 8 << 20
 
 
 def main() -> NoReturn:
-    """The console script; the process ends here.
+    """Run the console script and end the process.
 
-    By `os._exit` once everything is said and every exit handler has run: at Python's own end libraries take their threads down, and
-    one that could not start them (`ulimit -v`) waits for them for ever.
+    The process ends by `os._exit`, after all output is written and every exit handler has run: when Python itself shuts down,
+    libraries stop their threads, and a library that could not start its threads (`ulimit -v`) waits for them for ever.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _at_once)
@@ -35,7 +35,7 @@ def main() -> NoReturn:
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 1
     except (signals.Interrupted, signals.Terminated):
-        # it came between what is loaded and what is run, or behind that
+        # the signal came after the command was loaded and before it ran, or after it ran
         code = signals.say_between()
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -54,7 +54,10 @@ def main() -> NoReturn:
 
 
 def _at_once(number: int, frame: object) -> None:
-    """Ctrl-C, before there is anything that remembers it: an exception would be a traceback out of whatever is being imported."""
+    """Handle Ctrl-C until `signals.watch` does: print one line (JSON with --json) and end the process with code 130.
+
+    An exception would print a traceback from whichever module is being imported.
+    """
     text = b"interrupted; nothing was started"
     told = b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130}\n' % text
     as_json = "--json" in sys.argv
@@ -69,7 +72,7 @@ def _run() -> int:
     from akrunner.cli import signals
 
     _stand_in()
-    # address space, untouched: what is said where an import finds no memory needs some, too
+    # reserved address space, never written to: if an import finds no memory, it is freed, to have room for printing the error
     reserve = [bytearray(_RESERVE)]
     try:
         from akrunner.launch import cramped
@@ -79,15 +82,15 @@ def _run() -> int:
 
         commands.load(sys.argv[1:])
     except BaseException as e:
-        # an import that is interrupted may end in any exception
+        # an import that a signal interrupts may end in any exception
         number = signals.seen()
         if number is not None:
             return signals.say_early(number)
         if isinstance(e, SystemError) or (isinstance(e, OSError) and e.errno == errno.ENOMEM):
-            # what C code raises that had no room even for the exception, and what importing does
+            # C code raises SystemError if it has no memory even for the exception; importing raises ENOMEM
             e = MemoryError()
         if isinstance(e, (ImportError, MemoryError)):
-            # its frames hold what was being imported
+            # the frames of its traceback keep the half-imported modules in memory
             e = e.with_traceback(None)
             reserve.clear()
             return _say_no_room(e)
@@ -98,7 +101,7 @@ def _run() -> int:
 
 
 def _say_no_room(error: BaseException) -> int:
-    """An import that failed: for want of memory, or for a fault of the installation. Returns: the exit code."""
+    """Print why an import failed: too little memory, or a broken installation. Returns: the exit code."""
     from akrunner.cli import signals
     from akrunner.foreign import in_words
 
@@ -106,12 +109,15 @@ def _say_no_room(error: BaseException) -> int:
 
 
 def _stand_in() -> None:
-    """For what was closed (`>&-`): else a pipe to a task would have its number, and be printed into."""
+    """Open /dev/null in place of each standard stream that was closed (`>&-`).
+
+    Otherwise a pipe to a task would get the stream's file descriptor, and prints would go into that pipe.
+    """
     for fd, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(fd)
         except OSError:
-            # stdout's cannot be written, so that its loss is noticed
+            # stdout's stand-in is read-only, so that writing to the closed stdout is an error
             os.open(os.devnull, mode)
     if sys.stdout is None:
         sys.stdout = open(1, "w", closefd=False)

@@ -24,7 +24,7 @@ from akrunner.tables.opening import OutputSink, sink_to
 
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
-    """`akrunner.run`. Raises: as it does."""
+    """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
     given, engine = _with_engine(given, observer)
     return _run(prepare("batch", given), engine, observer, given.output, given.output_format, given.overwrite)
 
@@ -35,7 +35,7 @@ def run_train(
     remove_checkpoint_before_training: bool,
     observer: Observer | None,
 ) -> Result:
-    """`akrunner.train`. Raises: as it does."""
+    """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
     given, engine = _with_engine(given, observer)
     check_flag("overwrite", given.overwrite)
     if model_out is not None:
@@ -69,7 +69,7 @@ def run_train(
 
 
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
-    """`akrunner.stream`. Raises: as it does."""
+    """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
     source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
     prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
@@ -80,7 +80,11 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
 
 
 def _with_engine(given: Arguments, observer: Observer | None) -> tuple[Arguments, Engine]:
-    """The arguments with their engine opened and their table where it is, and the engine. Raises: ConfigError."""
+    """Open the engine, and wrap the source if it is a PyFlink table (`table_of`).
+
+    Returns: the arguments with both in them, and the engine.
+    Raises: ConfigError: the engine or the observer is wrong, or the engine cannot reach the table.
+    """
     engine = engine_of(given.engine)
     check_observer(observer)
     return dataclasses.replace(given, engine=engine, source=table_of(given.source, engine)), engine
@@ -94,7 +98,7 @@ def _run(
     output_format: str | None,
     overwrite: bool,
 ) -> Result:
-    """Run it, its rows into memory or a file."""
+    """Run a prepared job, and keep its rows in memory or write them to `output`."""
     job, schema = prepared.job, prepared.job.output_schema
     if output is None or (schema is None and not job.output_inferred):
         memory = MemorySink(schema.arrow if schema is not None else None)
@@ -105,7 +109,7 @@ def _run(
     if schema is not None:
         sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
     else:
-        # of a table the columns are declared: prepare has seen to that
+        # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite))
     outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)

@@ -1,7 +1,7 @@
-"""Numbers and booleans of Arrow <-> numpy, as they lie in memory, without pandas.
+"""Conversions of numbers and booleans between Arrow and numpy, as they lie in memory, without pandas.
 
-Where Arrow does it by itself (`pa.array`, `pa.scalar`, `to_numpy`, `to_pandas_dtype`) it imports pandas first, if that is installed: half
-a second, and its memory, of every job. And some versions cannot do without it (`to_pandas_dtype` of pyarrow 25).
+Arrow's own functions (`pa.array`, `pa.scalar`, `to_numpy`, `to_pandas_dtype`) import pandas first, if it is installed: that
+costs every job half a second and the memory. Some versions do not work without pandas (`to_pandas_dtype` of pyarrow 25).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from akrunner.column_types import DTYPES, TIMES, Family, family_of, type_of
 
-#: bytes of somebody's own, or where they lie in memory that is used again
+#: bytes with memory of their own, or a view of memory that will be used again
 Octets = bytes | memoryview
 
 
 def arrow_type(name: str) -> pa.DataType | None:
-    """Arrow's type of integers, floats or booleans by numpy's name, None: there is none."""
+    """Return Arrow's type of integers, floats or booleans for numpy's name of it, None if there is none."""
     row = DTYPES.get(name)
     return row.arrow if row is not None else None
 
 
 def numbers_of(array: pa.Array) -> NDArray[np.generic]:
-    """Integers or floats, as they lie in memory: under a null stands anything at all."""
+    """Return integers or floats as they lie in memory; the value at a null is undefined."""
     row = type_of(array.type)
     assert row is not None and row.family in (Family.WHOLE, Family.REAL), array.type
     dtype = np.dtype(row.dtype)
@@ -35,38 +35,47 @@ def numbers_of(array: pa.Array) -> NDArray[np.generic]:
 
 
 def known_numbers_of(array: pa.Array) -> NDArray[np.generic]:
-    """As `numbers_of`, with 0 where a null is."""
+    """Return integers or floats as `numbers_of` does, with 0 for each null."""
     values = numbers_of(array)
     return np.where(truths_of(array.is_valid()), values, values.dtype.type(0)) if array.null_count else values
 
 
 def integers_of(values: pa.Array) -> pa.Array:
-    """What times, booleans and decimals without a fraction count, as int64. Raises: pa.ArrowInvalid: one does not fit."""
+    """Return times, booleans and decimals without a fraction as int64 (times in their unit).
+
+    Raises: pa.ArrowInvalid: a value does not fit.
+    """
     if family_of(values.type) in TIMES and values.type.bit_width == 32:
-        # Arrow goes from these to 32 bits alone
+        # Arrow casts these only to integers of 32 bits
         values = values.cast(pa.int32())
     elif pa.types.is_decimal(values.type) and values.type.bit_width < 128:
-        # and from these to nothing that holds more
+        # Arrow casts these to no type that holds larger numbers
         values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
     return values.cast(pa.int64())
 
 
 def counted(integers: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Integers as the timestamps, dates or times they count: the inverse of `integers_of`. Raises: pa.ArrowInvalid: one does not fit."""
+    """Return the timestamps, dates or times that integers stand for: the inverse of `integers_of`.
+
+    Raises: pa.ArrowInvalid: a value does not fit.
+    """
     return integers.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
 
 
 def as_decimals(numbers: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Whole numbers, also such that are floats, as decimals without a fraction. Raises: pa.ArrowInvalid: one does not fit, or has a fraction."""
+    """Return whole numbers, given as integers or as floats, as decimals without a fraction.
+
+    Raises: pa.ArrowInvalid: a value does not fit, or has a fraction.
+    """
     if family_of(numbers.type) is not Family.WHOLE:
-        # Arrow would round a fraction
+        # by way of int64: if Arrow cast floats to decimals, it would round a fraction
         numbers = numbers.cast(pa.int64())
-    # Arrow casts to those alone that hold every number of the integers' type
+    # in two steps: Arrow casts integers only to decimals that can hold every number of the integers' type
     return numbers.cast(pa.decimal128(20, 0)).cast(data_type)
 
 
 def truths_of(array: pa.BooleanArray) -> NDArray[np.bool_]:
-    """Booleans without nulls."""
+    """Return booleans without nulls as a numpy array."""
     if not len(array):
         return np.empty(0, np.bool_)
     octets = np.frombuffer(array.buffers()[1], np.uint8)
@@ -74,7 +83,10 @@ def truths_of(array: pa.BooleanArray) -> NDArray[np.bool_]:
 
 
 def array_of(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Integers, floats or booleans of numpy's. Args: valid: which are no nulls; None: all."""
+    """Return integers, floats or booleans of numpy as an Arrow array.
+
+    Args: valid: False for each null; None: there are no nulls.
+    """
     kind = pa.from_numpy_dtype(values.dtype)
     packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -82,7 +94,10 @@ def array_of(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None
 
 
 def octets_of(values: Sequence[Octets], kind: pa.DataType) -> pa.Array:
-    """Byte strings as an array of a binary type, or of one of UTF-8 text that they are."""
+    """Return byte strings as an array of a binary type, or of a text type if they are UTF-8.
+
+    Raises: OverflowError: they have more bytes than the type's 32-bit offsets can count.
+    """
     wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
@@ -93,17 +108,23 @@ def octets_of(values: Sequence[Octets], kind: pa.DataType) -> pa.Array:
 
 
 def texts_of(values: Sequence[str]) -> pa.Array:
-    """Texts as an array of strings."""
+    """Return texts as an Arrow array of strings."""
     return octets_of([value.encode() for value in values], pa.string())
 
 
 def decoded(column: pa.Array) -> pa.Array:
-    """The values of a dictionary, one a row: null is what has no index, and whose index points at a null."""
+    """Return the values of a dictionary column, one for each row; other columns are returned unchanged.
+
+    A row is null if its index is null, or if its index points at a null.
+    """
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def shown_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, its dictionaries without nulls among their values: Arrow does not count these, and cannot join such dictionaries."""
+    """Return the batch with dictionaries that have no nulls among their values: each such null becomes a null index.
+
+    Arrow does not count nulls among a dictionary's values, and cannot join dictionaries that have some.
+    """
     columns = [_shown(column) for column in batch.columns]
     if all(one is other for one, other in zip(columns, batch.columns)):
         return batch
@@ -118,7 +139,7 @@ def _shown(column: pa.Array) -> pa.Array:
     if not pa.types.is_dictionary(inner.type) or not inner.dictionary.null_count or pa.types.is_nested(inner.type.value_type):
         return column
     if "_view" in str(inner.type):
-        # Arrow decodes none of these; they come again as strings
+        # Arrow cannot decode dictionaries of views; such columns come here again once they are strings
         return column
     if inner is column:
         encoded = decoded(column).dictionary_encode()

@@ -1,7 +1,7 @@
-"""Whether one argument is what its parameter takes: values in, plain values out.
+"""Checks of single arguments: each takes a value and returns it as a plain value, or raises if its parameter does not take it.
 
-An error names the parameter and never shows a value that may be a secret. Nothing here opens, makes or starts anything, and nothing here
-trusts what it was given: an object's own methods may raise.
+An error names the parameter and never shows a value that may be a secret. No check opens, makes or starts anything. No check
+trusts its value: an object's own methods may raise.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ from akrunner.foreign import redacted
 from akrunner.urls import unclear
 from akrunner.wire.near import nearest
 
-#: no machine, and no cluster, has so many places for tasks; a number beyond it is a slip, and must not be counted up to
+#: no machine and no cluster can run so many tasks; a larger number is a mistake, and no code may count up to it
 MOST_TASKS = 100_000
-#: thirty years; an operating system's clock cannot wait much longer
+#: thirty years; an operating system cannot wait much longer
 _MOST_SECONDS = 1e9
 _MOST_COUNT = 2**31 - 1
 _LONGEST_PATH = 4096
 STDIN = "/dev/stdin"
 _STDIN = (STDIN, "/dev/fd/0", "/proc/self/fd/0")
 _LONGEST_NAME = 255
-#: nobody calls a file so
+#: characters that people do not put in the names of files
 _NO_PATH = re.compile(r"[{}\[\]<>\"'`;|*]|-----|://")
-#: from the root, from here or from home, or a name with an ending: a key is none of these
+#: a path from the root, the current directory or home, or a file name with an ending: an access key looks like none of these
 _PATH = re.compile(r"/|~|\.\.?(/|$)|[\w./ -]{0,200}\.[a-z]{1,5}$")
-#: Linux takes no longer text in an environment or among the arguments of a process
+#: bytes of the longest text that Linux takes in the environment or among the arguments of a process
 _LONGEST_VARIABLE = 128 << 10
 _DEEPEST = 200
 _MOST_PARAMS_BYTES = 64 << 20
-#: Python reads no longer numbers from text
+#: digits of a whole number; Python does not read much longer numbers from text
 _LONGEST_WHOLE = 4000
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
-#: variables that are akrunner's own: a task that had others would not be found, or would join another cluster
+#: environment variables that akrunner sets itself: with other values, a task's processes would not be found, or a task would
+#: join another cluster
 OURS = ("AKRUNNER_JOB", "TF_CONFIG")
-#: bytes of all of a script's arguments
+#: characters of all of a script's arguments together
 _MOST_ARGUMENTS = 1 << 20
 
 
 def of_type(value: Any) -> str:
-    """ "a list", "an int"."""
+    """Return the type of a value with its article: "a list", "an int"."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
 
 
 def shown(value: Any) -> str:
-    """A value in an error, short, whatever it is."""
+    """Return a short text for any value, to show in an error, without secrets."""
     try:
         text = repr(value)
     except Exception:
@@ -65,9 +66,10 @@ def shown(value: Any) -> str:
 
 
 def path_shown(value: str, nothing: str = "something that is no path") -> str:
-    """A variable that should hold a path, for people: what it holds may be the secret itself, and is shown only if it is a path plainly.
+    """Return the value of an environment variable that should hold a path, to show to people.
 
-    Args: nothing: what is said in its place.
+    The value may be a secret by mistake, so it is returned only if it exists as a file or clearly looks like a path.
+    Args: nothing: the text to return otherwise.
     """
     if not value.isprintable() or len(value) > _LONGEST_PATH:
         return nothing
@@ -78,7 +80,7 @@ def path_shown(value: str, nothing: str = "something that is no path") -> str:
 
 
 def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> int:
-    """A whole number, as a plain int. Raises: ConfigError: it is none, or out of its range."""
+    """Return a whole number as a plain int. Raises: ConfigError: the value is no whole number, or not in least..most."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ConfigError(f"{name} must be a whole number, not {shown(value)}")
     whole = int(value)
@@ -90,7 +92,10 @@ def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> i
 
 
 def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> float | None:
-    """Seconds, as a plain number above 0 (or 0, or None, where they are allowed). Raises: ConfigError: they are not."""
+    """Return seconds as a plain number above 0. Args: none: None is allowed; zero: 0 is allowed.
+
+    Raises: ConfigError: the value is no such number, or more than thirty years.
+    """
     if value is None and none:
         return None
     needed = "0 or more" if zero else "more than 0"
@@ -100,7 +105,7 @@ def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False)
         seconds = int(value) if isinstance(value, numbers.Integral) else float(value)
     except (OverflowError, ValueError):
         seconds = math.inf
-    # NaN is neither below nor above anything, so it would never be over
+    # so that NaN is refused: it is neither below nor above any number, and a wait for NaN seconds would never end
     if not (seconds > 0 or (zero and seconds == 0)):
         raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")
     if seconds > _MOST_SECONDS:
@@ -111,21 +116,24 @@ def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False)
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Raises: ConfigError: it is neither True nor False."""
+    """Return the value. Raises: ConfigError: it is neither True nor False."""
     if not isinstance(value, bool):
         raise ConfigError(f"{name} must be True or False, not {shown(value)}")
     return value
 
 
 def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give one of") -> None:
-    """Raises: ConfigError: it is none of those."""
+    """Check that a value is one of the `known` words. Raises: ConfigError: it is not; the error names the nearest one."""
     if not isinstance(value, str) or value not in known:
         near = nearest(value, known)
         raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}{near}")
 
 
 def check_text(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:
-    """Text that is not empty and that a file system, a shell and a log can hold. Raises: `kind`: it is not."""
+    """Return text that is not empty and that a file system, a shell and a log can hold.
+
+    Raises: `kind`: the value is no such text.
+    """
     if not isinstance(value, str):
         raise kind(f"{name} must be text, not {shown(value)}")
     if not value.strip():
@@ -135,7 +143,7 @@ def check_text(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -
 
 
 def check_path(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> str:
-    """The path, or URL, as text. Raises: `kind`: it is none, or no file system could have it."""
+    """Return a path, or URL, as text. Raises: `kind`: the value is no path, or no file system can have such a path."""
     if isinstance(value, (bytes, bytearray)):
         raise kind(f"{name} must be a path as text, not bytes: write os.fsdecode(path)")
     if not isinstance(value, (str, os.PathLike)):
@@ -159,8 +167,12 @@ def check_path(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -
 
 
 def check_stdin(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -> None:
-    """Args: path: what is to be read. Raises: `kind`: it is stdin, which is closed: akrunner's command has put an empty file there, and another process
-    whatever it opened first."""
+    """Check that a path that is to be read does not mean a stdin that is closed.
+
+    If stdin is closed, akrunner's command puts an empty file in its place, and in another process its file descriptor belongs
+    to whichever file the process opened first.
+    Raises: `kind`: the path means stdin, and stdin is closed.
+    """
     if path not in _STDIN:
         return
     try:
@@ -168,28 +180,31 @@ def check_stdin(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -
     except OSError:
         is_there = False
     else:
-        # as Python found it when it started
+        # None if stdin was closed when Python started
         is_there = sys.stdin is not None
     if not is_there:
         raise kind(f"{name}: stdin is closed")
 
 
 def check_url(name: str, path: str, kind: type[AkrunnerError] = ConfigError) -> None:
-    """Before a library sees it. Raises: `kind`: it is a URL, and nobody can tell its user, password and host apart."""
+    """Check a path before a library sees it. Raises: `kind`: it is a URL whose user, password and host cannot be told apart."""
     why = unclear(path)
     if why:
         raise kind(f"{name}: {why}")
 
 
 def check_paths(name: str, value: Any, kind: type[AkrunnerError] = ConfigError) -> list[str]:
-    """A list of paths, as text. Raises: `kind`: it is none."""
+    """Return a list of paths as texts. Raises: `kind`: the value is no list of paths."""
     if isinstance(value, (str, os.PathLike)):
         raise kind(f"{name} must be a list of paths; give [{shown(value)}]")
     return [check_path(f"{name}[{i}]", one, kind) for i, one in enumerate(_listed(name, value, "paths", kind))]
 
 
 def check_names(name: str, value: Any) -> list[str] | None:
-    """Names of columns: a list, or one text with commas. Raises: ConfigError: it is none, or one comes twice."""
+    """Return names of columns, given as a list or as one text with commas; None for None.
+
+    Raises: ConfigError: the value is neither, or a name is there twice.
+    """
     if value is None:
         return None
     given = (
@@ -204,7 +219,7 @@ def _listed(name: str, value: Any, of: str, kind: type[AkrunnerError]) -> list[A
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes, bytearray)):
         raise kind(f"{name} must be a list of {of}, not {shown(value)}")
     if isinstance(value, (set, frozenset)):
-        # each run would have them in another order
+        # a set has another order in each run
         raise kind(f"{name} must be a list of {of}, not {of_type(value)}: their order matters, and it has none; give [...]")
     try:
         return list(value)
@@ -213,15 +228,18 @@ def _listed(name: str, value: Any, of: str, kind: type[AkrunnerError]) -> list[A
 
 
 def check_host(name: str, value: Any, empty: bool = True) -> None:
-    """Args: empty: whether it may be, for every address. Raises: ConfigError: it is no host's name, and no address."""
+    """Check a host's name or IP address. Args: empty: whether "" is allowed, which means every address.
+
+    Raises: ConfigError: the value is neither a host's name nor an address.
+    """
     if not isinstance(value, str) or not ((empty and value == "") or _HOST.fullmatch(value)):
         raise ConfigError(f"{name}={shown(value)}: give a host name or an IP address, without a port")
 
 
 def check_environment(name: str, env: Any) -> dict[str, str]:
-    """Environment variables, as a dict; numbers are written out. The values may be secrets, and are never shown.
+    """Return environment variables as a dict, with numbers written as text. The values may be secrets, and no error shows them.
 
-    Raises: ConfigError: no process could be given them, or they are akrunner's own.
+    Raises: ConfigError: no process can be given such variables, or one of them is set by akrunner itself.
     """
     items = [(key, _written(value)) for key, value in _items(name, env)]
     for key, value in items:
@@ -253,12 +271,15 @@ def check_environment(name: str, env: Any) -> dict[str, str]:
 
 
 def _written(value: Any) -> Any:
-    """A number as its text."""
+    """Return a number as its text, any other value unchanged."""
     return str(value) if type(value) in (int, float) else value
 
 
 def check_arguments(name: str, given: Any) -> tuple[str, ...]:
-    """What stands behind a program's name on a command line, as texts; numbers are written out. Raises: ConfigError: it is none."""
+    """Return the arguments that follow a program's name on a command line as texts, with numbers and paths written as text.
+
+    Raises: ConfigError: the value is no list of such arguments, or they are longer than 1 MiB together.
+    """
     if isinstance(given, str):
         raise ConfigError(f"{name} must be a list, one text for each word: give shlex.split({shown(given)})")
     found = []
@@ -274,7 +295,7 @@ def check_arguments(name: str, given: Any) -> tuple[str, ...]:
 
 
 def check_settings(name: str, given: Any) -> dict[str, str]:
-    """A program's own settings, as a dict of texts. Raises: ConfigError: they are none."""
+    """Return a program's own settings as a dict of texts. Raises: ConfigError: the value is no dict of texts."""
     items = _items(name, given)
     for key, value in items:
         if not (isinstance(key, str) and isinstance(value, str)) or "\0" in key + value:
@@ -294,9 +315,9 @@ def _items(name: str, value: Any) -> list[tuple[Any, Any]]:
 
 
 def check_params(name: str, given: Any) -> dict[str, Any]:
-    """What JSON can hold, as plain dicts and lists. The values may be secrets, and are never shown.
+    """Return params that JSON can hold, as plain dicts and lists. The values may be secrets, and no error shows them.
 
-    Raises: ConfigError: JSON has no such value; the message has the keys that lead to it.
+    Raises: ConfigError: JSON cannot hold a value; the message has the keys that lead to it.
     """
     _items(name, given)
     where: list[tuple[str, Any, int]] = [(name, given, 0)]
@@ -332,11 +353,11 @@ def check_params(name: str, given: Any) -> dict[str, Any]:
 
 
 class KeyTwice(ValueError):
-    """An object of JSON has a key twice, of which Python would take the last."""
+    """A JSON object has a key twice; Python's `json` would take the last one without an error."""
 
 
 def once_each(given: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads(object_pairs_hook=)`. Raises: KeyTwice."""
+    """Return a JSON object's pairs as a dict, for `json.loads(object_pairs_hook=)`. Raises: KeyTwice: a key is there twice."""
     found = dict(given)
     if len(found) < len(given):
         raise KeyTwice(next(key for number, (key, _) in enumerate(given) if key in dict(given[:number])))
@@ -369,7 +390,7 @@ def _too_large(name: str) -> NoReturn:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Whether a path is a directory, or lies in it. Both are absolute, and what is a link in them was followed."""
+    """Whether a path is `directory`, or lies in it. Both must be absolute paths without symbolic links."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
@@ -391,18 +412,22 @@ def _cut(path: str) -> str:
 
 
 def kind_in_words(mode: int) -> str:
-    """What a file that is none is: "a pipe". Args: mode: as `os.stat` gives it."""
+    """Return words for what a path that is no regular file is: "a pipe". Args: mode: `st_mode` of `os.stat`."""
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-#: least that names of files have in common to be meant: of short ones any ending is a good part
+#: how alike two file names must be (of 1) for one to be suggested for the other; high, as a common ending is already a large
+#: part of short names
 ALIKE = 0.75
 
 
 def nearest_file(path: str) -> str:
-    """What to say behind "there is no FILE": `"; did you mean 'x'?"` where one beside it is called almost so; that this user may not look into the
-    directory, where that is why it is not seen; else an empty string."""
+    """Return what an error adds to "there is no FILE".
+
+    Returns: `"; did you mean 'x'?"` if a file beside it has almost this name; that this user may not look into the directory,
+        if that is why the file is not seen; else "".
+    """
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
     try:
         os.stat(os.path.join(folder, name))
@@ -411,7 +436,7 @@ def nearest_file(path: str) -> str:
     except (OSError, ValueError):
         pass
     try:
-        # a link that leads nowhere has the name itself
+        # the name itself is there if it is a link that leads nowhere
         close = difflib.get_close_matches(name, {*os.listdir(folder)} - {name}, n=1, cutoff=ALIKE)
     except (OSError, ValueError):
         return ""
@@ -424,8 +449,14 @@ def check_replaces_nothing(
     others: Iterable[tuple[str, str | os.PathLike[str] | None]],
     kind: type[AkrunnerError] = ConfigError,
 ) -> None:
-    """Args: name: of the option that says where something is `written`; others: (what it is, in words, a file of the job). Raises: `kind`: the one would be put in
-    place of the other."""
+    """Check that a file to be written does not replace another file of the job.
+
+    Args:
+        name: the option that says where the file is written.
+        written: the path of the file.
+        others: (what it is in words, path or None) of each other file of the job.
+    Raises: `kind`: `written` is one of the others.
+    """
     place = os.fspath(written)
     for what, other in others:
         if other is not None and _is_same_file(os.fspath(other), place):
@@ -435,7 +466,7 @@ def check_replaces_nothing(
 
 
 def _is_same_file(one: str, other: str) -> bool:
-    """Whether two paths lead to one file that is there."""
+    """Whether two paths lead to the same file, and it exists."""
     try:
         return os.path.samefile(os.path.expanduser(one), os.path.expanduser(other))
     except (OSError, ValueError):
@@ -443,6 +474,6 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def holds_no_files(path: str) -> bool:
-    """Whether a path leads into the system's own directories: what is written there is gone, or cannot be written in the end."""
+    """Whether a path leads into /proc, /sys or /dev (but not /dev/shm), where an output is lost or cannot be written."""
     real = os.path.realpath(path)
     return not is_within(real, "/dev/shm") and any(is_within(real, folder) for folder in ("/proc", "/sys", "/dev"))

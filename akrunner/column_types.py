@@ -1,12 +1,13 @@
-"""The table of column types: a row says everything that depends on the type of a column.
+"""The table of column types: each row says everything that depends on the type of a column.
 
 ::
 
-    "bigint" in a schema     --WORDS-->    row  -->  what an Example holds, what numpy has where rows travel as columns,
-    a column of Arrow's      --type_of-->            the limits of a value on its way back, what MaxCompute, Alink and Flink call it
+    "bigint" in a schema     --WORDS-->    row  -->  the feature of an Example, the numpy dtype if rows travel as columns, the
+    a column of Arrow        --type_of-->            limits of a value on its way back, its names in MaxCompute, Alink, Flink
 
-To add a type, add its row to `TABLE` (docs/extending.md does). `scripts/gen-types` writes docs/types.md from it. What crosses to a worker is
-told there by `Field.describe`: the worker has no such table, but that of the three kinds of feature (`akrunner.wire.features`).
+To add a type, add its row to `TABLE` (docs/extending.md shows how). `scripts/gen-types` writes docs/types.md from the table. A
+worker process does not have this table: `Field.describe` tells it the types of its columns, and it has only the table of the
+three kinds of feature (`akrunner.wire.features`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ import pyarrow as pa
 
 from akrunner.wire.features import BYTES, FLOAT, INT64, KINDS
 
-#: Arrow's units of time, and how many digits of a second each counts: timestamp(3) is timestamp[ms]
+#: Arrow's units of time -> how many decimal digits of a second each has: timestamp(3) is timestamp[ms]
 UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class Family(enum.Enum):
-    """What the values of a type are. What only depends on this (which values a default may have, what may be cast to what) asks no further."""
+    """The kind of values that a type has.
+
+    Code that depends only on this kind (which values a default may have, which type may be cast to which) looks at the family,
+    and not at the type.
+    """
 
     TRUTH = enum.auto()
     WHOLE = enum.auto()
@@ -52,23 +57,23 @@ class ColumnType:
     """A row of the table.
 
     Attributes:
-        name: the word for it in a schema, and what we call it.
-        arrow: the Arrow type that the word makes.
-        family: what its values are.
-        feature: which kind of feature of a `tf.train.Example` holds it.
-        dtype: numpy's name for one number of it where rows travel as columns; "bytes" for text and bytes.
-        declared: whether a schema can ask for it; a column of a table can have the others too.
-        words: other words for it in a schema.
-        sized: those of all its words that take a size in parentheses: varchar(20), timestamp(3).
-        of_unit: makes the Arrow type of a unit, where a schema may say one: timestamp[ms].
-        element: Alink's name for a value in a tensor: FLOAT makes FLOAT_TENSOR a word for many of these values in a row.
-        tensors: other such words.
-        also: Arrow types whose columns are of this type as well, of whatever unit, width or precision.
-        wider: the next Arrow type that holds all its values, for what has no type like this one.
-        alink: Alink's names for it; the first one is written.
-        maxcompute: MaxCompute's name for it.
-        flink: Flink's name for it, as `DataTypes` has it.
-        python: the type of Python's that stands for it in a schema that is a dict.
+        name: the type's name in akrunner, and the first word for it in a schema.
+        arrow: the Arrow type that the word stands for.
+        family: the kind of its values.
+        feature: the kind of feature of a `tf.train.Example` that holds its values.
+        dtype: numpy's name for one number of this type if rows travel as columns; "bytes" for text and bytes.
+        declared: whether a schema can ask for this type; a column of a table can also have types that no schema can ask for.
+        words: other words for the type in a schema.
+        sized: the words among `name` and `words` that take a size in parentheses: varchar(20), timestamp(3).
+        of_unit: makes the Arrow type for a unit, if a schema may say a unit: timestamp[ms]; None if it may not.
+        element: Alink's name for such a value in a tensor: FLOAT makes FLOAT_TENSOR a word for many of these values in a row.
+        tensors: other words for many of these values in a row.
+        also: Arrow types whose columns have this type as well, with any unit, width or precision.
+        wider: the next Arrow type that holds all values of this one, for systems that have no type like this one.
+        alink: Alink's names for the type; akrunner writes the first one.
+        maxcompute: MaxCompute's name for the type.
+        flink: Flink's name for the type, as `DataTypes` has it.
+        python: the Python type that stands for this type in a schema that is a dict.
         numpy_kinds: letters of numpy's kinds that are of this type, if they are not numbers.
     """
 
@@ -93,12 +98,12 @@ class ColumnType:
 
     @property
     def sql(self) -> bool:
-        """Whether its name is a word of SQL's, and not numpy's."""
+        """Whether the type's name is a word of SQL, and not numpy's name."""
         return self.declared and self.name != self.dtype
 
     @property
     def many(self) -> tuple[str, ...]:
-        """The words for many of its values in a row."""
+        """Return the words for many of the type's values in a row."""
         return (f"{self.element.lower()}_tensor", *self.tensors) if self.element else self.tensors
 
 
@@ -119,7 +124,7 @@ TABLE: tuple[ColumnType, ...] = (
         "bigint", pa.int64(), Family.WHOLE, INT64, "int64", words=("long", "int64"), element="LONG",
         alink=("BIGINT", "LONG"), maxcompute="bigint", flink="BIGINT", python=int,
     ),
-    # Alink's word: of 32 bits. An Example has no wider floats
+    # "float" has 32 bits, as in Alink. A tf.train.Example has no wider floats
     ColumnType(
         "float", pa.float32(), Family.REAL, FLOAT, "float32", words=("float32",), element="FLOAT", tensors=("tensor",), wider=pa.float64(),
         alink=("FLOAT",), maxcompute="float", flink="FLOAT",
@@ -153,27 +158,27 @@ TABLE: tuple[ColumnType, ...] = (
     ColumnType("uint8", pa.uint8(), Family.WHOLE, INT64, "uint8", element="UBYTE", wider=pa.int16()),
     ColumnType("uint16", pa.uint16(), Family.WHOLE, INT64, "uint16", wider=pa.int32()),
     ColumnType("uint32", pa.uint32(), Family.WHOLE, INT64, "uint32", wider=pa.int64()),
-    # a value that no bigint holds is told when it comes
+    # a value too large for a bigint is an error when it comes
     ColumnType("uint64", pa.uint64(), Family.WHOLE, INT64, "uint64", maxcompute="bigint"),
     ColumnType("float16", pa.float16(), Family.REAL, FLOAT, "float16", declared=False, wider=pa.float32()),
     ColumnType(
         "time", pa.time64("us"), Family.TIME_OF_DAY, INT64, "int64", declared=False, also=(pa.time32("ms"),), flink="TIME",
     ),
     ColumnType("duration", pa.duration("us"), Family.SPAN, INT64, "int64", declared=False),
-    # SQL's 1. is one; those with digits behind the point cross nowhere
+    # SQL's literal `1.` is a decimal; decimals with digits behind the point cannot cross
     ColumnType(
         "decimal", pa.decimal128(38, 0), Family.DECIMAL, INT64, "int64", declared=False,
         also=(pa.decimal256(76, 0), *(getattr(pa, name)(1, 0) for name in ("decimal32", "decimal64") if hasattr(pa, name))),
         maxcompute="decimal", flink="DECIMAL",
     ),
-    # a column without a single value (an empty CSV's) is left out of every row, so that any kind would do
+    # a column without a single value (of an empty CSV file) is left out of every row, so any kind of feature would do
     ColumnType("null", pa.null(), Family.NOTHING, FLOAT, "float32", declared=False, maxcompute="string"),
 )  # fmt: skip
 
-#: words of a schema, in small letters -> the row; `MANY`: words for many such values in a row
+#: words of a schema, in small letters -> the row of the type. `MANY`: words for many values of a type in a row
 WORDS: dict[str, ColumnType] = {word: row for row in TABLE if row.declared for word in (row.name, *row.words)}
 MANY: dict[str, ColumnType] = {word: row for row in TABLE for word in row.many}
-#: numpy's name of a number or boolean -> the row
+#: numpy's name of a number or boolean -> the row of the type
 DTYPES: dict[str, ColumnType] = {row.dtype: row for row in TABLE if row.family in NUMBERS}
 
 
@@ -185,29 +190,32 @@ def _by_id() -> dict[int, list[ColumnType]]:
     return found
 
 
-#: Arrow's number for a type, which is the same for all units, widths and precisions of it -> the rows that have such a type
+#: Arrow's id of a type, which is the same for all units, widths and precisions -> the rows that have a type with this id
 _BY_ID = _by_id()
 
 
 def type_of(data_type: pa.DataType) -> ColumnType | None:
-    """The row of a type; None: there is none. Of lists and dictionaries, the type of their values has one."""
+    """Return the row of a type, None if it has none. Lists and dictionaries have no row; the type of their values has one."""
     rows = _BY_ID.get(data_type.id, ())
     if len(rows) < 2:
         return rows[0] if rows else None
-    # the row of this very type, or else the one that takes it as well
+    # the row of exactly this type, or else the row that has it under `also`
     return next((row for row in rows if row.arrow == data_type), None) or next(
         (row for row in rows if any(one.id == data_type.id for one in row.also)), rows[0]
     )
 
 
 def family_of(data_type: pa.DataType) -> Family | None:
-    """What the values of a type are; None: the table has no such type."""
+    """Return the family of a type, None if the table has no such type."""
     row = type_of(data_type)
     return row.family if row is not None else None
 
 
 def wider(row: ColumnType, has: Callable[[ColumnType], Any]) -> ColumnType | None:
-    """The row itself if it `has` what is looked for, else the next that has it and holds all values of this one; None: there is none."""
+    """Return the narrowest type for which `has` is true, among `row` and the wider types that hold all its values.
+
+    Returns: None if there is no such type.
+    """
     found: ColumnType | None = row
     while found is not None and not has(found):
         found = type_of(found.wider) if found.wider is not None else None
@@ -215,13 +223,16 @@ def wider(row: ColumnType, has: Callable[[ColumnType], Any]) -> ColumnType | Non
 
 
 def undeclared(feature: str) -> ColumnType:
-    """The type of a column of which nothing is known but the kind of feature it comes in."""
+    """Return the type to take for a column if only its kind of feature is known."""
     kind = KINDS[feature]
     return DTYPES[kind.dtype] if kind.dtype in DTYPES else WORDS["varbinary"]
 
 
 def limits(data_type: pa.DataType) -> tuple[int, int] | None:
-    """The least and the most of the integers that are values of a type: booleans, integers, times of 32 bits; None: any of 64 bits is."""
+    """Return the smallest and the largest integer that a type of booleans, integers or 32-bit times can hold.
+
+    Returns: None if the type can hold any integer of 64 bits.
+    """
     family = family_of(data_type)
     if family is Family.TRUTH:
         return 0, 1

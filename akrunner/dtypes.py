@@ -1,5 +1,7 @@
-"""Types of columns as other libraries have them -> Arrow's: a schema as a dict, as pandas' `frame.dtypes`, as polars' `frame.schema`, or as a structured
-dtype of numpy's."""
+"""Conversion of other libraries' column types to Arrow's.
+
+A schema may be a dict, pandas' `frame.dtypes`, polars' `frame.schema`, or a structured dtype of numpy.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,18 @@ from akrunner.column_types import TABLE, UNITS
 from akrunner.errors import SchemaError
 from akrunner.schema import Field, Schema, plain, shortened, typed
 
-#: Python's own: numbers are of 64 bits, as numpy takes them
+#: Python's types -> Arrow's; numbers have 64 bits, as in numpy
 _PYTHON: dict[Any, pa.DataType] = {row.python: row.arrow for row in TABLE if row.python is not None}
-#: numpy's kinds that are not numbers; an object of a frame is text, or it says which type it is
+#: letters of numpy's kinds that are not numbers -> Arrow's types; a frame's column of objects is taken for text
 _KINDS: dict[str, pa.DataType] = {letter: row.arrow for row in TABLE for letter in row.numpy_kinds}
 
 
-#: numpy's names with the order of bytes, which no other type's begin with
+#: numpy's type names that begin with a byte order, as no other type name does
 _NUMPY = re.compile(r"[<>=|][a-zA-Z]\d*(\[[a-z]+\])?")
 
 
 def _numpy(name: str) -> Any:
-    """The dtype of a name, or the name, if it is none."""
+    """Return the numpy dtype with this name, or the name itself if there is none."""
     try:
         return np.dtype(name)
     except TypeError:
@@ -34,8 +36,11 @@ def _numpy(name: str) -> Any:
 
 
 def items_of(given: Any) -> list[tuple[Any, Any]] | None:
-    """(name, type) of each column, of a dict, pandas' `frame.dtypes`, polars' `frame.schema`, numpy's structured dtype. None: it is none of them."""
-    # by its class: a stranger may do anything when it is asked for an attribute
+    """Return (name, type) of each column of a dict, pandas' `frame.dtypes`, polars' `frame.schema` or numpy's structured dtype.
+
+    Returns: None if it is none of these.
+    """
+    # by its class: an unknown object may do anything when an attribute is read
     kind = type(given)
     if issubclass(kind, np.dtype) and given.names is not None:
         return [(name, given.fields[name][0]) for name in given.names]
@@ -45,13 +50,14 @@ def items_of(given: Any) -> list[tuple[Any, Any]] | None:
 
 
 def schema_of_items(items: list[tuple[Any, Any]], parameter: str) -> Schema:
-    """A schema from columns and their types.
+    """Make a schema from columns and their types.
 
     Args:
-        items: (name, type); a type is a word of a schema's text ("bigint", "float64", "array<double>", "string not null"), one of pyarrow, numpy,
-            pandas or polars, or Python's bool, int, float (64 bits), str, bytes, datetime, date.
-        parameter: the argument it came by, for errors.
-    Raises: SchemaError: a name is none, a type is not known or cannot cross; there is no column.
+        items: (name, type) of each column. A type is a word of a schema's text ("bigint", "float64", "array<double>", "string
+            not null"), a type of pyarrow, numpy, pandas or polars, or Python's bool, int, float (64 bits), str, bytes,
+            datetime, date.
+        parameter: the argument that the schema was given by, for errors.
+    Raises: SchemaError: a name is not text, a type is not known or cannot cross, or there is no column.
     """
     if not items:
         raise SchemaError(f"{parameter} is empty; write for instance 'id bigint, p double'")
@@ -78,7 +84,7 @@ def _told(given: Any) -> str:
 
 
 def _arrow(given: Any) -> pa.DataType | None:
-    """Arrow's type, None: it is no type."""
+    """Return Arrow's type for a type of another library, None if it is no known type."""
     if isinstance(given, pa.DataType):
         return given
     if isinstance(given, type) and given in _PYTHON:
@@ -97,7 +103,7 @@ def _of_polars(given: Any) -> pa.DataType | None:
     import polars
 
     if given == polars.Object:
-        # its values are any of Python's, and Arrow would take them for bytes
+        # a column of Objects holds any Python values, which Arrow would take for bytes
         return None
     try:
         return polars.Series([], dtype=given).to_arrow().type
@@ -106,7 +112,7 @@ def _of_polars(given: Any) -> pa.DataType | None:
 
 
 def _of_pandas(given: Any) -> pa.DataType | None:
-    """Of an extension dtype: what it says of itself."""
+    """Return Arrow's type for an extension dtype of pandas, from the attributes of the dtype; None if they do not tell it."""
     if hasattr(given, "pyarrow_dtype"):
         return given.pyarrow_dtype
     if hasattr(given, "categories"):

@@ -49,15 +49,18 @@ class AkrunnerError(Exception):
     """Base of everything akrunner raises on purpose.
 
     Attributes:
-        statement: of several of SQL: the number of the one that failed, from 1.
-        results: what those before it did, for machines.
+        statement: if several SQL statements were run: the number of the one that failed, from 1; else None.
+        results: what the statements before it did, one dict for each, for programs to read.
     """
 
     statement: int | None = None
     results: Sequence[dict[str, Any]] = ()
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the lines of the caller's own that led here, and the error. A hundred lines of ours say nothing more."""
+        """Return the lines that IPython shows: the user's own lines that led here, and the error.
+
+        The hundred lines of akrunner's own frames are left out, as they say nothing more.
+        """
         lines: list[str] = []
         for frame in traceback.extract_tb(self.__traceback__):
             if frame.filename.startswith(_OURS):
@@ -70,7 +73,7 @@ class AkrunnerError(Exception):
 
 
 class ConfigError(AkrunnerError, ValueError):
-    """An argument is wrong. Raised before any process is started. Shows no password, whatever the argument was."""
+    """An argument is wrong. Raised before any process is started. The message shows no password, whatever the argument was."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(redacted(one) if isinstance(one, str) else one for one in args))
@@ -89,32 +92,33 @@ class PythonEnvError(ConfigError):
 
 
 class UserFilesError(ConfigError):
-    """A user file is missing, two collide, or an archive would write outside its directory."""
+    """A user file is missing, two user files have the same path, or an archive would write outside its directory."""
 
 
 class SourceError(ConfigError):
     """The input table cannot be opened or read, or lacks a column.
 
     Attributes:
-        tells_no_columns: whether it is text without a row, which says nothing of its columns; another file of the table may.
+        tells_no_columns: whether the input is a text file without a row, so that its columns are not known; another file of the
+            same table may tell them.
     """
 
     tells_no_columns: bool = False
 
 
 class SinkError(ConfigError):
-    """The output cannot be written where or as asked."""
+    """The output cannot be written to the path, or in the format, that was asked for."""
 
 
 class ModelError(ConfigError):
-    """A model is missing or damaged, or cannot be saved where asked."""
+    """A model is missing or damaged, or cannot be saved to the path that was asked for."""
 
 
 class ClusterError(ConfigError):
-    """No Flink cluster answers where one should be, or it refuses.
+    """No Flink cluster answers at the given address, or the cluster refuses a request.
 
     Attributes:
-        missing: a cluster answers, and has no such job, TaskManager or log.
+        missing: whether a cluster answers, but has no such job, TaskManager or log.
     """
 
     def __init__(self, message: str, *, missing: bool = False) -> None:
@@ -126,8 +130,8 @@ class DataError(AkrunnerError, ValueError):
     """A value cannot cross between the table and the script.
 
     Attributes:
-        row: index of the row, counted from 0 in the table (or in what the task wrote), None when unknown.
-        column: the column's name, None when the row as a whole is meant.
+        row: index of the row, counted from 0 in the table (or in the rows the task wrote), None if unknown.
+        column: the column's name, None if the error is about the row as a whole.
     """
 
     def __init__(self, message: str, *, row: int | None = None, column: str | None = None) -> None:
@@ -142,16 +146,16 @@ class ProtocolError(AkrunnerError):
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """What one task of a failed job has to say.
+    """How one task of a failed job ended.
 
     Attributes:
-        task: its name, `worker:1`.
-        what: one sentence: what happened.
-        traceback: the script's own traceback, empty when it raised nothing.
-        exit: its exit in words ("exit code 3", "SIGKILL"), empty while unknown.
-        log_tail: the last lines of its log.
-        log_path: the whole log.
-        time_ns: when it happened, nanoseconds since the epoch; the earliest failure is the root cause.
+        task: the task's name, `worker:1`.
+        what: one sentence that says what happened.
+        traceback: the script's own traceback, "" if the script raised nothing.
+        exit: how its process ended, in words ("exit code 3", "SIGKILL"), "" while unknown.
+        log_tail: the last lines of the task's log.
+        log_path: path of the whole log.
+        time_ns: when it failed, in nanoseconds since the epoch; the earliest failure is the root cause.
     """
 
     task: str
@@ -167,10 +171,10 @@ class JobError(AkrunnerError):
     """The job started and failed.
 
     Attributes:
-        failure: the root cause, None when no single task is to blame.
-        others: what the other tasks did, in task order.
-        work_dir: where the logs were kept.
-        warnings: what had happened before, earlier attempts among it.
+        failure: the root cause, None if no single task is to blame.
+        others: how the other tasks ended, in task order.
+        work_dir: the directory in which the logs were kept, None if they were not kept.
+        warnings: what happened before the failure, earlier attempts included.
     """
 
     def __init__(
@@ -228,8 +232,8 @@ class ReadError(JobError):
     """The input could not be read to its end while the job ran: a row that does not parse, a disk, a network.
 
     Attributes:
-        broken: (path, why) of files that are no good.
-        unfetched: (path, why) of files that could not be fetched.
+        broken: (path, why) of each file that is damaged.
+        unfetched: (path, why) of each file that could not be fetched.
     """
 
     broken: Sequence[tuple[str, str]] = ()
@@ -241,7 +245,10 @@ class WriteError(JobError):
 
 
 class StatementError(WriteError):
-    """One of several statements cannot be run: it is misspelt, or what it names is not there. Those before it are done, and have changed something."""
+    """One of several SQL statements cannot be run: it is misspelt, or names a thing that does not exist.
+
+    The statements before it were run, and have changed something.
+    """
 
 
 class JobManagerLostError(JobError):
@@ -249,10 +256,10 @@ class JobManagerLostError(JobError):
 
 
 class JobStalledError(JobError):
-    """Nothing moved for `stall_timeout`: no rows, no report, no processor time. `report` says who waits for what, with stacks.
+    """Nothing moved for `stall_timeout`: no rows, no report, no processor time.
 
     Attributes:
-        report: the whole report, as in `stall.txt` of the work dir.
+        report: which task waits for what, with the tasks' stacks; the same text as `stall.txt` in the work dir.
     """
 
     report: str = ""

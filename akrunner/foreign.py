@@ -1,5 +1,6 @@
-"""Whatever a library raises (a file system, a source, a driver) -> one of akrunner's own exceptions: one line, without secrets, with
-what to set or install.
+"""Translation of any library's exception (a file system's, a source's, a driver's) into one of akrunner's own.
+
+The message is one line, has no secrets, and says what to set or install.
 
 ::
 
@@ -22,9 +23,9 @@ from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.redact import redacted, secrets
 
 _LONGEST = 600
-#: of an exception that is shown with ours
+#: the most lines that a library's exception may have to be shown as the cause of akrunner's
 _LINES = 20
-#: package that is missing -> what pip calls it
+#: a missing package's import name -> its name for pip
 _PACKAGES = {
     "adlfs": "adlfs",
     "aiohttp": "'fsspec[http]'",
@@ -41,7 +42,7 @@ _PACKAGES = {
     "smbclient": "smbprotocol",
 }
 _AWS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), and AWS_ENDPOINT_URL for a server other than Amazon's"
-#: what an S3 server answers -> what it means
+#: error code of an S3 server's answer -> what it means
 _S3 = {
     "NoSuchBucket": "there is no such bucket: is its name right (one to write to must be created first)? AWS_ENDPOINT_URL says at which server, if not Amazon's",
     "NoSuchKey": "there is no such object",
@@ -64,7 +65,7 @@ _S3 = {
     "InternalError": "the server failed, also after several tries",
 }
 _KEYS = "ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or the file of ODPS_CONFIG_FILE_PATH"
-#: how MaxCompute's answer begins -> what it means
+#: beginning of MaxCompute's answer -> what it means
 _MAXCOMPUTE = {
     "ODPS-0410051": f"MaxCompute does not know the access key's id; check {_KEYS}",
     "ODPS-0410042": f"the secret does not fit the access key's id; check {_KEYS}",
@@ -76,7 +77,7 @@ _MAXCOMPUTE = {
     "NoSuchPartition": "there is no such partition",
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
 }
-#: the same of OSS
+#: error code of OSS's answer -> what it means
 _OSS = {
     "InvalidAccessKeyId": "OSS does not know the access key's id; check OSS_ACCESS_KEY_ID, or ALIBABA_CLOUD_ACCESS_KEY_ID",
     "SignatureDoesNotMatch": "the secret does not fit the access key's id; check OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -87,7 +88,7 @@ _OSS = {
     "NoSuchKey": "there is no such object",
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
 }
-#: a part of an exception's type and text -> what it means; the first that fits
+#: (pattern to search in an exception's type and text, what it means); the first that matches is taken
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
     (r"ProfileNotFound", "AWS_PROFILE names a profile that is in no file of credentials"),
@@ -104,13 +105,15 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 
 @contextlib.contextmanager
 def ours(kind: type[AkrunnerError], what: str, at: str | None = None) -> Iterator[None]:
-    """Turn what a library raises in the block into `kind`: "WHAT: the library's first line", or better words where it is known.
+    """Turn an exception that a library raises in the block into `kind`, with the message "WHAT: the library's first line".
 
-    akrunner's own exceptions pass as they are, and so does what is no `Exception` (Ctrl-C). When the machine has no more of something
-    (`shortage`), neither the input nor the output is to blame: it becomes a plain `ConfigError` or `JobError`.
+    If the meaning of the library's exception is known, the message has better words than the library's. akrunner's own
+    exceptions pass (with the secrets of `what` hidden), and so do exceptions that are no `Exception` (Ctrl-C). If the machine
+    has run out of something (`shortage`), neither the input nor the output is to blame: a plain `ConfigError` or `JobError` is
+    raised.
     Args:
         kind: the exception to raise.
-        what: names the parameter and what was tried, "source: cannot open s3://b/a.csv".
+        what: names the parameter and what was tried: "source: cannot open s3://b/a.csv".
         at: the local path that was written, so that a full disk can be named.
     """
     try:
@@ -121,13 +124,13 @@ def ours(kind: type[AkrunnerError], what: str, at: str | None = None) -> Iterato
             _hide(e, hidden)
         raise
     except BaseException as e:
-        # what panics in Rust (polars) is no Exception
+        # a panic in Rust code (polars) is a BaseException but no Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
         hidden = secrets(what)
         made = (_blameless(kind) if shortage(e) else kind)(f"{redacted(what)}: {redacted(in_words(e, at), hidden)}")
         if any(redacted(_text(one), hidden) != _text(one) or _text(one).count("\n") > _LINES for one in _chain(e)):
-            # a traceback would show what the message does not: secrets, or 163 lines about a library of Java's
+            # the traceback would show what the message hides: secrets, or 163 lines about a Java library
             raise made from None
         raise made from e
 
@@ -138,9 +141,10 @@ def _blameless(kind: type[AkrunnerError]) -> type[AkrunnerError]:
 
 @contextlib.contextmanager
 def underway(kind: type[JobError], what: str, at: str | None = None) -> Iterator[None]:
-    """As `ours`, for what a job does while it runs: a `ConfigError`, which means that nothing was started, becomes `kind`, too.
+    """Translate exceptions as `ours` does, in a block that runs while the job runs.
 
-    So does `sys.exit()` in a user's generator: it ends the job, and not the host.
+    A `ConfigError` becomes `kind`, too, as it would say that nothing was started. So does `sys.exit()` in a user's generator:
+    it ends the job, and not the host.
     """
     try:
         with ours(kind, what, at):
@@ -155,14 +159,15 @@ def underway(kind: type[JobError], what: str, at: str | None = None) -> Iterator
 
 
 def _hide(error: AkrunnerError, hidden: Sequence[str]) -> None:
-    """Of an exception of ours that passes: what is hidden of its place is hidden of its words."""
+    """Replace the secrets in `hidden` in the message of one of akrunner's own exceptions."""
     if error.args and isinstance(error.args[0], str):
         error.args = (redacted(error.args[0], hidden), *error.args[1:])
 
 
 def in_words(error: BaseException, at: str | None = None) -> str:
-    """A library's exception as half a sentence: what it means and what to set, or its first line. Never more than a line, no secrets.
+    """Return a library's exception as half a sentence: what it means and what to set, or its first line.
 
+    The text is never more than one line, and has no secrets.
     Args: at: the local path that was written.
     """
     chain = _chain(error)
@@ -177,7 +182,10 @@ def in_words(error: BaseException, at: str | None = None) -> str:
 
 
 def disk_full(path: str | None, number: int | None = errno.ENOSPC) -> str:
-    """Half a sentence: which disk is full, and what is free on it."""
+    """Return half a sentence that says which disk is full, and how much is free on it.
+
+    Args: path: a path on the disk, None if it is not known; number: ENOSPC, or EDQUOT for a quota.
+    """
     what = "the disk quota is used up" if number == errno.EDQUOT else "the disk is full"
     no_inodes = False
     try:
@@ -187,7 +195,7 @@ def disk_full(path: str | None, number: int | None = errno.ENOSPC) -> str:
         free = shutil.disk_usage(where).free if path else None
         if path and number == errno.ENOSPC:
             found = os.statvfs(where)
-            # file systems that do not count inodes have none in all
+            # a file system that does not count inodes reports 0 of them in total
             no_inodes = bool(found.f_files and not found.f_favail and free)
         while path and not os.path.ismount(where):
             where = os.path.dirname(where)
@@ -199,7 +207,7 @@ def disk_full(path: str | None, number: int | None = errno.ENOSPC) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The exception, what it comes from, and so on."""
+    """Return the exception, its cause, the cause's cause and so on; of an exception group, the first exception."""
     found: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in found and len(found) < 20:
@@ -210,7 +218,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-#: what the system has too little of, or will not do -> the limit
+#: errno of something the system has too little of, or refuses to do -> which limit it is
 _LIMITS = {
     errno.EMFILE: "too many files are open: this process may open no more (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
     errno.ENFILE: "too many files are open on this machine; fewer tasks (num_workers=, num_ps=) need fewer",
@@ -222,10 +230,10 @@ _LIMITS = {
     errno.EIO: "the disk or network file system failed (input/output error)",
 }
 
-#: what the dynamic linker says when there is no memory for a library
+#: words of the dynamic linker if there is no memory for a library
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
-#: what is said where a thread cannot be started, by Python and by Arrow
+#: words of Python and of Arrow if a thread cannot be started
 _NO_THREAD = ("start new thread", "launch worker thread")
 
 
@@ -242,7 +250,7 @@ def _plain(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.strerror, str) and error.strerror:
         first = error.strerror
     elif isinstance(error, FileNotFoundError) and " " not in first:
-        # file systems raise it with nothing but the path
+        # some file systems raise it with only the path as its message
         first = f"there is no such file ({first})" if first else "there is no such file"
     first = "".join(c if c.isprintable() else " " for c in first)
     first = first if len(first) <= _LONGEST else first[:_LONGEST] + "..."
@@ -253,16 +261,19 @@ def _local(name: Any) -> str | None:
     return os.fsdecode(name) if isinstance(name, (str, bytes)) else None
 
 
-# -- looks at one exception: what it means, or nothing
+# -- each function looks at one exception, and returns what it means, or "" if it does not know it
 
 
 def _locale(error: BaseException) -> str:
-    """Of a path with a name that the locale has no letters for: Python keeps its bytes as surrogates, which libraries in C++ do not take."""
+    """Explain an error about a path with letters that the locale does not have; "" if the error is another one.
+
+    Python keeps the bytes of such a path as surrogates, which libraries in C++ do not take.
+    """
     encoding = sys.getfilesystemencoding()
     if encoding.replace("-", "").lower() == "utf8":
         return ""
     path = isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed" and "/" in str(error.object)
-    # DuckDB's words for it
+    # std::bad_cast is what DuckDB says of such a path
     if not path and _text(error) != "std::bad_cast":
         return ""
     return (
@@ -274,7 +285,7 @@ def _locale(error: BaseException) -> str:
 def _package(error: BaseException) -> str:
     if not isinstance(error, ImportError) or not re.search(r"No module named|install|require", _text(error), re.IGNORECASE):
         return ""
-    # fsspec names the package in its own words and raises from Python's exception, which has its name
+    # fsspec's own exception has the package only in its message; Python's, from which it is raised, has it as `name`
     name = error.name or next((one for one in _PACKAGES if re.search(rf"\b{one}\b", _text(error))), "")
     top = name.partition(".")[0]
     if "HTTPFileSystem" in _text(error):
@@ -305,7 +316,7 @@ def _oss(error: BaseException) -> str:
     if type(error).__module__ != "oss2.exceptions":
         return ""
     if not getattr(error, "code", ""):
-        # of the library itself, which shows a dict
+        # an error of the oss2 library itself, whose text is a dict
         body = getattr(error, "body", "")
         return body.partition("ClientError: ")[2] if isinstance(body, str) else ""
     code = str(getattr(error, "code", ""))
@@ -334,7 +345,7 @@ def _connection(error: BaseException) -> str:
     if "NameResolutionError" in named:
         return "no machine of that name was found"
     if "NewConnectionError" in named:
-        # of urllib3, which has it as a kind of timeout
+        # before the timeouts: urllib3's NewConnectionError is a subclass of one
         return f"cannot connect{at}: nobody listens there, or the network does not reach it"
     if named & {
         "TimeoutError",
@@ -356,14 +367,14 @@ def _connection(error: BaseException) -> str:
         "ConnectionClosedError",
         "IncompleteRead",
     }:
-        # one without a number was raised by a program, in its own words
+        # an exception without an errno was raised by a program, whose own words are shown
         own = _plain(error) if getattr(error, "errno", None) is None and _text(error) else ""
         return "the connection broke" + (f": {own}" if own else "")
     return ""
 
 
 def _status(error: BaseException) -> str:
-    """What an HTTP server answered, as aiohttp, urllib and requests have it."""
+    """Return the status that an HTTP server answered, from an exception of aiohttp, urllib or requests."""
     answered = getattr(error, "response", None)
     code = next((c for c in (getattr(error, "status", None), getattr(error, "code", None), getattr(answered, "status_code", None)) if isinstance(c, int)), 0)  # fmt: skip
     hints = {401: "it wants credentials", 403: "access denied", 404: "there is nothing of that name", 429: "too many requests"}
@@ -373,26 +384,26 @@ def _status(error: BaseException) -> str:
 
 
 def no_memory(error: BaseException) -> bool:
-    """Whether it was raised for want of memory; a library that finds none for its code cannot be imported."""
+    """Whether an exception was raised for want of memory; the import of a library fails if there is no memory for its code."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
     return isinstance(error, ImportError) and any(words in _text(error) for words in _NO_ROOM)
 
 
 def shortage(error: BaseException) -> bool:
-    """Whether it was raised because this process may have no more memory, threads, processes or open files."""
+    """Whether an exception was raised because this process may have no more memory, threads, processes or open files."""
     return no_files(error) or any(
         no_memory(one) or _no_thread(one) or (isinstance(one, OSError) and one.errno == errno.EAGAIN) for one in _chain(error)
     )
 
 
 def no_files(error: BaseException) -> bool:
-    """Whether it was raised because too many files are open."""
+    """Whether an exception was raised because too many files are open."""
     return any(isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE) for one in _chain(error))
 
 
 def _no_thread(error: BaseException) -> bool:
-    """Whether a thread could not be started, as Python, Arrow and C++ say it."""
+    """Whether an exception's text says, in the words of Python or Arrow, that a thread could not be started."""
     return any(words in _text(error) for words in _NO_THREAD)
 
 

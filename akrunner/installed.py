@@ -1,4 +1,4 @@
-"""What installed packages add, by entry points: listed without an import, and imported when it is wanted.
+"""Extensions that installed packages add by entry points: listed without an import, and imported when they are used.
 
 ::
 
@@ -21,24 +21,34 @@ T = TypeVar("T")
 
 
 class Installed(Generic[T]):
-    """What packages add to one group of entry points. A package that is broken is in nobody's way who does not ask for what it adds."""
+    """The extensions that packages add to one group of entry points.
+
+    A broken package is an error only for callers that ask for its extension.
+    """
 
     def __init__(self, group: str, what: str, wrong: Callable[[str, Any], str | None], kind: type[AkrunnerError]) -> None:
-        """Args: group: of the entry points; what: they are, "format"; wrong: (name, what was found) -> why it is none, half a sentence,
-        or None; kind: of the errors."""
+        """Remember the group; nothing is looked up yet.
+
+        Args:
+            group: name of the group of entry points.
+            what: the word for one extension in errors: "format".
+            wrong: (name, the imported object) -> half a sentence that says why the object is no such extension, or None if it
+                is one.
+            kind: the class of the errors to raise.
+        """
         self._group = group
         self._what = what
         self._wrong = wrong
         self._kind = kind
 
     def names(self) -> list[str]:
-        """All, in order; none of their packages is imported."""
+        """Return the names of all extensions, sorted. Imports none of their packages."""
         return sorted(_found(self._group, tuple(sys.path)))
 
     def get(self, name: str) -> T:
-        """What has one of the `names`. Imports its package.
+        """Return the extension with one of the `names`. Imports its package.
 
-        Raises: of the kind that was given: two packages add it, its package cannot be imported, or has no such thing.
+        Raises: `kind`: two packages add the name, its package cannot be imported, or the package has no such extension.
         """
         points = _found(self._group, tuple(sys.path))[name]
         packages = sorted({_package(point) for point in points})
@@ -54,21 +64,25 @@ class Installed(Generic[T]):
         return made
 
     def package(self, name: str) -> str:
-        """What pip calls the package that adds one of the `names`."""
+        """Return pip's name of the package that adds one of the `names`."""
         return _package(_found(self._group, tuple(sys.path))[name][0])
 
     def whole(self) -> list[T]:
-        """All that can be imported."""
+        """Return all extensions that can be imported."""
         return [found for found, _ in _tried(self, tuple(sys.path)) if found is not None]
 
     def broken(self) -> list[str]:
-        """Of what cannot be imported: why."""
+        """Return, for each extension that cannot be imported, why."""
         return [why for _, why in _tried(self, tuple(sys.path)) if why]
 
 
 @functools.lru_cache(maxsize=8)
 def _tried(group: Installed[Any], path: tuple[str, ...]) -> list[tuple[Any, str]]:
-    """[names] What it is, or None and why it cannot be imported: tried once, and not for each file of a directory. Args: path: as of `_found`."""
+    """Return, for each name of a group, (the extension, "") or (None, why it cannot be imported).
+
+    The result is cached, so that this happens once, and not for each file of a directory.
+    Args: path: `sys.path`, as for `_found`.
+    """
     tried: list[tuple[Any, str]] = []
     for name in group.names():
         try:
@@ -80,7 +94,10 @@ def _tried(group: Installed[Any], path: tuple[str, ...]) -> list[tuple[Any, str]
 
 @functools.lru_cache(maxsize=8)
 def _found(group: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    """Name -> entry points. Args: path: `sys.path`, on which packages are looked for: looking takes milliseconds for each hundred."""
+    """Return name -> entry points of a group. Cached, as the search takes milliseconds for each hundred packages.
+
+    Args: path: `sys.path`, on which the packages are; another path is searched anew.
+    """
     found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=group):
         found.setdefault(point.name, []).append(point)
@@ -88,5 +105,5 @@ def _found(group: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
 
 
 def _package(point: EntryPoint) -> str:
-    """What pip calls the package."""
+    """Return pip's name of the package, or the module's name if it is not known."""
     return point.dist.name if point.dist is not None else point.module

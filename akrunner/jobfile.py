@@ -1,4 +1,4 @@
-"""A job in a file: what a verb takes, written once (TOML) and given in place of the script, or the model.
+"""Job files: a verb's arguments, written in a TOML file that is given in place of the script, or the model.
 
 ::
 
@@ -37,9 +37,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ENDING = ".toml"
-#: of the file itself
+#: keys that are about the file itself, and no options
 VERB, SUBSTITUTE = "verb", "substitute"
-#: verbs -> the option the file stands in for
+#: verbs -> the option in whose place the file is given
 HEADS = {
     "run": "script",
     "train": "script",
@@ -48,46 +48,51 @@ HEADS = {
     "predict": "model",
     "predict_stream": "model",
 }
-#: by which a function may be given the file
+#: the keyword argument by which a function can be given the file
 JOB = "job"
 JOB_TEXT = "a job file (`job.toml`) that says it all; what is given beside it wins over what it says."
-#: verbs -> their commands
+#: verbs -> the commands for them
 _COMMANDS = {"run": "run", "train": "train", "stream": "stream", "predict": "predict", "predict_stream": "predict"}
-#: what is asked of a command line itself
+#: options that only a command line can have, and no file
 OF_THE_LINE = ("help", "help_all", "dry_run", "dry_run_rows")
-#: Python's objects
+#: options whose values are Python objects, which a file cannot hold
 _NOT_IN_FILES = ("observer",)
-#: options whose values from both places count together
+#: options whose values in the file and in the call (or on the command line) are merged
 MERGED = ("user_params", "env", "defaults")
-#: those of them -> the command's option of files with such keys, which lose against the keys themselves
+#: merged options -> the command's option for files with such keys; a key given directly wins over the same key in such a file
 FILES = {"user_params": "params_file", "env": "env_file"}
-#: keys that are named of one place
+#: how many keys of one place a message names
 _NAMED = 5
-#: interpreters, which may be called by a name: one of akrunner's, one on PATH (of the TaskManagers, for the other)
+#: options for interpreters, which may be names instead of paths: `python_env` takes a name of akrunner's (tf1.15) or of a
+#: program on PATH, `flink_worker_python` the name of a program on the TaskManagers' PATH
 _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
-#: bytes of a file
+#: bytes of the longest job file
 _LONGEST = 1 << 20
-#: tables and lists within each other
+#: how deep tables and lists may be nested
 _DEEPEST = 100
-#: characters of a wrong value
+#: how many characters of a wrong value an error shows
 _SHOWN = 100
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: what the reader of TOML says -> plainer
+#: an error of Python's TOML reader -> plainer words
 _OF_TOML = {
     "Cannot overwrite a value": "a key is given twice",
     "Illegal character '\\n'": "a text in quotes does not end on its line",
     "Invalid value": "that is no value; text stands in quotes",
 }
-#: annotations of paths; and of texts that are one if they have a separator
+#: types of the options whose texts are paths, or are paths if they have a "/" (`_whole` decides)
 _PATHS = ("ScriptLike", "ModelLike", "PathLike", "PathLike | None", "SequenceNotStr[PathLike]", "WatchLike | None", "Any")
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """What a file says.
+    """The contents of a job file.
 
-    Attributes: path; options: of the verb, with whole paths; verb: "" if it does not say; lines: key -> its line, from 1 on; also "user_params.lr".
+    Attributes:
+        path: absolute path of the file.
+        verb: the verb that the file names, "" if it names none.
+        options: the verb's options, with absolute paths.
+        lines: key -> its line, counted from 1; also for keys of a table: "user_params.lr".
     """
 
     path: str
@@ -96,24 +101,29 @@ class JobFile:
     lines: Mapping[str, int]
 
     def where(self, key: str) -> str:
-        """ "job.toml:3"."""
+        """Return the file's name and the line of a key: "job.toml:3"."""
         return f"{os.path.basename(self.path)}:{self.lines.get(key, 1)}"
 
 
 def is_job_file(given: Any) -> bool:
-    """Whether what is given as a script, or model, is a file of this kind."""
+    """Whether a value given as a script, or model, is the name of a job file: whether it ends in .toml."""
     try:
         path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     except Exception:
-        # whoever takes it as a script says what is wrong with it
+        # the check of the script's path will say what is wrong with it
         return False
     return isinstance(path, str) and path.lower().endswith(ENDING)
 
 
 def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
-    """Args: verb: that is called; known: what may stand in the file beside the verb's options.
+    """Read and check a job file.
 
-    Raises: ConfigError: it is not there, no TOML, or has a key, or a value, that the verb does not take; with its line.
+    Args:
+        path: the file, as the user gave it.
+        verb: the verb that is called.
+        known: names of further options that the file may have beside the verb's.
+    Raises: ConfigError: the file does not exist, is no TOML, or has a key or a value that the verb does not take; the error
+        names the line.
     """
     name = os.path.abspath(os.path.expanduser(check_path("script", path)))
     if not os.path.exists(name):
@@ -167,12 +177,12 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
-    """Raises: ConfigError: it is no TOML; with the line, where that is known."""
+    """Parse TOML. Raises: ConfigError: the text is no TOML; the error names the line, if it is known."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         told, at, place = str(e).partition(" (at line ")
-        # "4, column 16)"; or "(at end of document)", which is in the words
+        # `place` is "4, column 16)"; or it is empty, if the message ends in "(at end of document)"
         line = place.partition(",")[0] if at else ""
         why = _OF_TOML.get(told, told[:1].lower() + told[1:])
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
@@ -181,7 +191,11 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def check_kept(file: str, values: Mapping[str, Any]) -> None:
-    """Args: values: of a job, those of its file and those given beside it. Raises: ConfigError: what it writes would be put in place of its own file."""
+    """Check that a job does not replace its own job file with an output.
+
+    Args: file: path of the job file; values: the job's options, from the file and from the call.
+    Raises: ConfigError: `output`, `model_out` or `report` is the job file.
+    """
     for name in ("output", "model_out", "report"):
         written = values.get(name)
         if isinstance(written, (str, os.PathLike)):
@@ -202,17 +216,20 @@ def _is_deep(value: Any) -> bool:
 
 
 def head_of(verb: str) -> str:
-    """The option a job file stands in for, "" if the verb takes none."""
+    """Return the option in whose place a verb (or its `plan_` verb) takes a job file, "" if it takes none."""
     return HEADS.get(verb.removeprefix("plan_"), "")
 
 
 def given(value: Any) -> Any:
-    """The script, or model, of a function that may be given a job file in its place: `from_file` has seen to it that one of them is given."""
+    """Return the script, or model, unchanged. For type checkers: it is never None, as `from_file` requires it or a job file."""
     return value
 
 
 def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Of a verb's function: a job file may be given in place of the script, or model, or as `job=`; what else is given wins over what it says."""
+    """Return a decorator that lets a verb's function take a job file, in place of its script or model, or as `job=`.
+
+    Arguments given beside the file win over the file's values.
+    """
     head = HEADS[verb]
     names = next(one.positional for one in VERBS if one.name == verb)
 
@@ -227,7 +244,7 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     raise ConfigError(f"job= and {head}= are both given; a job file says its {head} itself")
                 if not is_job_file(options[JOB]):
                     raise ConfigError(f"job must be a job file, a name that ends in {ENDING}, not {shown(options[JOB])}")
-                # by the name of what it is
+                # pass the file on under the name of the option in whose place it is given
                 options = {head if name == JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
             elif not has_head and misfit(options, verb, [one.name for one in of_verb(verb)]) is None:
                 raise TypeError(f"akrunner.{function.__name__}: {head}= is missing, or a job file in its place (job=)")
@@ -260,7 +277,7 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _origins(
     whole: Mapping[str, Any], file: JobFile, beside: Mapping[str, Any], joined: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Where each value of a call came from: "num_workers: the call"."""
+    """Return for each option of a call where its value came from: "num_workers: the call"."""
     here = dict.fromkeys(beside, "the call")
     for name in joined:
         theirs = beside[name]
@@ -271,7 +288,10 @@ def _origins(
 
 
 def contributions(places: Mapping[str, Sequence[str]]) -> str:
-    """ "-p (lr) and the job file (x, y)", or the one place that has any. Args: places: each with the keys that are its own."""
+    """Return which places gave which keys, "-p (lr) and the job file (x, y)", or the place's name alone if only one gave any.
+
+    Args: places: name of each place -> the keys that it gave.
+    """
     told = [(place, keys) for place, keys in places.items() if keys]
     if len(told) == 1:
         return told[0][0]
@@ -283,7 +303,7 @@ def contributions(places: Mapping[str, Sequence[str]]) -> str:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Key -> its line; "user_params.lr" for one of a table."""
+    """Return the line of each key of a TOML text; a key of a table is named "user_params.lr"."""
     found: dict[str, int] = {}
     inside = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -303,7 +323,7 @@ def _lines(text: str) -> dict[str, int]:
 
 
 def _near(verb: Any) -> str:
-    """Which verb is meant by a word that is none."""
+    """Return a hint that names the verb nearest to a word that is no verb."""
     return nearest(verb, [one for one in HEADS if one != "plan"])
 
 
@@ -316,7 +336,7 @@ def _variables(names: Any, at: str) -> dict[str, str]:
                 f"{at}: the environment variable {one} is not set, and the job file says that it is needed (substitute)"
             )
         if not os.environ[one]:
-            # "${DAY}.csv" would be a hidden file, "out/${RUN}" the directory of all runs
+            # with an empty value, "${DAY}.csv" would be a hidden file, and "out/${RUN}" the directory of all runs
             raise ConfigError(
                 f"{at}: the environment variable {one} is set and empty, and the job file says that it is needed (substitute)"
             )
@@ -324,7 +344,7 @@ def _variables(names: Any, at: str) -> dict[str, str]:
 
 
 def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
-    """Texts with variables in them; those that are not listed stay as they are."""
+    """Replace ${NAME} in all texts of a value by the variables' values; variables that are not listed stay as they are."""
     if isinstance(value, str) and variables:
         return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), value)
     if isinstance(value, list):
@@ -335,10 +355,10 @@ def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
 
 
 def kinds_of(option: Option) -> tuple[str, ...]:
-    """What a value in a file may be, as JSON Schema calls it."""
+    """Return the types that an option's value may have in a job file, by their names in JSON Schema."""
     kind = option.type.removesuffix(" | None")
     if option.many and not option.verbs:
-        # a command's own, which may be given several times
+        # an option of the command alone, which can be given several times on a command line
         return ("string", "array")
     if kind in ("bool", "int", "float"):
         return ({"bool": "boolean", "int": "integer", "float": "number"}[kind],)
@@ -373,13 +393,17 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
     }
     if not any(right[kind] for kind in kinds):
         raise ConfigError(f"{at}: {option.name} = {_written(value)}: give {' or '.join(_WORDS[kind] for kind in kinds)}")
-    # those of the functions are checked there
+    # the functions themselves check the range of their options
     if not option.verbs and option.least is not None and value < option.least:
         raise ConfigError(f"{at}: {option.name} = {value}: there must be at least {option.least}")
 
 
 def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables, which are texts: numbers as they are written. Args: places: "job.toml:3" of each."""
+    """Return environment variables as texts, with numbers written as text.
+
+    Args: places: name -> the line of the variable, "job.toml:3".
+    Raises: ConfigError: a value is neither text nor a number.
+    """
     for name, value in variables.items():
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise ConfigError(f'{places[name]}: env: {name} = {_written(value)}: an environment variable is text: {name} = "1"')
@@ -387,7 +411,11 @@ def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str,
 
 
 def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
-    """What JSON can hold: dates and times as their texts. Args: places: as of `_texts`. Raises: ConfigError: a number is nan or inf."""
+    """Return params that JSON can hold, with dates and times as their texts.
+
+    Args: places: name -> the line of the param, as for `_texts`.
+    Raises: ConfigError: a number is nan or inf.
+    """
     for name, value in params.items():
         try:
             json.dumps(without_times(value), allow_nan=False)
@@ -400,7 +428,7 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
 
 
 def _written(value: Any) -> str:
-    """A value about as the file has it: in TOML, the beginning of a long one."""
+    """Return a value about as the TOML file has it, cut to its first `_SHOWN` characters."""
     if isinstance(value, list):
         made = f"[{', '.join(map(_written, value))}]"
     elif isinstance(value, dict):
@@ -413,7 +441,7 @@ def _written(value: Any) -> str:
 
 
 def without_times(value: Any) -> Any:
-    """What JSON can hold: dates and times of TOML as their texts (ISO 8601), however deep they are."""
+    """Return a value that JSON can hold: TOML's dates and times become texts (ISO 8601), however deep they are nested."""
     if isinstance(value, dict):
         return {key: without_times(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -424,10 +452,12 @@ def without_times(value: Any) -> Any:
 def located(
     error: ConfigError, file: JobFile, elsewhere: Collection[str], givers: Mapping[str, Mapping[str, str]]
 ) -> ConfigError:
-    """The error, which says the file's line if it begins with an option, or its flag, whose value is the file's.
+    """Add the job file's line to an error, if the error begins with an option, or its flag, whose value came from the file.
 
-    Args: elsewhere: options given in another place, too; givers: of those whose values from both places count, key -> the file's option that gave it; "":
-        another place did.
+    Args:
+        error: the error, which is changed and returned.
+        elsewhere: options that were also given outside of the file.
+        givers: for each merged option: key -> the option of the file that gave the key, "" if it came from outside of the file.
     """
     words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     begins = re.match(r"(--[a-z-]+|[a-z_]+)(?=\b(\[[^\]]*\])?[=: (])", words)
@@ -439,7 +469,7 @@ def located(
     if key is not None:
         place = givers[name][key]
     else:
-        # a flag is said of a flag's value, and the file's own name for it of the file's
+        # an error about a value from the command line names the flag, an error about a value of the file the name in the file
         is_own = name not in elsewhere or (name in FILES.values() and flag == name)
         place = name if name in file.options and is_own else ""
     if place:
@@ -449,7 +479,7 @@ def located(
 
 
 def key_of(words: str, keys: Iterable[str]) -> str | None:
-    """Which of the keys of an option an error is about: the first that it has in quotes, or else as it is; None: it names none."""
+    """Return which of an option's keys an error is about: the first it has in quotes, or else without quotes; None: no key."""
     for form in (repr, str):
         places = [(at, -len(key), key) for key in keys if (at := re.search(rf"(?<!\w){re.escape(form(key))}(?!\w)", words))]
         if places:
@@ -458,7 +488,7 @@ def key_of(words: str, keys: Iterable[str]) -> str | None:
 
 
 def _whole(option: Option, value: Any, folder: str) -> Any:
-    """A value with whole paths: those of a file are relative to it."""
+    """Return an option's value with absolute paths: the paths in a job file are relative to the file's directory, `folder`."""
     if option.type not in _PATHS:
         return value
     if isinstance(value, list):
@@ -472,9 +502,9 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
 
 
 def _is_called(option: str, value: str, path: str) -> bool:
-    """Whether a word without a slash calls an interpreter by its name, and is no path. Args: path: it would be."""
+    """Whether a word without a slash is the name of an interpreter, and no path. Args: path: the path it would be."""
     if option == _FAR_PYTHON:
-        # on the PATH of another machine
+        # the name is looked up on the PATH of another machine
         return True
     return option == _PYTHON and (
         _ENVIRONMENT.fullmatch(value) is not None or (not os.path.exists(path) and shutil.which(value) is not None)
@@ -482,7 +512,7 @@ def _is_called(option: str, value: str, path: str) -> bool:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of such files, for editors."""
+    """Return the JSON Schema of job files, for editors."""
     properties: dict[str, Any] = {
         VERB: {
             "enum": ["run", "train", "stream", "predict", "predict_stream"],
@@ -498,7 +528,7 @@ def schema() -> dict[str, Any]:
     for verb in HEADS:
         own = of_verb(verb)
         if verb in _COMMANDS:
-            # what the command alone has may stand there, too
+            # a file may also have the options that only the command has
             own += tuple(one for one in of_command(_COMMANDS[verb]) if one.name not in OF_THE_LINE)
             names = sorted({VERB, SUBSTITUTE, *(one.name for one in own if one.name not in _NOT_IN_FILES)})
             rules.append(

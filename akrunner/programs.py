@@ -1,4 +1,4 @@
-"""Jobs of PyFlink programs, as far as `akrunner.flink` is not written from the table of options."""
+"""The functions behind `akrunner.flink`, for jobs of PyFlink programs. `akrunner.flink` itself is generated."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What one thread reads, and another draws.
+"""A thread that reads items ahead, for another thread that takes them.
 
 ::
 
-    reader thread   items -> one place -> whoever draws
+    reader thread   items -> one slot -> next()   consuming thread
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class Late(Exception):
-    """Nothing has come in time."""
+    """No item has come in time."""
 
 
 class _End:
@@ -24,10 +24,10 @@ class _End:
 
 
 class Reader(Generic[Item]):
-    """A thread that is one item ahead. It closes `items` when they end, and when nobody wants more."""
+    """A thread that reads one item ahead. It closes `items` when they end, and when `stop` is called."""
 
     def __init__(self, items: Iterator[Item], name: str) -> None:
-        """Start it. Args: items: none of them None; name: of the thread."""
+        """Start the thread. Args: items: the items to read, none of which may be None; name: name of the thread."""
         self._items = items
         self._changed = threading.Condition()
         self._place: list[Item | _End] = []
@@ -36,9 +36,10 @@ class Reader(Generic[Item]):
         self._thread.start()
 
     def next(self, seconds: float | None = None) -> Item | None:
-        """The next item, None behind the last one. Args: seconds: to wait for it, None: as long as it takes.
+        """Return the next item, None after the last one.
 
-        Raises: what `items` raises, behind all that came before it; Late.
+        Args: seconds: how long to wait for the item, None: without limit.
+        Raises: an exception of `items`, after all items that came before it; Late: no item came within `seconds`.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._place, seconds):
@@ -53,7 +54,10 @@ class Reader(Generic[Item]):
         return None
 
     def stop(self, seconds: float) -> None:
-        """Nobody wants more: wait until `items` are closed. Args: seconds: at most; a thread that is stuck in a library ends when that returns."""
+        """Tell the thread that no more items are wanted, and wait until it has closed `items`.
+
+        Args: seconds: how long to wait at most. A thread that is stuck in a library ends later, when the library returns.
+        """
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -72,11 +76,11 @@ class Reader(Generic[Item]):
                     close()
         except BaseException as e:
             last = e
-        # whatever happened: somebody waits for it
+        # in any case, as the consuming thread may wait for it
         self._put(_End(last))
 
     def _put(self, item: Item | _End) -> bool:
-        """Whether it is still wanted."""
+        """Put an item into the slot once it is empty. Returns: whether items are still wanted; if not, this one is dropped."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or not self._place)
             if not self._over:

@@ -1,14 +1,14 @@
-"""Text -> the same text without passwords, tokens and signatures: `***` stands for each.
+"""Removal of passwords, tokens and signatures from a text: each is replaced by `***`.
 
 ::
 
-    https://u:secret@h/x       what stands between a URL's user and its last @          u:secret@h is what was meant as a URL
-    ?sig=secret, 'token': 'x'  what a name of a secret is equal to
-    Authorization: Bearer x    what follows the kind of a header
+    https://u:secret@h/x       hidden: the text between a URL's user and its last @; u:secret@h is taken for a URL, too
+    ?sig=secret, 'token': 'x'  hidden: the value of a name that means a secret
+    Authorization: Bearer x    hidden: the text after the kind of authorization
 
-Which of `a:80/x@y` is a port, a path or a password nobody can tell: everything up to the last @ goes, as hiding too much only makes an
-error harder to read. Every search starts where the one before has ended, or is bounded: the time grows with the text's length and not
-faster, whatever the text is.
+Whether `80/x` in `a:80/x@y` is a port and a path or a password cannot be told. Then everything up to the last @ is hidden, as
+hiding too much only makes an error harder to read. Every search starts where the one before has ended, or is bounded, so that
+the time is linear in the length of the text, whatever the text is.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from collections.abc import Iterable, Iterator
 
 _HIDDEN = "***"
 _WORD = re.compile(r"\S+")
-#: of what has no scheme
+#: a word that may be a URL without a scheme
 _BARE_WORD = re.compile(r"[^\s\"'<>]+")
-#: the same inside of a path
+#: user:password@ within such a word, for instance in a path; the group is the password
 _BARE = re.compile(r"(?<![\w.+-])[\w.+-]+:([^\s/@:\"'<>]+)@(?=\S)")
 _DELIMITER = re.compile(r"[:/?#]")
 _SCHEME = re.compile(r"[\w+.-]*\Z")
-#: a port, if it is behind a host: the text goes on with a path, or not as a password would
+#: what may be a port behind a host: digits, followed by the end, by a path, or by a character that ends a URL in a text
 _PORT = re.compile(r":\d{1,5}(?![^/?#,;:)\]}'\"])")
-#: nobody's name: what follows is a port
+#: an address that cannot be a user's name, so that a port follows it
 _ADDRESS = re.compile(r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:.]{2,45}(?:%\w{1,20})?\])(?=:\d{1,5}(?:[/?#]|$))")
-#: schemes of URLs in which a name alone, before the @, is a user's or a container's, and no token
+#: schemes of URLs in which a name without a password, before the @, is a user's or a container's, and no token
 _NAMING = frozenset(
     "abfs abfss wasb wasbs adl hdfs webhdfs viewfs ftp ftps sftp ssh git git+ssh smb mysql postgres postgresql grpc".split()
 )
-#: no name of a user's is as long; one of a container may be
+#: names of users are shorter than this; names of containers may be longer
 _LONG_NAME = 20
 _CONTAINERS = ("abfs", "wasb")
 
@@ -48,11 +48,11 @@ _AUTHORIZATION = re.compile(
     r"(\b(?:bearer|basic) {1,5})[\w.~+/=-]{8,}",
     re.IGNORECASE,
 )
-#: times a name may be percent-encoded
+#: how many times over a name may be percent-encoded
 _ENCODED = 3
 _NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
 _ENDINGS = ("password", "passwd", "_pass", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
-#: more of them, that mean something else where they stand by themselves
+#: names that mean a secret only in a URL; elsewhere they mean other things
 _NAMES_IN_URLS = frozenset("key code pass jwt hmac".split())
 _ENDINGS_IN_URLS = (
     "credential",
@@ -85,23 +85,23 @@ _VARIABLES = (
     "PGPASSWORD",
 )
 
-#: schemes behind which a file's name stands, and then the URL it is in
+#: schemes that are followed by a file's name, and then by the URL of the archive or store that the file is in
 _WRAPPING = frozenset("zip tar libarchive dir reference cached simplecache filecache blockcache".split())
 _CHAINED = re.compile(r"::[A-Za-z][\w+.-]*:/")
-#: lines of a password with line ends in it
+#: over how many further lines a password with line ends in it is looked for
 _MOST_LINES = 3
-#: what libraries take a URL apart by, and of what they show one part without the others
+#: separators at which libraries take a URL apart; an error may show one part without the others
 _APART = re.compile(r"[\s/\\?#@:;&=\[\]\"',]+")
 _SHORTEST_PART = 3
 
-#: where something to hide begins and ends
+#: start and end of a piece of text to hide
 _Span = tuple[int, int]
 
 
 def redacted(text: str, also: Iterable[str] = ()) -> str:
-    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***.
+    """Return the text with passwords of URLs, signatures, tokens, and the environment's secrets replaced by ***.
 
-    Args: also: what to hide besides, as `secrets` has found it in what was given.
+    Args: also: further texts to hide, as `secrets` has found them in an argument.
     """
     for part in also:
         text = text.replace(part, _HIDDEN)
@@ -120,7 +120,10 @@ def redacted(text: str, also: Iterable[str] = ()) -> str:
 
 
 def secrets(text: str) -> list[str]:
-    """What `redacted` hides of URLs in a text: each whole, and in the parts a library may show by themselves. The longest first."""
+    """Return what `redacted` hides of URLs in a text: each secret, and the parts of it that a library may show alone.
+
+    Returns: the secrets, the longest first.
+    """
     lines = text.split("\n")
     hidden = [line[start:end] for line, spans in zip(lines, _in_lines(lines)) for start, end in spans]
     hidden += [text[start:end] for start, end in _of_names(text)]
@@ -142,14 +145,14 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 
 
 def _in_lines(lines: list[str]) -> list[list[_Span]]:
-    """What to hide of each line; a password may go on in the next."""
+    """Return for each line the pieces to hide; a password may go on in the next lines."""
     found: list[list[_Span]] = []
     open_at, since = -1, 0
     for number, line in enumerate(lines):
         spans = list(_in_urls(line)) if "@" in line or ":" in line else []
         found.append(spans)
         if "@" in line and 0 <= open_at and number - since <= _MOST_LINES:
-            # all since then belongs to it
+            # everything since the password's beginning belongs to it
             found[since].append((open_at, len(lines[since])))
             for between in range(since + 1, number):
                 found[between] = [(0, len(lines[between]))] if lines[between] else []
@@ -164,7 +167,7 @@ def _in_lines(lines: list[str]) -> list[list[_Span]]:
 
 
 def _unfinished(line: str) -> int:
-    """Where a URL's password begins that does not end in its line, -1 when there is none."""
+    """Return where a URL's password begins that does not end in this line, -1 if there is none."""
     at = line.rfind("://")
     if at < 0 or line.find("@", at) >= 0:
         return -1
@@ -196,9 +199,14 @@ def _in_urls(line: str) -> Iterator[_Span]:
 
 
 def _in_url(line: str, at: int, end: int, last: int, later: tuple[int, int]) -> _Span | None:
-    """What to hide of the URL whose `://` is there.
+    """Return the piece to hide of one URL, None if there is nothing to hide.
 
-    Args: end: of its word; last: where the word's last @ is; later: the next word's, and the line's. -1: there is none.
+    Args:
+        line: the line.
+        at: where the URL's `://` is.
+        end: where the word that the URL is in ends.
+        last: where the word's last @ is, -1 if it has none.
+        later: where the last @ of the next word is, and the last @ of the line; -1 if there is none.
     """
     start = at + 3
     while line.startswith(("/", "\\"), start, end):
@@ -213,7 +221,7 @@ def _in_url(line: str, at: int, end: int, last: int, later: tuple[int, int]) -> 
     if scheme in _WRAPPING and _CHAINED.match(line, stop, end):
         return None
     if scheme == "github" and colon is not None and last > colon:
-        # what follows the @ names a version, or is a token that somebody took for one
+        # a version follows the @, or a token that the user put in its place
         behind = line.find("/", last, end)
         return colon + 1, behind if behind >= 0 else end
     if colon is not None and last > colon:
@@ -224,13 +232,13 @@ def _in_url(line: str, at: int, end: int, last: int, later: tuple[int, int]) -> 
         return None if plain or not name else (start, start + len(name))
     if colon is None:
         return None
-    # a password with spaces in it. After what may be a port another word may follow
+    # a password with spaces in it. If the text may be a port, the URL may end here, so only the next word is looked at
     last = later[0] if _PORT.match(line, colon, end) else later[1]
     return (colon + 1, last) if last > colon else None
 
 
 def _bare(line: str, start: int, end: int) -> Iterator[_Span]:
-    """What was meant as a URL, or is a part of one."""
+    """Yield the pieces to hide in words without `://` that were meant as a URL, or are a part of one."""
     for word in _BARE_WORD.finditer(line, start, end):
         text, offset = word[0], word.start()
         at = text.rfind("@")
@@ -247,7 +255,7 @@ def _bare(line: str, start: int, end: int) -> Iterator[_Span]:
             yield offset + found.start(1), offset + found.end(1)
 
 
-# -- what names say
+# -- values whose names say that they are secrets
 
 
 def _of_names(text: str) -> Iterator[_Span]:
@@ -262,7 +270,7 @@ def _of_names(text: str) -> Iterator[_Span]:
 
 
 def _of_keys(text: str) -> Iterator[_Span]:
-    """Of dicts, JSON and such."""
+    """Yield the values to hide in printed dicts, JSON and similar text."""
     done = stop = 0
     for found in _KEY.finditer(text):
         if found.start() < done or not _is_secret(found[2], False):

@@ -1,6 +1,7 @@
 """Schemas: `"id bigint, p double"` <-> `Schema` <-> Arrow schema, and which feature each column becomes.
 
-What depends on a type is in `akrunner.column_types`. A `Schema` is also what the worker is told about its columns (`Schema.describe`).
+Everything that depends on a type is in `akrunner.column_types`. A worker process is told about its columns by
+`Schema.describe`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from akrunner.wire.near import nearest
 
 #: numpy's short names: i8 is int64
 _NUMPY_LETTERS = re.compile(r"[iu][1248]|f[48]")
-#: words of DuckDB's SQL that name no column without quotes
+#: reserved words of DuckDB's SQL, which must be quoted as column names
 _RESERVED = frozenset(
     "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default deferrable desc describe "
     "distinct do else end except false fetch for foreign from group having in initially intersect into lambda lateral leading limit not null "
     "offset on only or order pivot pivot_longer pivot_wider placing primary qualify references returning select show some summarize symmetric "
     "table then to trailing true union unique unpivot using variadic when where window with".split()
 )
-#: every Example has the names of its columns in it
+#: bytes of a column's name; limited because every Example contains the names of its columns
 _LONGEST_NAME = 1000
 _AS_JSON = "CAST(to_json({}) AS VARCHAR)"
-#: of a struct, that are named when it is refused
+#: how many fields of a struct the error names that refuses it
 _FIELDS = 5
 _SHOWN = 200
 _TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[][,<>()])|(?P<bad>\S))")
@@ -44,10 +45,10 @@ class Field:
     """One column.
 
     Attributes:
-        name: as in the table.
+        name: the column's name in the table.
         type: the Arrow type of a value.
-        nullable: False when the schema says NOT NULL.
-        unsized: the schema says `timestamp`, and of which unit it does not say.
+        nullable: False if the schema says NOT NULL.
+        unsized: whether the schema says `timestamp` without a unit.
     """
 
     name: str
@@ -61,17 +62,17 @@ class Field:
 
     @cached_property
     def value_type(self) -> pa.DataType:
-        """The Arrow type of one number or string: the element type of a list, else the type itself."""
+        """Return the Arrow type of one number or string: the element type of a list, else the type itself."""
         return self.type.value_type if self.is_list else self.type
 
     @cached_property
     def kind(self) -> str:
-        """Which list of a `tf.train.Feature` holds it: int64, float or bytes."""
+        """Return which list of a `tf.train.Feature` holds the column: int64, float or bytes."""
         return feature_kind(self.name, self.type)
 
     @cached_property
     def shape(self) -> tuple[int, ...] | None:
-        """Of one value: () for a scalar, None for a list whose length may differ from row to row."""
+        """Return the shape of one value: () for a scalar, None for a list whose length may differ from row to row."""
         if not self.is_list:
             return ()
         if isinstance(self.type, pa.FixedShapeTensorType):
@@ -82,19 +83,26 @@ class Field:
 
     @cached_property
     def dtype(self) -> str:
-        """numpy's name for one number of it where rows travel as columns; "bytes" for text and bytes."""
+        """Return numpy's name for one number of the column if rows travel as columns; "bytes" for text and bytes."""
         row = type_of(self.value_type)
-        # of what can cross, dictionaries of text alone have no row
+        # of the types that can cross, only dictionaries of text have no row
         return row.dtype if self.kind != BYTES and row is not None else BYTES
 
     @property
     def words(self) -> str:
-        """Its type in words that `Schema.parse` takes behind its name, "int64 not null", "array<float>"; see `Schema.words`."""
+        """Return the type in the words that `Schema.parse` takes after the name: "int64 not null", "array<float>".
+
+        See `Schema.words` for the types that have such words.
+        """
         words = f"array<{_word(self.value_type)}>" if self.is_list else _word(self.type)
         return words if self.nullable else f"{words} not null"
 
     def describe(self) -> dict[str, Any]:
-        """What the worker is told: name, kind, dtype, shape (null when it varies), type in words, unit of a time."""
+        """Return what a worker process is told of the column.
+
+        The dict has the name, kind, dtype, shape (null if it varies), type in words, unit of a time, and whether it is
+        nullable.
+        """
         return {
             "name": self.name,
             "kind": self.kind,
@@ -108,7 +116,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order.
+    """The columns of a table, in order.
 
     Attributes:
         fields: one for each column: its name, its Arrow type, whether it may be null.
@@ -135,24 +143,24 @@ class Schema:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of the columns, in order."""
+        """Return the names of the columns, in order."""
         return [field.name for field in self.fields]
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """As Arrow has it."""
+        """Return the schema as an Arrow schema."""
         return pa.schema([pa.field(field.name, field.type, field.nullable) for field in self.fields])
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> Schema:
-        """From an Arrow schema.
+        """Make a schema from an Arrow schema.
 
         Args:
-            schema: pyarrow's.
+            schema: a `pyarrow.Schema`.
         Returns:
-            its columns.
+            the schema with the same columns.
         Raises:
-            SchemaError: a column's type cannot cross; it names the CAST to write.
+            SchemaError: a column's type cannot cross; the error names the CAST to write.
         """
         if not isinstance(schema, pa.Schema):
             raise SchemaError(f"a schema of pyarrow's is needed, not {type(schema).__name__}")
@@ -160,15 +168,15 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str, parameter: str = "output_schema") -> Schema:
-        """From `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`; type names are case-insensitive.
+        """Parse a text like `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`. Case is ignored in type names.
 
         Args:
             text: the schema.
-            parameter: the argument it came by, for the error.
+            parameter: the argument that the text was given by, for the error.
         Returns:
-            its columns.
+            the schema.
         Raises:
-            SchemaError: with a caret under the word that is wrong.
+            SchemaError: the text is no schema; the error has a caret under the word that is wrong.
         """
         if not isinstance(text, str):
             raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not {type(text).__name__}")
@@ -176,32 +184,40 @@ class Schema:
 
     @property
     def words(self) -> str:
-        """What `parse` takes, "id int64, v array<float>", of scalars and lists; of times: dates, and timestamps without a zone."""
+        """Return the text that `parse` takes for this schema: "id int64, v array<float>".
+
+        There are words for scalars and lists; of the times, for dates and for timestamps without a zone.
+        """
         return ", ".join(f"{_quoted(field.name)} {field.words}" for field in self.fields)
 
     def describe(self) -> list[dict[str, Any]]:
-        """As scripts have it.
+        """Describe the columns as scripts get them.
 
         Returns:
-            a dict for each column, as `task_config.schema`.
+            a dict for each column, as in `task_config.schema`.
         """
         return [field.describe() for field in self.fields]
 
 
 def _word(data_type: pa.DataType) -> str:
-    """What `parse` takes for a type: what Arrow calls it, or else the name of its row."""
+    """Return the word that `parse` takes for a type: Arrow's name of it, or else the name of its row."""
     words, row = str(data_type), type_of(data_type)
     return words if words in WORDS or row is None or not row.declared or row.of_unit is not None else row.name
 
 
 def typed(name: str, text: str, parameter: str) -> Field:
-    """A column from the words for its type: "bigint", "double not null". Raises: SchemaError, with a caret under the word that is wrong."""
+    """Make a column from the words for its type: "bigint", "double not null".
+
+    Raises: SchemaError: the text is no type; the error has a caret under the word that is wrong.
+    """
     return _Parser(text, f"{parameter}, column {shortened(name)}").type_of(name)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with strings and bytes where it has Arrow's views of them, which hold the same and of which Arrow can do less; with dates in
-    days, and times of day in milliseconds or finer, as files have them: a script is given their numbers.
+    """Return the schema with plainer types.
+
+    Arrow's views of strings and bytes become strings and bytes: these hold the same values, and Arrow can do more with them.
+    Dates become dates in days, and times of day have milliseconds or finer, as in files: a script is given their numbers.
     """
     fields = [field.with_type(_plain(field.type)) for field in schema]
     return schema if fields == list(schema) else pa.schema(fields)
@@ -218,7 +234,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
     if words == "binary_view":
         return pa.large_binary()
     if pa.types.is_dictionary(data_type) and words.startswith("dictionary<values=string_view"):
-        # a Categorical or an Enum of polars
+        # the type of a Categorical or an Enum of polars
         return pa.dictionary(data_type.index_type, pa.large_string(), data_type.ordered)
     if not is_list(data_type) or isinstance(data_type, pa.FixedShapeTensorType):
         return data_type
@@ -231,7 +247,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def check_name(name: str) -> None:
-    """Raises: SchemaError: a column cannot be called so."""
+    """Check a column's name. Raises: SchemaError: it is too long, or UTF-8 cannot hold it."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
@@ -245,7 +261,7 @@ def check_name(name: str) -> None:
 
 
 def shortened(text: str) -> str:
-    """A text in quotes, for an error: its beginning if it is long."""
+    """Return a text in quotes for an error, cut if it is long."""
     return repr(text) if len(text) <= 60 else repr(text[:60]) + "..."
 
 
@@ -260,9 +276,9 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def to_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The values as (lists of) floats, rounded to the target's precision: Arrow's own cast makes an infinity of 1e300 without a word.
+    """Return values as floats, or lists of floats, rounded to the target's precision.
 
-    Raises: pa.ArrowInvalid: a finite value would become infinite.
+    Raises: pa.ArrowInvalid: a finite value would become infinite. (Arrow's own cast makes 1e300 infinite without an error.)
     """
     narrow = values.cast(target, safe=False)
     before, after = _flat(values), _flat(narrow)
@@ -274,7 +290,10 @@ def to_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def to_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
-    """Python's values as an array. Raises: pa.ArrowException, TypeError, ValueError, OverflowError: one does not fit, or would become infinite."""
+    """Return Python values as an Arrow array.
+
+    Raises: pa.ArrowException, TypeError, ValueError, OverflowError: a value does not fit, or would become infinite.
+    """
     array = pa.array(values, type=data_type)
     ends = _flat(array)
     if pa.types.is_float32(ends.type) and pc.any(pc.is_inf(ends)).as_py():
@@ -283,14 +302,14 @@ def to_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
 
 
 def _flat(values: pa.Array) -> pa.Array:
-    """The values of all rows, end to end, where a row is a list."""
+    """Return the values of all rows end to end, if each row is a list; else the array unchanged."""
     return pc.list_flatten(values) if is_list(values.type) else values
 
 
 def feature_kind(name: str, data_type: pa.DataType) -> str:
-    """Which list of a `tf.train.Feature` a column of this type becomes.
+    """Return which list of a `tf.train.Feature` a column of this type becomes: int64, float or bytes.
 
-    Raises: SchemaError: none can hold it; the message names the column and the CAST to write.
+    Raises: SchemaError: no such list can hold it; the error names the column and the CAST to write.
     """
     if is_list(data_type):
         inner = data_type.value_type
@@ -308,7 +327,7 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     if types.is_interval(data_type):
         raise _refused(name, data_type, replaced(name, "CAST(EXTRACT(EPOCH FROM {}) AS BIGINT)"))
     if types.is_dictionary(data_type):
-        # Arrow decodes no dictionary of views
+        # Arrow cannot decode dictionaries of views
         if is_text(data_type) and str(data_type.value_type) != "string_view":
             return BYTES
         raise _refused(name, data_type, f"{replaced(name)}, or decode the dictionary")
@@ -329,17 +348,20 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
 
 
 def replaced(name: str, expression: str = "CAST({} AS VARCHAR)") -> str:
-    """What to give `select=` to have a column made into something else, and all others as they are."""
+    """Return the text for `select=` that replaces a column by an expression and keeps all others."""
     return f"* REPLACE ({expression.format(_quoted(name))} AS {_quoted(name)})"
 
 
 def left_out(names: Sequence[str]) -> str:
-    """What to give `select=` to have all columns but some."""
+    """Return the text for `select=` that keeps all columns but the given ones."""
     return f"* EXCLUDE ({', '.join(map(_quoted, names))})"
 
 
 def renamed(names: Sequence[str], others: Sequence[str]) -> str:
-    """What to give `select=` to have all columns as they are, some of them under other names. Args: others: all names, none of which is a new one."""
+    """Return the text for `select=` that keeps all columns and gives some of them new names.
+
+    Args: names: the columns to rename; others: all names that exist, none of which may be a new name.
+    """
     taken = {name.lower() for name in others}
     new = []
     for name in names:
@@ -350,27 +372,27 @@ def renamed(names: Sequence[str], others: Sequence[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A column's name as SQL takes it."""
+    """Return a column's name as SQL takes it, in quotes if necessary."""
     plain = name.isidentifier() and name.isascii() and name.lower() not in _RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def is_text(data_type: pa.DataType) -> bool:
-    """Whether values are text (kept as UTF-8 bytes in a feature)."""
+    """Whether the values of a type are text (kept as UTF-8 bytes in a feature)."""
     return family_of(data_type.value_type if pa.types.is_dictionary(data_type) else data_type) is Family.TEXT
 
 
 def repeated(names: list[str]) -> str | None:
-    """The first name that is there twice."""
+    """Return the first name that is there twice, None if there is none."""
     return next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
 
 
 def _number_of(letters: str) -> str:
-    """ "i8" -> "int64"."""
+    """Return the long form of a short numpy name: "i8" -> "int64"."""
     return {"i": "int", "u": "uint", "f": "float"}[letters[0]] + str(8 * int(letters[1]))
 
 
-#: what an input's column of a type that cannot cross is turned into another by
+#: the hint for an input's column whose type cannot cross; the text for `select=` follows
 BY_SELECT = "; turn it into one that can with select= (--select): "
 
 
@@ -386,7 +408,7 @@ def _in_words(data_type: pa.DataType) -> str:
 
 
 class _Parser:
-    """Recursive descent over one schema string; every error points at the word it is about."""
+    """A recursive descent parser for one schema text; every error points at the word that it is about."""
 
     def __init__(self, text: str, parameter: str) -> None:
         self.text = text
@@ -419,14 +441,14 @@ class _Parser:
         return self.typed(value[1:-1] if kind == "quoted" else value)
 
     def type_of(self, name: str) -> Field:
-        """The column, where the text is its type's only."""
+        """Return the column `name`, from a text that has only the column's type."""
         field = self.typed(name)
         if self.at < len(self.tokens):
             raise self.error(f"expected the end, found {shortened(self.peek())}", self.position())
         return field
 
     def typed(self, name: str) -> Field:
-        """The column of this name, whose type comes next."""
+        """Return the column `name`, whose type comes next in the text."""
         first = self.at
         data_type = self.type(name)
         words = [token[1].lower() for token in self.tokens[first : self.at]]
@@ -461,7 +483,7 @@ class _Parser:
             number = _NUMPY_LETTERS.fullmatch(word)
             if number is not None:
                 raise self.error(f"no type is called {shortened(value)}; numpy's is {_number_of(word)!r} here", position)
-            # numpy's are taken too
+            # only SQL's names are listed, though numpy's are accepted, too
             told = " ".join([*(row.name for row in TABLE if row.sql), "FLOAT_TENSOR", "DENSE_VECTOR", "array<...>"])
             hint = nearest(word, [*WORDS, *MANY, "array"]) or f"; known: {told}"
             raise self.error(f"no type is called {shortened(value)}{hint}", position)
@@ -485,7 +507,7 @@ class _Parser:
         raise self.error(f"{word} takes no size", position)
 
     def in_units(self, word: str, row: ColumnType, position: int) -> pa.DataType:
-        """`timestamp[us]`, as Arrow prints it, `datetime64[ns]` of numpy."""
+        """Parse the unit of a time: `timestamp[us]`, as Arrow prints it, or `datetime64[ns]`, as numpy does."""
         self.at += 1
         _, unit, where = self.take("a unit")
         self.expect("]", "a closing bracket")
@@ -514,7 +536,7 @@ class _Parser:
             raise self.error(f"expected {wanted}, found {shortened(found)}", position)
 
     def error(self, what: str, position: int) -> SchemaError:
-        # of a long text the stretch that the word is in
+        # if the text is long, only the part around the word is shown
         first = max(0, position - _SHOWN)
         line = "".join(c if c.isprintable() else " " for c in self.text[first : position + _SHOWN])
         return SchemaError(f"{self.parameter}: {what}\n    {line}\n    {' ' * (position - first)}^")

@@ -1,4 +1,4 @@
-"""Several of something, where one text alone would be taken for its characters."""
+"""A type for sequences that are no `str`, as a single text would be taken for a sequence of its characters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SequenceNotStr(Protocol[T_co]):
-    """A list, a tuple or another sequence, but no `str`: that is one of its own, and type checkers would let "ab" pass for ["a", "b"].
+    """A list, a tuple or another sequence, but no `str`.
 
-    As pandas has it: what a `str` may be asked whether it has in it is a `str`.
+    A `str` is a sequence of `str`, so with `Sequence[str]` type checkers would let "ab" pass for ["a", "b"]. The trick is
+    pandas': `str.__contains__` takes only a `str`, while this protocol's takes any object, so that a `str` does not match.
     """
 
     def __contains__(self, value: object, /) -> bool: ...

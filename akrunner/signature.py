@@ -1,7 +1,7 @@
-"""What a SavedModel takes and gives, read from its `saved_model.pb` without TensorFlow.
+"""The inputs and outputs of a SavedModel, read from its `saved_model.pb` without TensorFlow.
 
-The messages are TensorFlow's: SavedModel { MetaGraphDef { MetaInfoDef { tags }, SignatureDef { TensorInfo } } }. Graphs, which may
-be large, are stepped over.
+The file is a protobuf message of TensorFlow: SavedModel { MetaGraphDef { MetaInfoDef { tags }, SignatureDef { TensorInfo } } }.
+Graphs, which may be large, are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from akrunner.wire.near import nearest
 
 Bytes = bytes | memoryview
 
-#: bytes of a protobuf message, and of what is looked at in it: 10,000 columns have 1 MiB
+#: bytes of the longest protobuf message, and of the tags and signatures in it: signatures with 10,000 columns have 1 MiB
 _LONGEST = 2 << 30
 _LONGEST_SIGNATURES = 16 << 20
 _MOST_FIELDS = 100_000
@@ -33,12 +33,12 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One input or output.
+    """One input or output of a signature.
 
     Attributes:
-        name: in the signature.
-        dtype: numpy's name, or "string"; another one is told as "dtype N".
-        shape: None for a dimension that is not known, the batch's as a rule; None when not even the rank is known.
+        name: its name in the signature.
+        dtype: numpy's name of its type, or "string"; "dtype N" for a type that numpy does not have.
+        shape: sizes of the dimensions, None for a size that is not known (usually the batch's); None if the rank is not known.
     """
 
     name: str
@@ -47,7 +47,7 @@ class TensorSpec:
 
     @property
     def row_shape(self) -> tuple[int | None, ...] | None:
-        """Of one row: without the batch's dimension."""
+        """Return the shape of one row: without the batch's dimension."""
         return None if self.shape is None else self.shape[1:]
 
     def __str__(self) -> str:
@@ -57,7 +57,12 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Signature:
-    """Attributes: key: "serving_default" as a rule; inputs, outputs: by name, in the order of the names."""
+    """One signature of a SavedModel.
+
+    Attributes:
+        key: its name, usually "serving_default".
+        inputs, outputs: by name, sorted by name.
+    """
 
     key: str
     inputs: dict[str, TensorSpec]
@@ -68,15 +73,19 @@ class Signature:
         return f"{self.key} takes {takes}; gives {', '.join(map(str, self.outputs.values())) or 'nothing'}"
 
 
-#: how much of a misspelt key is the same as one that is known, of 1
+#: how alike (of 1) a misspelt key must be to a known one for the error to suggest that one
 _ALIKE = 0.5
 
 
 def signature_of(saved_model_dir: str, key: str, tag: str, called: str = "") -> Signature:
-    """One signature of a SavedModel.
+    """Return one signature of a SavedModel.
 
-    Args: key: `signature_def_key`; tag: `graph_def_tag`; several separated by commas; called: what the model is called in errors, "": by its directory.
-    Raises: ModelError: there is none; it names those there are.
+    Args:
+        saved_model_dir: the SavedModel's directory.
+        key: `signature_def_key`.
+        tag: `graph_def_tag`; several tags are separated by commas.
+        called: the model's name in errors, "" to name its directory.
+    Raises: ModelError: there is no such signature or graph; the error names the ones that exist.
     """
     graphs = read_signatures(saved_model_dir)
     tags = frozenset(part.strip() for part in tag.split(",") if part.strip())
@@ -92,14 +101,14 @@ def signature_of(saved_model_dir: str, key: str, tag: str, called: str = "") -> 
 
 
 def read_signatures(saved_model_dir: str) -> dict[frozenset[str], dict[str, Signature]]:
-    """All signatures of a SavedModel: tags -> key -> signature. Raises: ModelError: it cannot be read."""
+    """Return all signatures of a SavedModel: tags -> key -> signature. Raises: ModelError: the SavedModel cannot be read."""
     path = os.path.join(saved_model_dir, "saved_model.pb")
     if not os.path.exists(path):
         raise ModelError(
             f"{saved_model_dir} has no saved_model.pb (a saved_model.pbtxt cannot be read here; save it as binary)"
         )
     with ours(ModelError, f"{path} is not a SavedModel that can be read"):
-        # not mapped: a file that is cut meanwhile would end this process
+        # read and not memory-mapped: if the file were cut meanwhile, a signal (SIGBUS) would end this process
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
             found = os.fstat(f.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST:
@@ -129,7 +138,7 @@ def _saved_model(data: bytes) -> dict[frozenset[str], dict[str, Signature]]:
                     tags += [_text(tag) for n, tag in _messages(body) if n == 4]
                 elif inner == 5:
                     key, message = _entry(body)
-                    # TensorFlow keeps one of its own there
+                    # TensorFlow keeps signatures of its own under such names
                     if not key.startswith("__saved_model"):
                         signatures[key] = _signature(key, message)
             graphs[frozenset(tags)] = dict(sorted(signatures.items()))
@@ -168,7 +177,7 @@ def _shape(message: memoryview) -> tuple[int | None, ...] | None:
 
 
 def _entry(message: memoryview) -> tuple[str, memoryview]:
-    """Key and value of a map's entry."""
+    """Return the key and the value of an entry of a protobuf map."""
     key, value = "", memoryview(b"")
     for number, body in _messages(message):
         if number == 1:
@@ -183,12 +192,15 @@ def _text(data: memoryview) -> str:
 
 
 def _messages(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields that are messages or text."""
+    """Yield the fields that are messages or text, as (field number, bytes)."""
     return ((number, value) for number, value in _fields(message) if isinstance(value, memoryview))
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """(field number, value) of each field of a protobuf message. Raises: ValueError, IndexError: it is none."""
+    """Yield (field number, value) of the fields of a protobuf message; fixed-width fields are skipped.
+
+    Raises: ValueError, IndexError: the bytes are no protobuf message.
+    """
     at, end, count = 0, len(message), 0
     while at < end:
         count += 1

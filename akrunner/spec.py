@@ -1,4 +1,4 @@
-"""What a job is, as values: validated once, on construction, and never changed."""
+"""The description of a job as values, which are validated once, on construction, and never changed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MODES = ("batch", "stream", "train")
 KERAS = (None, "legacy")
 DATA_FORMATS = ("examples", "columns")
 STALL_ACTIONS = ("warn", "fail")
-#: more cores, cards or threads than any machine has
+#: more cores, graphics cards or threads than any machine has
 _MOST_THREADS = 16384
-#: of a look at the input: it is kept in memory
+#: the most steps of `profile_input`: what is measured is kept in memory
 _MOST_STEPS = 10_000
 
 
@@ -44,7 +44,8 @@ class TaskSpec:
     """One member of the cluster.
 
     Attributes:
-        role: chief, worker, ps or evaluator; index: within the role, from 0.
+        role: chief, worker, ps or evaluator.
+        index: number of the task within its role, from 0.
     """
 
     role: str
@@ -52,29 +53,30 @@ class TaskSpec:
 
     @property
     def name(self) -> str:
-        """`worker:1`, as in log prefixes and errors."""
+        """Return the task's name in log prefixes and errors: `worker:1`."""
         return f"{self.role}:{self.index}"
 
     @property
     def key(self) -> str:
-        """`worker-1`, as in file names."""
+        """Return the task's name in file names: `worker-1`."""
         return f"{self.role}-{self.index}"
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """How many of each role.
+    """How many tasks of each role a job has.
 
     Attributes:
-        num_workers: processes that share the rows. Worker 0 of them is the chief, unless there is none.
-        num_ps: parameter servers.
-        evaluator: one more task, that evaluates what the others train.
-        coordinator: the chief only coordinates (`tf.distribute.coordinator.ClusterCoordinator`): it gets no rows, is no worker,
-            and comes on top of `num_workers`; workers and parameter servers serve it until it is done.
-        chief: whether there is one; without it all are workers, and worker 0 is the first. None: as True, but a worker alone is told of
-            no cluster.
-        flags: the tasks are told of each other by flags as well, as PAI tells them: `--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`.
-        evaluator_told: every task is told of the evaluator, as PAI tells them; else only the evaluator is.
+        num_workers: number of tasks that share the rows. The first of them is the chief, unless there is no chief.
+        num_ps: number of parameter servers.
+        evaluator: whether there is one more task, which evaluates what the others train.
+        coordinator: whether the chief only coordinates (`tf.distribute.coordinator.ClusterCoordinator`). Then it gets no rows,
+            is no worker, and comes on top of `num_workers`; workers and parameter servers serve it until it is done.
+        chief: whether there is a chief; without one, all these tasks are workers, and worker 0 is the first. None: as True, but
+            if the chief is the only task, it is not told of a cluster.
+        flags: whether the tasks are told of each other by flags as well, as on PAI: `--job_name`, `--task_index`, `--ps_hosts`,
+            `--worker_hosts`.
+        evaluator_told: whether every task is told of the evaluator, as on PAI; else only the evaluator itself is.
     Raises: ConfigError: a count is not a whole number, or there is no worker.
     """
 
@@ -108,11 +110,12 @@ class ClusterSpec:
         coordinator: bool = False,
         chief: bool | None = None,
     ) -> ClusterSpec:
-        """A cluster of `parallelism` workers and parameter servers, divided as Alink does where a count is not given.
+        """Make a cluster of `parallelism` workers and parameter servers; a count that is not given is chosen as Alink does.
 
-        Neither given: a quarter parameter servers, at least one; but one worker alone when `parallelism` is 1. One given: the
-        rest. Without `parallelism`: one worker, no parameter server.
-        Raises: ConfigError: the counts do not fit.
+        If neither count is given, a quarter are parameter servers, at least one, but with `parallelism` 1 there is only one
+        worker. If one count is given, the other is the rest. Without `parallelism`, the default is one worker and no parameter
+        server.
+        Raises: ConfigError: the counts do not fit together.
         """
         if parallelism is not None:
             parallelism = check_count("parallelism", parallelism, 1, MOST_TASKS)
@@ -134,7 +137,7 @@ class ClusterSpec:
 
     @property
     def tasks(self) -> tuple[TaskSpec, ...]:
-        """chief, workers, ps, evaluator: the order results and reports come in."""
+        """Return all tasks, in the order of results and reports: chief, workers, ps, evaluator."""
         chiefs = [TaskSpec(CHIEF, 0)] if self.chief is not False else []
         workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - int(bool(chiefs) and not self.coordinator))]
         servers = [TaskSpec(PS, i) for i in range(self.num_ps)]
@@ -142,29 +145,31 @@ class ClusterSpec:
 
     @property
     def alone(self) -> bool:
-        """Whether the one task there is is to run as in plain Python, without TF_CONFIG."""
+        """Whether the only task runs as in plain Python, without TF_CONFIG."""
         return self.chief is None and len(self.tasks) == 1
 
     @property
     def fed(self) -> tuple[TaskSpec, ...]:
-        """The tasks that get rows."""
+        """Return the tasks that get rows."""
         return tuple(t for t in self.tasks if t.role == WORKER or (t.role == CHIEF and not self.coordinator))
 
     @property
     def awaited(self) -> tuple[TaskSpec, ...]:
-        """The tasks whose end is the job's, unless they only serve: chief and workers."""
+        """Return the chief and the workers: the job ends when they have ended (a task that only serves is not waited for)."""
         return tuple(t for t in self.tasks if t.role in (CHIEF, WORKER))
 
 
 @dataclass(frozen=True)
 class ResourceSpec:
-    """What of the machine each task may use.
+    """The part of the machine that each task may use.
 
     Attributes:
-        gpus_per_worker: graphics cards of its own for chief and workers, none for the others; None: left as they are.
-        cpus_per_worker: cores of its own; None: all of them, and where several tasks compute, as many threads as they have in each.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: as many as the task has cores.
-    Raises: ConfigError: not a whole number.
+        gpus_per_worker: how many graphics cards each task that gets rows (chief and workers) has for itself, while the other
+            tasks have none; None: graphics cards are left as they are.
+        cpus_per_worker: how many cores each task that gets rows has for itself; None: every task may use all cores, and if
+            several tasks compute, each uses as many threads as its share of the cores.
+        intra_op_parallelism: how many threads TensorFlow uses inside one operation; None: as many as the task has cores.
+    Raises: ConfigError: a value is not a whole number, or out of its range.
     """
 
     gpus_per_worker: int | None = None
@@ -180,16 +185,16 @@ class ResourceSpec:
 
 @dataclass(frozen=True)
 class SupervisionSpec:
-    """How long is waited for what, and what happens then. Seconds.
+    """The time limits of a job, in seconds, and what happens when one has passed.
 
     Attributes:
-        timeout: the whole job may take; None: no limit.
-        start_timeout: a worker process may take to say "opened".
-        exit_grace: a task gets to end by itself once it was told to, or once it has finished.
-        evaluator_timeout: the evaluator gets for the last checkpoint once chief and workers are done.
-        stall_timeout: nothing may move: no rows, no report, no processor time; 0: never mind.
-        stall_action: then: "fail", or "warn" and go on.
-        max_restarts: how often every task is started again after a failure.
+        timeout: how long the whole job may take; None: no limit.
+        start_timeout: how long a worker process may take until it says "opened".
+        exit_grace: how long a task has to end by itself, after it was told to end or has finished.
+        evaluator_timeout: how long the evaluator has for the last checkpoint, after chief and workers are done.
+        stall_timeout: how long nothing may move: no rows, no report, no processor time; 0: no limit.
+        stall_action: what happens after `stall_timeout`: "fail", or "warn" and go on.
+        max_restarts: how many times all tasks may be started again after a failure.
     Raises: ConfigError: a value is out of its range; the message names the argument.
     """
 
@@ -212,7 +217,7 @@ class SupervisionSpec:
 
 
 def _put(spec: Any, name: str, value: Any) -> None:
-    """Of a spec while it is made: the value as it was checked."""
+    """Set an attribute of a frozen spec while it is made, to the value that a check has returned."""
     object.__setattr__(spec, name, value)
 
 
@@ -220,8 +225,11 @@ def _put(spec: Any, name: str, value: Any) -> None:
 class SplitSpec:
     """How a table's rows are split, by hashes.
 
-    Attributes: names: of the splits; fractions: of the rows in each, together 1; by: the column whose value says it, None: the row's number; seed: another
-        one splits otherwise.
+    Attributes:
+        names: the names of the splits.
+        fractions: the fraction of the rows in each split; their sum is 1.
+        by: the column whose value is hashed, None: the row's number is hashed.
+        seed: seed of the hash; another seed splits the rows in another way.
     """
 
     names: tuple[str, ...]
@@ -232,18 +240,21 @@ class SplitSpec:
 
 @dataclass(frozen=True)
 class ScriptSpec:
-    """The script and its files, as they will lie in every task's work dir.
+    """The script and its files, as they will be in every task's work dir.
 
     Attributes:
-        real: the file the user named.
-        path: where it will be in the work dir, with "/".
-        files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
-        archives: (archive, directory in the work dir, "" for itself, bytes it may unpack to, 0 for the default) to unpack.
-        module: a module of the bundle to run in place of a script, "" for a script.
-        program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called, or
-        context_entry: the function that takes the context of Deep Learning on Flink, "" where there is none.
-        pai: a program as PAI-TensorFlow runs it: flags it does not define do no harm, and its directory is on the module path.
-        shown: the file whose name and lines tracebacks have, "" for `real`.
+        real: the file that the user named.
+        path: the script's path in the work dir, with "/".
+        files: (file, path in the work dir) of each plain file; the script is among them unless it comes out of an archive.
+        archives: (archive, directory in the work dir, bytes it may unpack to) of each archive to unpack. The directory is ""
+            for the work dir itself; the bytes are 0 for the default.
+        module: a module of the bundle that is run in place of a script, "" if there is a script.
+        program: whether the script is run as `__main__`, as from a shell; if not, its `main(task_config)` or its
+            `context_entry` is called.
+        context_entry: name of the function that takes the context of Deep Learning on Flink, "" if the script has none.
+        pai: whether the script is a program run as on PAI-TensorFlow: flags that it does not define are no error, and its
+            directory is on the module path.
+        shown: the file that tracebacks name and take their lines from, "" for `real`.
     """
 
     real: str
@@ -258,22 +269,22 @@ class ScriptSpec:
 
     @property
     def name(self) -> str:
-        """The file that the user knows as the script."""
+        """Return the file that the user knows as the script."""
         return self.shown or self.real
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do beyond running a job: it says so, and nobody asks by its name.
+    """What an engine can do beyond running a job. Other code asks for these values, and never for the engine's name.
 
     Attributes:
-        here: its tasks are processes of this machine, which have the cores, files and interpreters that this process sees. False: what is not
-            here may be there.
-        unpacks: packed environments (`python_env=`) are unpacked where its tasks are.
-        pyflink: it takes tables of PyFlink, whose rows do not come through this process.
-        watches: a stream of predictions takes new models while it runs (`watch=`).
-        detaches: its jobs may outlive this process (`--detach`).
-        parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
+        here: whether its tasks are processes of this machine, with the cores, files and interpreters that this process sees.
+            False: a file or interpreter that is missing here may exist where the tasks run.
+        unpacks: whether packed environments (`python_env=`) are unpacked where its tasks run.
+        pyflink: whether it takes tables of PyFlink, whose rows do not come through this process.
+        watches: whether a stream of predictions takes new models while it runs (`watch=`).
+        detaches: whether its jobs may outlive this process (`--detach`).
+        parallelism: how many workers and parameter servers together a job has that gives neither count; None: one worker.
     """
 
     here: bool = True
@@ -286,13 +297,14 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class TablesSpec:
-    """Tables the script asks for itself, by name.
+    """The tables that the script opens itself, by name.
 
     Attributes:
-        inputs: those it may read, outputs: those it may write, each as the user spelt it, in that order.
-        store: what keeps them (`akrunner.tables.store.TableStore`).
-        project: of names without one.
-        overwrite: what is written replaces a table's rows; else it comes behind them.
+        inputs: names of the tables that it may read, as the user spelt them, in the user's order.
+        outputs: names of the tables that it may write, as the user spelt them, in the user's order.
+        store: the store that keeps the tables (`akrunner.tables.store.TableStore`).
+        project: the project of names that have none.
+        overwrite: whether written rows replace a table's rows; if not, they are appended.
     """
 
     inputs: tuple[str, ...]
@@ -302,44 +314,45 @@ class TablesSpec:
     overwrite: bool = True
 
     def describe(self) -> dict[str, Any]:
-        """What the worker is told."""
+        """Return what a worker process is told of the tables."""
         return {"inputs": list(self.inputs), "outputs": list(self.outputs)}
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One run.
+    """A whole job.
 
     Attributes:
         script: the script and its files.
-        script_args: what stands behind the script's name in `sys.argv`.
-        schema: of the input table.
-        python: path of the interpreter the tasks run under.
-        cluster: roles.
-        output_schema: of the rows the script writes, None when it writes none.
-        output_inferred: without an output schema, whether the first batch written decides which columns there are.
-        user_params: handed to the script; JSON values.
+        script_args: the arguments behind the script's name in `sys.argv`.
+        schema: schema of the input table.
+        python: path of the interpreter that runs the tasks.
+        cluster: the tasks and their roles.
+        output_schema: schema of the rows that the script writes, None if it writes none.
+        output_inferred: whether, without an output schema, the first batch that is written decides the output's columns.
+        user_params: params for the script, as JSON values.
         mode: batch; stream: rows come once, as they arrive; train: batch, and the chief leaves a SavedModel.
         data_format: how rows travel: examples (`tf.train.Example`), or columns (each of its own type, and faster).
-        flush_seconds: stream: the longest a row is held back on its way in or out.
+        flush_seconds: in stream: the longest time a row is held back on its way in or out.
         keras: None, or "legacy" for Keras 2 through tf-keras.
-        env: environment variables set for the tasks.
-        tensorboard: directory the tasks' reports are written to as event files, None for none.
-        overlay: directory of packages the tasks may import that their interpreter does not have, "" for none.
-        model: SavedModel directory the tasks read, "" for none.
-        supervision: how long is waited for what.
-        resources: what of the machine each task may use.
-        bind_host: address TensorFlow's servers are given; advertised_host: the name other tasks know it by, None for the same.
-        work_dir: where to keep everything the job makes; None: a temporary directory, removed afterwards.
-        keep: keep the work dir.
-        checkpoint_dir: directory every task reaches, handed to the script.
-        model_dir: train: an existing directory of the host's that the chief's SavedModel is moved into, as `model`, and its
+        env: environment variables that are set for the tasks.
+        tensorboard: directory to which the tasks' reports are written as event files, None for none.
+        overlay: directory of packages that the tasks may import and their interpreter does not have, "" for none.
+        model: SavedModel directory that the tasks read, "" for none.
+        supervision: the job's time limits.
+        resources: the part of the machine that each task may use.
+        bind_host: address on which TensorFlow's servers listen.
+        advertised_host: name by which other tasks reach those servers, None: `bind_host`.
+        work_dir: directory for everything the job makes; None: a temporary directory, which is removed afterwards.
+        keep: whether to keep the work dir.
+        checkpoint_dir: directory that every task can reach, given to the script; None for none.
+        model_dir: in train: an existing directory of the host. The chief's SavedModel is moved into it as `model`, and its
             latest checkpoint, if asked for, as `checkpoint`.
-        save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
-        tables: that the script reads and writes itself, by name; None: none.
-        notes: what is to be told of the job from its start, as a warning.
-        split: how the rows are split, None: they are not.
-        profile_input: steps that each script's input is looked at closely, None: only what costs nothing is measured.
+        save_latest_checkpoint: in train: whether the script is given a `latest_ckpt_dir` and must fill it.
+        tables: the tables that the script opens itself, by name; None for none.
+        notes: warnings that the job gives from its start.
+        split: how the rows are split; None: they are not.
+        profile_input: for how many steps each script's input is profiled; None: only what costs nothing is measured.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -411,21 +424,28 @@ class JobSpec:
 
     @property
     def asks_about(self) -> bool:
-        """Whether the script, if it is a program, is asked for its help."""
+        """Whether the arguments ask the script, if it is a program, for its help (or for its version)."""
         return asks_about(self.script_args)
 
     @property
     def staying(self) -> tuple[TaskSpec, ...]:
-        """The tasks whose processes stay when their script has ended well, until the scripts of all of them have: what stays with them is
-        TensorFlow's server, which the sessions of the others may need. Chief and workers of a cluster in PAI mode, as on PAI."""
+        """Return the tasks whose processes stay after their script has ended well, until all these tasks' scripts have ended.
+
+        TensorFlow's server stays with the process, as the sessions of other tasks may need it. In PAI mode these tasks are the
+        chief and the workers of a cluster, as on PAI; else there are none.
+        """
         return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
 
     def can_restart(self, replayable: bool) -> bool:
-        """Whether the job can be started again after a failure. Args: replayable: its rows can be read again from the start."""
+        """Whether the job can be started again after a failure. Args: replayable: whether its rows can be read again."""
         return self.mode != "stream" and replayable
 
     def check_restarts(self, replayable: bool, source: str) -> None:
-        """Args: source: its rows' name. Raises: ConfigError: the job is to be started again after a failure, and cannot be."""
+        """Check that the job can be started again, if it is to be started again after a failure (`max_restarts`).
+
+        Args: replayable: whether its rows can be read again from the start; source: the name of the rows, for the error.
+        Raises: ConfigError: it cannot be started again.
+        """
         if self.supervision.max_restarts and not self.can_restart(replayable):
             raise ConfigError(
                 f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a table in memory"
@@ -433,7 +453,7 @@ class JobSpec:
 
     @property
     def task_env(self) -> dict[str, str]:
-        """What is set in the tasks' environment, before TensorFlow is imported."""
+        """Return the variables that are set in the tasks' environment before TensorFlow is imported."""
         legacy = {"TF_USE_LEGACY_KERAS": "1"} if self.keras == "legacy" else {}
         return {**legacy, **self.env}
 
@@ -447,16 +467,19 @@ class JobSpec:
         attempt: int = 0,
         cpus: Sequence[int] = (),
     ) -> Context:
-        """What a worker process is told, as JSON. Args: cpus: the cores it may use, none for all."""
+        """Return the context that a worker process is given, as JSON values.
+
+        Args: cpus: the cores it may use, empty for all.
+        """
         return {
             "mode": self.mode,
             "task": task.name,
             "tf_config": tf_config,
-            # then it is not told in TF_CONFIG
+            # if True, the task gets no TF_CONFIG
             "alone": self.cluster.alone,
-            # after its last word, until it is told to stop
+            # whether the process stays after its last message, until it is told to stop
             "stays": task in self.staying,
-            # what this one exports is the model
+            # the first task: its export is the model
             "first": self.cluster.tasks[0].name,
             "cluster_flags": self.cluster.flags,
             "num_workers": self.cluster.num_workers,
@@ -467,7 +490,7 @@ class JobSpec:
             "work_dir": work_dir,
             "data_format": self.data_format,
             "barriers": False,
-            # names of the splits, none: every row is like any other
+            # names of the splits, empty if the rows are not split
             "splits": list(self.split.names) if self.split is not None else [],
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
             "script": {
@@ -479,7 +502,7 @@ class JobSpec:
                 "pai": self.script.pai,
                 "args": list(self.script_args),
             },
-            # rows of the result may also be left in a file
+            # a file in which the script may also leave rows of the result
             "output_file": f"{task_dir}/output.tfrecord",
             "file_names": {path: self.script.name if path == self.script.path else real for real, path in self.script.files},
             "user_params": dict(self.user_params),
@@ -488,13 +511,13 @@ class JobSpec:
             "output_inferred": self.output_inferred,
             "checkpoint_dir": checkpoint_dir,
             "saved_model_dir": f"{task_dir}/saved_model" if self.mode == "train" else None,
-            # out, it shares the delay with the way in
+            # a quarter: the ways in and out share the delay
             "flush_seconds": self.flush_seconds / 4,
             "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
             "overlay": self.overlay,
             "model": self.model,
             "tables": self.tables.describe() if self.tables is not None else None,
-            # steps that the input doctor is to look at, 0: only what costs nothing
+            # how many steps the input doctor profiles, 0: it measures only what costs nothing
             "profile_input": self.profile_input or 0,
         }

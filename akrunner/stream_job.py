@@ -1,4 +1,4 @@
-"""L4: a stream job while it runs: its output batches as they arrive, its end, its errors."""
+"""A stream job while it runs: its output batches as they arrive, its end, its errors."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import JobCancelledError
 from akrunner.spec import TaskSpec
 
-#: output batches waiting for whoever iterates; past it the scripts wait
+#: how many output batches wait for the caller that iterates; if there are more, the scripts wait
 _DEPTH = 16
 
 _Item: TypeAlias = pa.RecordBatch | None
 
 
 class StreamJob:
-    """Iterate it for output RecordBatches as they arrive; it ends when the stream has ended and `main` has returned.
+    """A running stream job: an iterator of the output RecordBatches as they arrive.
 
-    Use it as a context manager, or `close()` it: a job nobody iterates to its end runs on until then.
+    The iteration ends when the stream has ended and `main` has returned. Use the job as a context manager, or `close()` it: if
+    you stop iterating before its end, it runs on until then.
 
     Attributes:
-        schema: of the batches, None when nothing is written.
-        stats: numbers of the job, None until it has ended well. `stats.rows_unread` counts the rows that came when the script
-            had returned already.
-        tasks: what became of each task; none until then.
-        work_dir: the directory of the job, None until then, and unless it was kept (`work_dir=`, `debug=True`).
+        schema: the schema of the batches, None if the script writes nothing.
+        stats: numbers of the job, None until the job has ended well. `stats.rows_unread` counts the rows that came after the
+            script had returned.
+        tasks: the result of each task; empty until the job has ended well.
+        work_dir: the directory of the job; None until the job has ended well, and if it was not kept (`work_dir=`,
+            `debug=True`).
     """
 
     def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: pa.Schema | None) -> None:
-        """The job starts at once.
+        """Start the job at once, in a thread.
 
         Args:
-            start: runs the job with a sink and a cancel event, and blocks until it has ended.
-            schema: of the batches it gives; None: it gives none.
+            start: runs the job with a sink and a cancel event, and blocks until the job has ended.
+            schema: the schema of the output batches; None: there are none.
         """
         self.schema = schema
         self.stats: Stats | None = None
@@ -61,11 +63,11 @@ class StreamJob:
             self._put(None)
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """The engine's side (`RowSink`).
+        """Take a batch of output from the engine, to which the job is a `RowSink`.
 
         Args:
-            task: that has written it.
-            batch: its rows.
+            task: the task that has written the batch.
+            batch: the rows.
         """
         if batch.num_rows:
             self._put(batch)
@@ -82,7 +84,7 @@ class StreamJob:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        """The next batch. Raises: what the job failed with."""
+        """Return the next batch. Raises: the exception that the job failed with."""
         while True:
             try:
                 item = self._batches.get(timeout=0.1)
@@ -99,8 +101,10 @@ class StreamJob:
             raise StopIteration
 
     def close(self) -> None:
-        """End the job, if it has not ended, and wait until every process is gone. What it had failed with, if nobody has seen
-        it yet, is raised here."""
+        """End the job, if it has not ended, and wait until every process is gone.
+
+        If the job had failed, and the iteration has not raised the exception yet, it is raised here.
+        """
         self._cancel.set()
         self._thread.join()
         error, self._error = self._error, None
@@ -109,7 +113,7 @@ class StreamJob:
 
     @property
     def only_asked(self) -> bool:
-        """Whether it has ended, and its script has printed the help it was asked for and done nothing else."""
+        """Whether the job has ended, and its script has only printed the help it was asked for."""
         return bool(self.tasks) and all(task.only_asked for task in self.tasks)
 
     def __enter__(self) -> StreamJob:
@@ -119,6 +123,6 @@ class StreamJob:
         try:
             self.close()
         except BaseException:
-            # what goes wrong in the block is what the user wants to see
+            # if the block has raised, the user wants to see that exception
             if error is None:
                 raise

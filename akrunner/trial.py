@@ -1,4 +1,4 @@
-"""The script itself over a few rows, and what it writes thrown away: `akrunner.plan(..., try_rows=5)`, `--dry-run=5`."""
+"""A trial run of the script over a few rows, whose output is thrown away: `akrunner.plan(..., try_rows=5)`, `--dry-run=5`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from akrunner.spec import ClusterSpec, JobSpec
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """What came of a script over a few rows.
+    """The result of running a script over a few rows.
 
     Attributes:
-        rows_in: that it was given.
-        rows_out: that it wrote.
-        seconds: from the call to its return, with the start of its process.
-        written: the rows, None: there are none, and the job has no `output_schema`.
-        printed: the last lines it printed.
-        exported: the files it left in `saved_model_dir`, in `train`.
-        warnings: what the job would have warned of.
-        nulls: the columns that had nulls in these rows.
+        rows_in: number of rows that the script was given.
+        rows_out: number of rows that the script wrote.
+        seconds: duration of the run, the start of its process included.
+        written: the rows that the script wrote; None if it wrote none and the job has no `output_schema`.
+        printed: the last lines that the script printed.
+        exported: the files that the script left in `saved_model_dir`, in `train`.
+        warnings: the warnings that the job would have given.
+        nulls: the columns that have nulls in these rows.
     """
 
     rows_in: int
@@ -44,11 +44,15 @@ class Trial:
 
 
 def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
-    """Run a job's script with one worker on this machine.
+    """Run a job's script with one worker on this machine, over the first rows of the table.
 
-    Args: job: whose overlay is not made yet; requirements: it is made of; rows: of each of its workers, the first of the table; of a table that is split, so many more
-        that the smallest split has about as many.
-    Raises: ConfigError: it cannot be tried; JobError: it failed, as the job would.
+    Args:
+        job: the job, whose overlay is not made yet.
+        table: the job's table.
+        requirements: the requirements file that the overlay is made of, None if the job has none.
+        rows: how many rows to give for each of the job's workers; if the table is split, so many more that the smallest split
+            has about this many.
+    Raises: ConfigError: the job cannot be tried; JobError: the script failed, as it would in the job.
     """
     if table.elsewhere:
         raise ConfigError(
@@ -67,7 +71,7 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
             job,
             cluster=ClusterSpec(1, 0),
             overlay=environments.overlay(job.python, requirements) if requirements is not None else "",
-            # the plan says them
+            # the plan itself shows the notes
             notes=(),
             tensorboard=None,
             work_dir=None,
@@ -79,9 +83,9 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
             if made is not None:
                 os.mkdir(made)
         sink = MemorySink(job.output_schema.arrow if job.output_schema is not None else None)
-        # a split without a row would fail scripts that do well
+        # a split without a row would make a correct script fail
         each = math.ceil(rows / min(job.split.fractions)) if job.split is not None else rows
-        # a dict, which keeps their order
+        # a dict as an ordered set
         nulls: dict[str, None] = {}
         first = dataclasses.replace(
             table, open=lambda: _first(table, each * len(job.cluster.fed), nulls), files=None, each=None
@@ -104,7 +108,7 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
 
 
 def _first(table: TableSource, rows: int, nulls: dict[str, None]) -> Iterator[pa.RecordBatch]:
-    """Args: nulls: gets the columns that have some."""
+    """Yield the first rows of a table, in batches. Args: nulls: the names of columns with nulls are added to it."""
     for batch in table.batches():
         some = batch[:rows]
         nulls.update((name, None) for name, column in zip(some.schema.names, some.columns) if column.null_count)

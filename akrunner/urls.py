@@ -1,9 +1,9 @@
-"""A URL whose user, password and host cannot be told apart is refused before any library sees it.
+"""A check of URLs: a URL whose user, password and host cannot be told apart is refused before any library sees it.
 
 ::
 
-    http://u:pass/word@h/x     a library takes `u` for the host and `pass` for its port, and says so in an error of its own
-    http://u:pass%2Fword@h/x   how it is written
+    http://u:pass/word@h/x     refused: a library takes `u` for the host and `pass` for its port, and shows both in its error
+    http://u:pass%2Fword@h/x   the right way to write it
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from akrunner.redact import redacted
 
 _URL = re.compile(r"(?:^|::)([A-Za-z][A-Za-z0-9+.-]+):([/\\]+)")
 _AUTHORITY = re.compile(r"[^/?#\\]*")
-#: behind a host's colon; more hosts may follow
+#: what may follow a host's colon: a port, and further hosts with ports
 _PORTS = re.compile(r"\d*(?:,[^,:]*:\d+)*")
 _BLANK = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
-#: what follows is a path, or another URL's
+#: schemes that are followed by a path, or by another URL's path
 _PLACES = frozenset(
     "file local memory data dir zip tar libarchive reference cached simplecache filecache blockcache github".split()
 )
-#: what follows is user:password@host:port
+#: schemes that are followed by user:password@host:port
 _HOSTED = frozenset("http https ftp ftps sftp ssh hdfs webhdfs smb git git+http git+https git+ssh".split())
 _ENCODED = "write / ? # @ : \\ and blanks of a user's name and password as %2F %3F %23 %40 %3A %5C %20"
 
 
 def unclear(text: str) -> str:
-    """Why nobody can tell what is what in a path or URL, in words that show no password; "" where it is clear, or no URL."""
+    """Return why a URL's parts cannot be told apart, in words that show no password; "" if they can, or if it is no URL."""
     for found in _URL.finditer(text):
         why = _unclear(found[1].lower(), found[2], text[found.end() :])
         if why:
@@ -51,7 +51,7 @@ def _unclear(scheme: str, slashes: str, rest: str) -> str:
         if not host and scheme.startswith(("http", "ftp", "sftp", "ssh")):
             return f"it names no host; {_ENCODED}"
         try:
-            # also looks at brackets, and at what is normalized to something else
+            # `urlsplit` also refuses wrong brackets, and characters that normalization would turn into others
             _ = urllib.parse.urlsplit(f"{scheme}://{authority}").port
             return ""
         except ValueError:
@@ -63,7 +63,7 @@ def _unclear(scheme: str, slashes: str, rest: str) -> str:
 
 
 def _shown(text: str, at: int) -> str:
-    """Without what may be its password, wherever that ends. Args: at: where its scheme and slashes end."""
+    """Return a URL without anything that may be its password. Args: at: where its scheme and slashes end."""
     rest = text[at:]
     if "@" in rest:
         rest = "***" + rest[rest.rindex("@") :]

@@ -1,4 +1,4 @@
-"""`akrunner.warm`: spare worker processes wait that have imported TensorFlow, and jobs of this process take them."""
+"""`akrunner.warm`: warm workers, which wait with TensorFlow imported until a job of this process takes them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from akrunner.spares.talk import CutOffError, TalkError
 from akrunner.spares.wanted import Wanted, surroundings
 from akrunner.spec import Capabilities, ClusterSpec, ResourceSpec
 
-#: spares of one pool
+#: the most warm workers of one pool
 _MOST = 256
-#: of `max_memory`: no TensorFlow has less once it is imported
+#: the least and the most bytes of `max_memory`; a process with TensorFlow imported never uses less than the least
 _LEAST_BYTES = 256 << 20
 _MOST_BYTES = 1 << 50
 
 
 @dataclass(frozen=True)
 class WarmArguments:
-    """What `warm` was given; `akrunner.options` says what each is."""
+    """The arguments of `warm`, which `akrunner.options` describes."""
 
     # options: written by scripts/gen-options
     python_env: PathLike | None = None
@@ -107,12 +107,12 @@ def warm(
 
 
 def kept_warm(given: WarmArguments) -> Warm:
-    """`akrunner.warm`. Raises: ConfigError: an argument is wrong; nothing was started."""
+    """Keep warm workers, as `akrunner.warm` says. Raises: ConfigError: an argument is wrong; nothing was started."""
     return Warm(_pool(given))
 
 
 def _pool(given: WarmArguments) -> Pool:
-    """Raises: ConfigError: an argument is wrong."""
+    """Check the arguments and start a pool of warm workers. Raises: ConfigError: an argument is wrong."""
     workers = check_count("workers", given.workers, 1, _MOST)
     cluster = ClusterSpec.of(num_workers=given.num_workers)
     variables = check_environment("env", given.env if given.env is not None else {})
@@ -134,7 +134,7 @@ def _pool(given: WarmArguments) -> Pool:
 
 
 def _most_bytes(given: Any, modules: Sequence[str]) -> int:
-    """Raises: ConfigError: it is no size, or not one worker process would be kept."""
+    """Return `max_memory` in bytes. Raises: ConfigError: it is no size, or too small for a single warm worker."""
     most = limits.parsed(given, "max_memory") if isinstance(given, str) else check_count("max_memory", given, 1, _MOST_BYTES)
     heavy = any(name.partition(".")[0] in ("tensorflow", "keras") for name in modules)
     least, what = (_LEAST_BYTES, "with TensorFlow has 200 to 650 MiB") if heavy else (1 << 20, "has more")
@@ -146,7 +146,7 @@ def _most_bytes(given: Any, modules: Sequence[str]) -> int:
 
 
 def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> list[Wanted]:
-    """What a job with such a cluster would want, task by task. Args: task_env: as `JobSpec.task_env`."""
+    """Return for each task of a cluster the warm worker that a job would want for it. Args: task_env: as `JobSpec.task_env`."""
     resources = assign(cluster, ResourceSpec(), devices.gpus(), devices.cpus(), os.environ)
     around = surroundings()
     return [
@@ -156,43 +156,43 @@ def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping
 
 
 class Warm:
-    """Spare worker processes of this process; a context manager.
+    """The warm workers of this process; a context manager, which ends them.
 
     Attributes:
-        workers: how many there are to be.
+        workers: how many warm workers should wait.
     """
 
     def __init__(self, pool: Pool) -> None:
-        """As `warm` makes it.
+        """Let the jobs of this process take warm workers from a pool. Use `akrunner.warm` to make a `Warm`.
 
         Args:
-            pool: what has the processes.
+            pool: the pool that starts and ends the processes.
         """
         self._pool = pool
         self.workers = pool.workers
         registry.add(pool)
 
     def wait(self, seconds: float = 60.0) -> bool:
-        """Wait until all of them have imported TensorFlow.
+        """Wait until all warm workers have imported TensorFlow.
 
         Args:
-            seconds: for which it waits at most.
+            seconds: how long to wait at most.
         Returns:
-            whether they have.
+            whether all have imported it.
         """
         return self._pool.wait(check_seconds("seconds", seconds) or 0.0)
 
     def status(self) -> dict[str, Any]:
-        """As it stands.
+        """Return the state of the warm workers.
 
         Returns:
-            how many wait, what they are forked from, how many still import, their memory in bytes, how many jobs have taken, why there are
-            fewer.
+            how many wait, which processes they are forked from, how many still import, their memory in bytes, how many of them
+            jobs have taken, and why there are fewer than there should be.
         """
         return self._pool.status()
 
     def close(self) -> None:
-        """End them all; those that jobs have taken stay with their jobs."""
+        """End all waiting warm workers; the ones that jobs have taken stay with their jobs."""
         registry.remove(self._pool)
         self._pool.close()
 
@@ -207,9 +207,10 @@ class Warm:
 
 
 def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
-    """Keep warm workers for the jobs of other processes of this user (`akrunner warm start`), until one says `stop_kept`.
+    """Keep warm workers for other processes of this user (`akrunner warm start`), until a process calls `stop_kept`.
 
-    Args: options: of `warm`; listens: called when they can be reached. Raises: ConfigError: one is wrong, or others are kept already.
+    Args: options: the options of `warm`; listens: called when other processes can reach the warm workers.
+    Raises: ConfigError: an option is wrong, or another process keeps warm workers already.
     """
     with ours(StartError, "warm: they cannot be kept"):
         try:
@@ -226,9 +227,10 @@ def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
 
 
 def kept_status(hurry: bool = False) -> dict[str, Any] | None:
-    """How those are that are kept, as `Warm.status` and more; None when there are none.
+    """Return the state of the warm workers kept for the command line, as `Warm.status` and more; None if none are kept.
 
-    Args: hurry: those that are missing are to be started at once. Raises: StartError: it does not answer.
+    Args: hurry: start missing warm workers at once.
+    Raises: StartError: the process that keeps them does not answer.
     """
     try:
         return client.ask("status", hurry=hurry)
@@ -243,14 +245,16 @@ def kept_status(hurry: bool = False) -> dict[str, Any] | None:
 
 
 def keeper() -> int | None:
-    """Pid of the process that keeps warm workers for the command line, also if it does not answer; None when there is none."""
+    """Return the pid of the process that keeps warm workers for the command line, even if it does not answer, or None."""
     found = talk.keeper()
     return found[0] if found is not None else None
 
 
 def stop_kept() -> dict[str, Any] | None:
-    """End those that are kept; what does not answer is ended by signals. Returns: how they were, of one that did not answer only its
-    `pid`; None when there were none."""
+    """End the warm workers kept for the command line. A keeping process that does not answer is ended by signals.
+
+    Returns: their last state; only the `pid` if the process did not answer; None if none were kept.
+    """
     client.wake()
     try:
         told = client.ask("stop")
@@ -263,7 +267,7 @@ def stop_kept() -> dict[str, Any] | None:
 
 
 def in_words(status: Mapping[str, Any]) -> str:
-    """One line of `Warm.status`."""
+    """Return the result of `Warm.status` as one line of text."""
     told = f"{status['waiting']} of {status['workers']} warm workers wait"
     if status["importing"]:
         told += f", {status['importing']} import TensorFlow"

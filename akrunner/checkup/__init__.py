@@ -1,4 +1,4 @@
-"""`akrunner.doctor`: what is in the way of jobs on this machine, and what became of one."""
+"""`akrunner.doctor`: it finds what may make jobs fail on this machine, or explains how one job ended."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from akrunner.sequences import SequenceNotStr
 __all__ = ["Checkup", "Line", "doctor"]
 
 PathLike = str | os.PathLike[str]
-#: of a job's directory, on whatever disk
+#: how many seconds the explanation of a job's directory may take, as it may be on a slow disk
 _JOB_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class DoctorArguments:
-    """What `doctor` was given; `akrunner.options` says what each is."""
+    """The arguments of `doctor`, which `akrunner.options` describes."""
 
     # options: written by scripts/gen-options
     work_dir: PathLike | None = None
@@ -74,7 +74,7 @@ def doctor(
 
 
 def looked_over(given: DoctorArguments) -> Checkup:
-    """`akrunner.doctor`. Raises: ConfigError: as it."""
+    """Run the checks, as `akrunner.doctor` says. Raises: ConfigError: as `akrunner.doctor` does."""
     folder = None if given.work_dir is None else check_path("work_dir", given.work_dir)
     envs = _environments(given.python_env)
     master = given.flink_master
@@ -123,7 +123,7 @@ def _of_machine(envs: Sequence[str | None], master: str | None, python: str, qui
         return Check(
             "TensorFlow" if env is None else f"TensorFlow of {env}",
             lambda: pythons.environment(env, not quick),
-            # an interpreter that answers late says so itself, and what is asked of it has ended by then
+            # longer than the limits within the check, which itself reports a late interpreter and ends its process
             pythons.PROBE_SECONDS + 5 + (0 if quick else pythons.IMPORT_SECONDS),
             late,
         )
@@ -167,7 +167,7 @@ def _environments(given: PathLike | SequenceNotStr[PathLike] | None) -> list[str
 
 
 def _check_master(master: str) -> None:
-    """Raises: ConfigError: it is no address."""
+    """Check the address of a Flink cluster. Raises: ConfigError: it is no address."""
     from akrunner.engines.flink.host.rest import Address
 
     if not isinstance(master, str):

@@ -1,4 +1,4 @@
-"""A failed job -> what to change, in one sentence; its error's own words often say it already."""
+"""Advice on a failed job: what to change, in one sentence. The error's own text often says it already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: (error, what stands in its words or its log, the advice), the first that fits
+#: (the error's class or "" for any, pattern in the error's text or the log, the advice); the first that fits is taken
 _ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", r"SIGKILL.*killed from outside",
      "the task used little of the memory: who or what ended it? A scheduler's limit, an administrator, the script itself; it is safe to run the job again"),
@@ -37,19 +37,22 @@ _ADVICE: Sequence[tuple[str, str, str]] = (
     ("ScriptFailedError", "", "mend the line of the script that the traceback ends at"),
 )  # fmt: skip
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ', re.MULTILINE)
-#: files that are none of the script's: installed, Python's own, of no file, what AutoGraph made
+#: files that do not belong to the script: installed packages, Python's own modules, code without a file, code made by AutoGraph
 _FOREIGN = re.compile(r"[/\\](site|dist)-packages[/\\]|/lib/python\d|^<|__autograph_generated_file")
 
 
 def advice(body: Mapping[str, Any], log: str) -> str:
-    """Args: body: of `job.json`; log: the last lines of the log of the task that failed first. Returns: "" where nothing is known."""
+    """Return advice on a failed job, "" if there is none.
+
+    Args: body: the contents of `job.json`; log: the last lines of the log of the task that failed first.
+    """
     first = body.get("failure") or {}
     error = str(body.get("error", ""))
     words = "\n".join([str(body.get("message", "")), *(str(first.get(name, "")) for name in ("what", "traceback", "exit"))])
     for kind, pattern, told in _ADVICE:
         if kind and kind != error:
             continue
-        # what a script printed says why it died; of one that raised, its exception does
+        # if a process died, its log may say why; if the script raised, its exception says so
         said = words + "\n" + log if error == "TaskDiedError" else words
         if not pattern or re.search(pattern, said):
             at = _last_line(str(first.get("traceback", ""))) if kind == "ScriptFailedError" else ""
@@ -58,6 +61,9 @@ def advice(body: Mapping[str, Any], log: str) -> str:
 
 
 def _last_line(traceback: str) -> str:
-    """The script's line that a traceback comes to last, "": it has none. Where TensorFlow calls Python, the traceback of that is in its error's message, behind its own."""
+    """Return the script's last line in a traceback, "train.py:3", "" if it has none.
+
+    If TensorFlow calls Python code that raises, the message of TensorFlow's error has that code's traceback, so it comes last.
+    """
     own = [found for found in _FRAME.finditer(traceback) if not _FOREIGN.search(found["file"])]
     return f"{os.path.basename(own[-1]['file'])}:{own[-1]['line']}" if own else ""

@@ -1,9 +1,11 @@
-"""Checks beside each other, each with a time of its own: one that hangs (a dead network disk, a driver) or raises is a line like the others.
+"""Checks that run in parallel, each with a time limit.
+
+A check that hangs (a dead network disk, a driver) or raises gives a line, too.
 
 ::
 
     check ── thread ── lines ┐
-    check ── thread ── hangs ┼─> in the order of the checks; what has not come in its time: "had not answered after 10 s"
+    check ── thread ── hangs ┼─> lines in the order of the checks; for a check that is late: "had not answered after 10 s"
     check ── thread ── lines ┘
 """
 
@@ -21,7 +23,16 @@ from akrunner.foreign import in_words
 
 @dataclass
 class Check:
-    """Attributes: about: what is looked at; look: looks; seconds: it may take; late: what to do if it takes longer."""
+    """One check.
+
+    Attributes:
+        about: what it looks at, in words.
+        look: the function that makes the check, and returns its lines.
+        seconds: how long the check may take.
+        late: what the user can do if it takes longer.
+        found: the lines, once the function has returned.
+        thread: the thread that runs the check.
+    """
 
     about: str
     look: Callable[[], Sequence[Line]]
@@ -42,11 +53,11 @@ class Check:
     def _run(self) -> None:
         try:
             self.found = [*self.look()]
-        except BaseException as e:  # whatever a library raises is told, not raised
+        except BaseException as e:  # whatever a library raises becomes a line
             self.found = [Line(self.about, LOOK, f"could not be looked at: {type(e).__name__}: {in_words(e)}")]
 
     def result(self, began: float) -> list[Line]:
-        """Args: began: when all were started (`time.monotonic`)."""
+        """Wait for the check and return its lines. Args: began: when all checks were started (`time.monotonic`)."""
         if self.thread is None:
             return self.found
         self.thread.join(max(0.0, began + self.seconds - time.monotonic()))
@@ -56,7 +67,7 @@ class Check:
 
 
 def looked(checks: Sequence[Check]) -> list[Line]:
-    """What all of them found; takes no longer than the longest of them may."""
+    """Run all checks and return their lines. It takes no longer than the check with the longest time limit may take."""
     began = time.monotonic()
     for check in checks:
         check.start()

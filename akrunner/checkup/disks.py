@@ -1,4 +1,4 @@
-"""Directories a job writes to: whether they can be written, how much fits, and what kind of disk they are on."""
+"""Checks of the directories that jobs write to: whether they can be written, how much fits, on what kind of disk they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from akrunner.foreign import in_words
 from akrunner.launch import cache
 from akrunner.tables.chosen import tables_root
 
-#: bytes, and files, that are free: in the lesser of them a job of two rows does not run
+#: free bytes, and free files: below the first number the check says "look here"; below the second it says "broken", as not even
+#: a job of two rows runs
 _LITTLE, _TOO_LITTLE = 5 << 30, 768 << 10
 _FEW_NODES, _TOO_FEW_NODES = 1000, 12
 _IN_MEMORY = ("tmpfs", "ramfs")
@@ -37,17 +38,24 @@ _NETWORK = (
     "fuse.s3fs",
     "fuse.gcsfuse",
 )
-#: of a directory that is another one wherever a command is run
+#: words for a relative path, which names another directory wherever a command is run
 _RELATIVE = "not absolute (it begins with no /)"
 _ELSEWHERE = f"{_RELATIVE}: it is another directory wherever a command is run"
-#: seconds by which a disk's clock may differ from this machine's
+#: how many seconds a disk's clock may differ from this machine's
 _SKEW = 2.0
 
 
 @dataclass(frozen=True)
 class Place:
-    """Attributes: about: in words; path; knob: what names another one; needed: whether no job runs without; runs: whether programs in it are
-    started."""
+    """A directory to check.
+
+    Attributes:
+        about: what it is for, in words.
+        path: its path.
+        knob: how to name another directory: a variable or an option.
+        needed: whether no job runs without it.
+        runs: whether programs in it are started.
+    """
 
     about: str
     path: str
@@ -57,7 +65,7 @@ class Place:
 
 
 def places() -> list[Place]:
-    """Where jobs write unless they say otherwise."""
+    """Return the directories that jobs write to by default."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [
         Place("cache", cache.base(), "XDG_CACHE_HOME", needed=False, runs=True),
@@ -67,7 +75,7 @@ def places() -> list[Place]:
 
 
 def current() -> list[Line]:
-    """The directory relative paths of a command are in."""
+    """Check the current directory, in which a command's relative paths are."""
     try:
         here = os.getcwd()
     except OSError as e:
@@ -76,7 +84,7 @@ def current() -> list[Line]:
 
 
 def temp() -> list[Line]:
-    """The directory rows and scripts of jobs are in."""
+    """Check the temp directory, in which the rows and scripts of jobs are."""
     named = os.environ.get("TMPDIR")
     try:
         folder = leftovers.temp_directory()
@@ -99,7 +107,7 @@ def temp() -> list[Line]:
 
 
 def _unused(named: str) -> tuple[str, str]:
-    """Why a TMPDIR is not used, and what helps."""
+    """Return (why the directory in TMPDIR is not used, what to do about it)."""
     if _odd(named):
         here = ", and from here it is no directory that can be written" if _odd(named) == _RELATIVE else ""
         return f"what it holds is {_odd(named)}{here}", "name a directory by its whole path, or unset TMPDIR"
@@ -118,14 +126,17 @@ def _unused(named: str) -> tuple[str, str]:
 
 
 def _odd(path: str) -> str:
-    """What a path is that names no place, "" if it does. What it holds may be a secret, and is not shown."""
+    """Return what is wrong with a path that is not absolute, or no path at all, "" if nothing is.
+
+    The value may be a secret, and is not shown.
+    """
     if os.path.isabs(path):
         return "" if path_shown(path, "") else "something that is no path"
     return _RELATIVE if path_shown("/" + path, "") else "something that is no path"
 
 
 def looked_at(place: Place) -> list[Line]:
-    """A directory that is there, or the nearest above it that is."""
+    """Check a directory, or the nearest existing directory above it."""
     path, do, bad = place.path, f"{place.knob} names another place", BROKEN if place.needed else LOOK
     if _odd(path):
         return [Line(place.about, bad, f"what names it is {_odd(path)}", do)]
@@ -164,31 +175,35 @@ def looked_at(place: Place) -> list[Line]:
 
 
 def _nearest(path: str) -> str:
-    """A path, or what is there above it."""
+    """Return a path, or the nearest path above it that exists."""
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
 def unwritable(path: str) -> str:
-    """Why nothing can be written to a directory, "" if it can be: it is tried."""
+    """Try to write to a directory. Returns: why nothing can be written, "" if it can."""
     return (_obstacle(path) or ("", ""))[0]
 
 
 def _obstacle(path: str) -> tuple[str, str] | None:
-    """Why nothing can be written to a directory, and what helps there, "" if nothing does; None: it can be written, as far as files may be large."""
+    """Try to write to a directory.
+
+    Returns: (why nothing can be written, what to do about it or ""); None if it can be written, or only a limit of the size of
+        files stopped it.
+    """
     name = os.path.join(path, f".akrunner-{uuid.uuid4().hex}")
     try:
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as e:
         return _why(e, path)
     try:
-        # a file that may not be so large is written as far as it may
+        # in several writes: if the size of files is limited, the file is written up to the limit
         for _ in range(16):
             os.write(fd, b"\0" * 4096)
         os.fsync(fd)
     except OSError as e:
-        # one cause, one line: `limits.allowed` says how large files may be
+        # `limits.allowed` has a line about the size of files, so that there is no second line here
         return None if e.errno == errno.EFBIG else _why(e, path)
     finally:
         os.close(fd)
@@ -214,7 +229,7 @@ def _why(error: OSError, path: str) -> tuple[str, str]:
 
 
 def kind_of(path: str, mounts: str = "/proc/self/mounts") -> tuple[str, str]:
-    """(type of the file system, what it is on) of a directory; empty where the system does not say."""
+    """Return (type, device) of the file system that a directory is on; both are "" if the system does not say."""
     real, best = os.path.realpath(path), ("", "", "")
     try:
         with open(mounts, encoding="utf-8", errors="replace") as f:
@@ -227,16 +242,17 @@ def kind_of(path: str, mounts: str = "/proc/self/mounts") -> tuple[str, str]:
             continue
         where = words[1].replace("\\040", " ")
         inside = real == where or real.startswith(where.rstrip("/") + "/")
-        # of two on one directory, the later hides the earlier
+        # if two file systems are mounted on one directory, the later hides the earlier
         if inside and len(where) >= len(best[0]):
             best = (where, words[2], words[0])
     return best[1], best[2]
 
 
 def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
-    """This machine's clock, against what can be known without asking strangers: files of this program, disks, servers that were asked anyway.
+    """Compare this machine's clock with the times of this program's files, of disks, and of servers that were asked anyway.
 
-    Args: also: (who, the time it says minus ours).
+    No further server is asked for the time.
+    Args: also: (name of a server, its time minus this machine's, in seconds).
     """
     now = time.time()
     newest = max(os.path.getmtime(__file__), os.path.getmtime(os.__file__))
@@ -259,7 +275,10 @@ def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
 
 
 def _disk_skew() -> list[tuple[str, float]]:
-    """The clock by which a disk dates its files: a server's, where it is a network disk."""
+    """Return (name, skew in seconds) of the clock by which the temp directory's disk dates its files, [] if it cannot be told.
+
+    For a network disk, it is the server's clock.
+    """
     try:
         folder = leftovers.temp_directory()
         with tempfile.NamedTemporaryFile(prefix=".akrunner-", dir=folder) as f:
@@ -271,7 +290,7 @@ def _disk_skew() -> list[tuple[str, float]]:
 
 
 def shared_memory(path: str = "/dev/shm") -> list[Line]:
-    """What processes share memory by, in containers 64 MiB as a rule."""
+    """Check the shared memory of processes (/dev/shm), which usually has 64 MiB in containers."""
     size = _size(path)
     if size is None:
         return [

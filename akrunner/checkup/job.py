@@ -1,4 +1,4 @@
-"""What became of a job, from the directory it has left: which task failed first and why, where the time went, what to change.
+"""The explanation of a job from its directory: which task failed first and why, where the time went, what to change.
 
 ::
 
@@ -31,22 +31,26 @@ from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import started
 
 _RECORD = "job.json"
-#: directories above a path of a job's that may be named, a log's as a rule
+#: how many directories are searched, from the given path upwards: the user may name a path within a job's directory, a log say
 _ABOVE = 6
 _RECORD_BYTES = 64 << 20
 _TAIL_BYTES, _TAIL_LINES = 1 << 16, 20
-#: of tasks, warnings: more than these are not told one by one
+#: how many tasks, logs and warnings are shown one by one; how many other tasks of a failed job
 _SOME, _MANY = 8, 100
-#: what is a text in a record, and of a failure in one
+#: the keys of a record, and of a failure in it, whose values must be texts
 _TEXTS = ("python", "mode", "script", "data_format", "error", "message")
 _TEXTS_OF_FAILURE = ("task", "what", "traceback", "log_tail")
 _TASK = re.compile(r"[a-z]+:[0-9]+")
-#: share of a job's time, and seconds, from which on something is said
+#: a wait is reported if it takes more than this share of the job's time, and more than this many seconds
 _SHARE, _SECONDS = 0.1, 2.0
 
 
 def explained(given: str) -> Checkup:
-    """Args: given: the directory, or something in it. Raises: ConfigError: it is no job's; nothing else, whatever is in it."""
+    """Explain a job from its directory.
+
+    Args: given: the directory, or a path within it.
+    Raises: ConfigError: it is no job's directory. Nothing else is raised, whatever is in the directory.
+    """
     folder = folder_of(given)
     if folder is None:
         raise ConfigError(_none(given))
@@ -66,7 +70,7 @@ def explained(given: str) -> Checkup:
 
 
 def folder_of(given: str) -> str | None:
-    """The job's directory; None: it is none's."""
+    """Return the job's directory at or above a path, None if there is none."""
     path = os.path.abspath(os.path.expanduser(given))
     for _ in range(_ABOVE):
         if os.path.isfile(os.path.join(path, _RECORD)) or glob.glob(os.path.join(glob.escape(path), "tasks", "*-*", "log.txt")):
@@ -76,14 +80,14 @@ def folder_of(given: str) -> str | None:
 
 
 def newest_failed() -> str | None:
-    """The directory with the logs of the job of this user's that failed last."""
+    """Return the directory with the logs of this user's last failed job, None if there is none."""
     folder = state_dir("failed", make=False)
     names = sorted(os.listdir(folder)) if folder is not None else []
     return os.path.join(folder, names[-1]) if folder is not None and names else None
 
 
 def _none(given: str) -> str:
-    """Why it is none's, and where there may be one."""
+    """Return the error for a path that is no job's directory, with a hint where one may be."""
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.lexists(path):
         said = f"there is no {given}{nearest_file(path)}"
@@ -106,7 +110,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _opened(path: str) -> IO[bytes]:
-    """Raises: OSError: it is not there, or no file: of a pipe nobody would ever come to the end."""
+    """Open a regular file. Raises: OSError: it does not exist, or is no regular file: reading a pipe might never end."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -115,7 +119,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def _list(body: Mapping[str, Any], name: str) -> list[Any]:
-    """Raises: TypeError: it is none; a text has an end and letters, too."""
+    """Return the list under a key of a record. Raises: TypeError: the value is no list (a text would pass for a sequence)."""
     found = body[name]
     if not isinstance(found, list):
         raise TypeError(name)
@@ -123,7 +127,10 @@ def _list(body: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _check_texts(body: Mapping[str, Any]) -> None:
-    """Raises: TypeError: what is a text in every record, in this one is none. What is missing is found by whoever needs it."""
+    """Check that the texts in a record are texts; a missing key is found by the code that needs it.
+
+    Raises: TypeError: a value is no text.
+    """
     failures = [body["failure"]] if body.get("failure") is not None else []
     for part, names in [
         (body, _TEXTS),
@@ -166,7 +173,7 @@ def _took(body: Mapping[str, Any]) -> str:
     return f"{max(0.0, float(body['ended']) - float(body['began'])):.1f} s"
 
 
-# -- that succeeded
+# -- a job that succeeded
 
 
 def _success(body: Mapping[str, Any]) -> Iterator[Line]:
@@ -184,13 +191,16 @@ def _success(body: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _input(stats: Mapping[str, Any]) -> Iterator[Line]:
-    """What the tasks waited for. Args: stats: with `inputs`; of a job that failed its end, which has them, too."""
+    """Yield lines about the tasks' input.
+
+    Args: stats: a job's stats, or the record of a failed job, which both have `inputs`.
+    """
     for sentence in verdict(stats):
         yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
 
 
 def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
-    """Where it went; each part of it that is large, with what makes it smaller."""
+    """Yield lines about where the job's time went; a large part has a line of its own, with what makes it smaller."""
     whole = max(float(stats["seconds"]), 1e-9)
     start, main = float(stats["start_seconds"]), float(stats["main_seconds"])
     rest = max(0.0, whole - start - main)
@@ -224,7 +234,7 @@ def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _balance(body: Mapping[str, Any]) -> Iterator[Line]:
-    """Tasks side by side."""
+    """Yield lines that compare the tasks: their times, memory and processor time."""
     results = [result for result in _list(body, "results") if result["rows_in"]]
     times = sorted((float(result["main_seconds"]), str(result["name"])) for result in results)
     if len(times) > 1 and times[-1][0] > 1.5 * times[0][0] and times[-1][0] - times[0][0] > _SECONDS:
@@ -244,7 +254,7 @@ def _balance(body: Mapping[str, Any]) -> Iterator[Line]:
     )
 
 
-# -- that failed
+# -- a job that failed
 
 
 def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
@@ -272,7 +282,7 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _warnings(about: str, body: Mapping[str, Any]) -> Iterator[Line]:
-    """The first of them, and how many more there are."""
+    """Yield the first warnings, and a line that says how many more there are."""
     told = _list(body, "warnings")
     for warning in told[:_SOME]:
         yield Line(about, LOOK, str(warning))
@@ -281,13 +291,16 @@ def _warnings(about: str, body: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _end(traceback: str) -> list[str]:
-    """Of a traceback, where it happened and what was raised."""
+    """Return the last lines of a traceback, which say where the exception was raised, and which."""
     lines = traceback.rstrip().splitlines()
     return lines if len(lines) <= _TAIL_LINES else ["  ...", *lines[-_TAIL_LINES:]]
 
 
 def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
-    """What runs a task again, "" where nothing does: its directory is not kept, or its script asks for tables, which needs a host."""
+    """Return words that say how to run a task again, "" if its directory is not kept.
+
+    `akrunner replay` cannot run a script that opens tables itself, as this needs a host.
+    """
     if not _TASK.fullmatch(task):
         return ""
     try:
@@ -300,7 +313,7 @@ def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
     return f"; akrunner replay {folder} --task {task} runs it again, in the foreground"
 
 
-# -- that has not ended, as far as its record goes
+# -- a job that has not ended, according to its record
 
 
 def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
@@ -327,7 +340,7 @@ def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _logs(folder: str, body: Mapping[str, Any]) -> list[Line]:
-    """The end of what each task printed."""
+    """Return a line for each task's log, with its last lines."""
     known = body.get("tasks")
     names = [str(name) for name in known] if isinstance(known, list) else []
     if not names:
@@ -338,7 +351,7 @@ def _logs(folder: str, body: Mapping[str, Any]) -> list[Line]:
 
 
 def _tail(folder: str, task: str) -> list[str]:
-    """The last lines a task printed; nothing if its log is not there."""
+    """Return the last lines that a task printed, [] if its log cannot be read."""
     if not _TASK.fullmatch(task):
         return []
     try:

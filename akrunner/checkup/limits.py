@@ -1,4 +1,4 @@
-"""What this machine, and the container it may be, allows: memory, cores, address space, open files, processes."""
+"""Checks of the limits of this machine, and of a container on it: memory, cores, address space, open files, processes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from akrunner.launch import cgroups
 from akrunner.launch.texts import text
 
 _GIB = 1 << 30
-#: of memory that is free: below these it is said
+#: bytes of free memory: below the first number the check says "look here", below the second "broken"
 _LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
 _FEW_FILES, _TOO_FEW_FILES = 1024, 48
-#: in 1.9 GiB TensorFlow 2.20 can be imported and ends by SIGABRT when it computes; in 2.4 GiB it runs, on two cores
+#: address space, in bytes: with 1.9 GiB TensorFlow 2.20 can be imported, but ends by SIGABRT when it computes; with 2.4 GiB it
+#: runs, on two cores
 _LEAST_ADDRESSES, _FEW_ADDRESSES = 9 << 28, 8 << 30
 _LEAST_FILE, _SMALL_FILE = 100 << 20, 10 << 30
-#: what helps where `ulimit -v` is in the way
+#: what helps if `ulimit -v` is too small
 MORE_ADDRESSES = "TensorFlow reserves far more than it uses: ulimit -v unlimited; limit memory by a container instead"
-#: of processes and threads: what a job of two workers with TensorFlow takes on a machine of some cores
+#: free processes and threads: below the first number the check says "look here", below the second "broken". They are chosen by
+#: what a job of two workers with TensorFlow uses on a machine with a few cores
 _FEW_THREADS, _TOO_FEW_THREADS = 500, 60
 
 
 def memory(root: str = "/") -> list[Line]:
-    """Args: root: where the kernel's files are."""
+    """Check the free memory, and whether processes were killed for want of memory. Args: root: where the kernel's files are."""
     known = meminfo(root)
     total, free = known.get("MemTotal", 0), known.get("MemAvailable", 0)
     limited = min(cgroups.memory(root), key=lambda one: one[0] - one[1], default=None)
@@ -59,7 +61,7 @@ def _memory_state(free: int, about: str) -> tuple[str, str, str]:
 
 
 def meminfo(root: str = "/") -> dict[str, int]:
-    """Bytes, by the names of /proc/meminfo; empty where there is none."""
+    """Return the entries of /proc/meminfo in bytes, by name; empty if there is no such file."""
     found = {}
     for line in text(os.path.join(root, "proc/meminfo")).splitlines():
         name, _, rest = line.partition(":")
@@ -70,7 +72,7 @@ def meminfo(root: str = "/") -> dict[str, int]:
 
 
 def cores(root: str = "/") -> list[Line]:
-    """Cores this process may use, and the time on them that the container has."""
+    """Check the cores that this process may use, the processor time that the container has, and AVX."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = cgroups.cores(root)
     about = f"{usable} of the machine's {os.cpu_count()}" if usable != os.cpu_count() else f"{usable}"
@@ -98,7 +100,7 @@ def cores(root: str = "/") -> list[Line]:
 
 
 def allowed() -> list[Line]:
-    """What `ulimit` says of address space, open files and the size of files."""
+    """Check the limits (`ulimit`) of address space, open files and the size of files."""
     addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
     lines = [Line("address space", OK, "not limited (ulimit -v)")]
     if addresses != resource.RLIM_INFINITY:
@@ -124,7 +126,7 @@ def allowed() -> list[Line]:
 
 
 def processes(root: str = "/") -> list[Line]:
-    """How many processes and threads there may be, and how many there are."""
+    """Check how many processes and threads there may be, and how many there are."""
     rooms = []
     for limit, used in cgroups.processes(root):
         rooms.append((limit - used, f"{used} of {limit} in this container (pids.max)"))

@@ -1,4 +1,4 @@
-"""What a check found: a line each, and all of them together."""
+"""The result of checks: `Line`, one finding, and `Checkup`, all of them together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Line:
     """One finding.
 
     Attributes:
-        about: what was looked at, in a word or two: "temp directory".
-        state: "ok"; "look here": it works, or is not needed by every job, and is likely to be in the way; "broken": jobs cannot run so.
-        found: what is there, in words.
-        do: what to do about it, "" where there is nothing to do.
+        about: what the check looked at, in a word or two: "temp directory".
+        state: "ok"; "look here": it works, or not every job needs it, but it may well cause trouble; "broken": jobs cannot run.
+        found: what the check found, in words.
+        do: what the user can do about it, "" if there is nothing to do.
     """
 
     about: str
@@ -30,11 +30,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Checkup:
-    """What `akrunner.doctor` found.
+    """The findings of `akrunner.doctor`.
 
     Attributes:
-        lines: in the order in which they are told.
-        job: what is known of the job that was asked about (its `job.json`), None: the machine was.
+        lines: the findings, in the order in which they are shown.
+        job: the record of the job that was examined (its `job.json`), None if the machine was.
     """
 
     lines: tuple[Line, ...]
@@ -42,7 +42,7 @@ class Checkup:
 
     @property
     def state(self) -> str:
-        """The worst there is: "ok", "look here" or "broken"."""
+        """The worst state of all lines: "ok", "look here" or "broken"."""
         return worst(self.lines)
 
     @property
@@ -51,25 +51,25 @@ class Checkup:
         return self.state != BROKEN
 
     def of(self, state: str) -> list[Line]:
-        """The lines that say so.
+        """Return the lines with a state.
 
         Args:
             state: "ok", "look here" or "broken".
         Returns:
-            those lines, in their order.
+            the lines with this state, in their order.
         """
         return [line for line in self.lines if line.state == state]
 
     def asdict(self) -> dict[str, Any]:
-        """As JSON has it.
+        """Return the findings as a dict for JSON.
 
         Returns:
-            what `akrunner doctor --json` prints, but for the exit code.
+            the object that `akrunner doctor --json` prints, without `ok` and the exit code.
         """
         return {"state": self.state, "lines": [dataclasses.asdict(line) for line in self.lines], "job": self.job}
 
     def __str__(self) -> str:
-        """As `akrunner doctor` shows it where there is no terminal."""
+        """Return the text that `akrunner doctor` prints if there is no terminal."""
         indent = " " * 13
         lines = []
         for line in self.lines:

@@ -1,4 +1,4 @@
-"""Ports and names: what TensorFlow's servers, and akrunner's own, need of this machine's network."""
+"""Checks of the network that TensorFlow's servers, and akrunner's own, need: ports, names and proxies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 5.0
 _FEW_PORTS = 1000
 _PROXIES = ("grpc_proxy", "https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
-#: scheme, user and password, host and port
+#: a proxy's address; the groups are scheme, user and password, host and port
 _ADDRESS = re.compile(
     r"([a-z][a-z0-9+.-]{0,15}://)?([^@/\s]{1,1000}@)?((?:\[[0-9a-f:.]{2,45}\]|(?:[a-z0-9-]{1,63}\.){0,9}[a-z0-9-]{1,63})(?::[0-9]{1,5})?)/?",
     re.I,
@@ -22,7 +22,10 @@ _ADDRESS = re.compile(
 
 
 def ports(root: str = "/") -> list[Line]:
-    """Whether a port can be had on this machine and reached, and how many there are. Args: root: where the kernel's files are."""
+    """Check that a port of this machine can be opened and reached, and how many ports there are.
+
+    Args: root: where the kernel's files are.
+    """
     do = "a container without a loopback interface, a firewall of this machine: ip link set lo up; no rule for 127.0.0.0/8"
     try:
         with socket.socket() as server:
@@ -47,7 +50,7 @@ def ports(root: str = "/") -> list[Line]:
 
 
 def names(root: str = "/") -> list[Line]:
-    """Whether `localhost` and this machine's own name lead to it."""
+    """Check that `localhost` and this machine's own name can be resolved."""
     lines = []
     try:
         found = sorted({str(info[4][0]) for info in socket.getaddrinfo("localhost", None)})
@@ -75,7 +78,7 @@ def names(root: str = "/") -> list[Line]:
 
 
 def proxies(environ: Mapping[str, str] = os.environ) -> list[Line]:
-    """gRPC, by which TensorFlow's servers speak, goes through a proxy that is set unless it is told not to."""
+    """Check the proxy variables: gRPC between TensorFlow's servers uses a proxy unless no_proxy names this machine."""
     named = [name for name in _PROXIES if environ.get(name)]
     if not named:
         return []
@@ -95,7 +98,7 @@ def proxies(environ: Mapping[str, str] = os.environ) -> list[Line]:
 
 
 def _address(value: str) -> str:
-    """A proxy's, without user and password; what is none may be anything, and is not shown."""
+    """Return a proxy's address without user and password. A value that is no address may be a secret, and is not returned."""
     found = _ADDRESS.fullmatch(value.strip())
     return f"{found[1] or ''}{'***@' if found[2] else ''}{found[3]}" if found else "something that is no address"
 

@@ -1,4 +1,4 @@
-"""Interpreters that jobs would use: what is in each, whether its TensorFlow can be imported, and why it sees no graphics card."""
+"""Checks of the interpreters that jobs would use: their packages, the import of TensorFlow, why it sees no graphics card."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from akrunner.launch import interpreters
 from akrunner.launch.asking import Asked, ask
 from akrunner.launch.environments import RECIPES
 
-#: seconds an import of TensorFlow may take: on a network disk a minute is nothing
+#: how many seconds an import of TensorFlow may take; on a network disk a minute is common
 IMPORT_SECONDS = 90.0
-#: seconds in which an interpreter says what it is
+#: how many seconds an interpreter may take to report its version and packages
 PROBE_SECONDS = 10.0
 _OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
-#: what is missing of them is missing in TensorFlow itself
+#: a missing module of these packages is a missing part of TensorFlow itself
 _TENSORFLOW = ("tensorflow", "tensorflow_core", "tensorboard", "tensorflow_estimator", "keras")
-#: packages that are whole, and do not fit each other or the system
+#: words of errors of packages that are complete, but do not fit each other or the system
 _UNFIT = re.compile(
     r"numpy|_ARRAY_API|GLIBC|CXXABI|undefined symbol|protobuf|Descriptor|cannot open shared object|DLL|ml_dtypes|wrapt|typing_extensions"
 )
-#: numbers and names of cards, as CUDA_VISIBLE_DEVICES has them
+#: a value of CUDA_VISIBLE_DEVICES: numbers and names of graphics cards
 _CARDS = re.compile(
     r"|(?:-1|[0-9]{1,3}|NoDevFiles|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})(?:, ?(?:-1|[0-9]{1,3}|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})){0,64}"
 )
 
-#: run under the task's interpreter: Python 3.7
+#: the program that is run under the task's interpreter; it must run on Python 3.7
 _LOOK = """
 import importlib.util, json, os, resource, sys, time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -82,7 +82,7 @@ print("AKRUNNER " + json.dumps(told))
 
 
 def own() -> list[Line]:
-    """This interpreter, and what akrunner needs in it."""
+    """Check this interpreter, and the packages that akrunner needs in it."""
     versions, missing = [], []
     for name in _OURS:
         try:
@@ -100,7 +100,10 @@ def own() -> list[Line]:
 
 
 def environment(python_env: str | None, importing: bool = True) -> list[Line]:
-    """What a job with this `python_env=` would run under. Args: importing: whether to import its TensorFlow, which takes seconds."""
+    """Check the interpreter of a job with this `python_env=`.
+
+    Args: importing: whether to import its TensorFlow, which takes seconds.
+    """
     about = "TensorFlow" if python_env is None else f"TensorFlow of {python_env}"
     try:
         found = interpreters.asked_for(python_env, PROBE_SECONDS, remember=False)
@@ -120,7 +123,7 @@ def environment(python_env: str | None, importing: bool = True) -> list[Line]:
 
 
 def _without(about: str, python_env: str | None, path: str) -> Line:
-    """An interpreter that has no TensorFlow: broken if it was named, else others may be meant."""
+    """Return the line for an interpreter without TensorFlow: "broken" if the user named it, else a hint at others with it."""
     if python_env is not None:
         return Line(
             about, BROKEN, f"{path} has none", f"{interpreters.installing(path, 'tensorflow')}, or another --python-env"
@@ -165,7 +168,7 @@ def _imported(about: str, told: str, path: str) -> list[Line]:
 
 
 def _dead(about: str, told: str, path: str, done: Asked) -> Line:
-    """An interpreter that ended before it had said anything of its TensorFlow."""
+    """Return the line for an interpreter that ended before it had reported anything about TensorFlow."""
     last = next((line.strip() for line in reversed(done.err.splitlines()) if line.strip()), "it said nothing")
     ended = f"ended with {f'signal {-done.code}' if done.code < 0 else f'exit code {done.code}'}: {redacted(last)}"
     if "IMPORTED" in done.out.splitlines():
@@ -189,12 +192,15 @@ def _dead(about: str, told: str, path: str, done: Asked) -> Line:
 
 
 def _has_pip(done: Asked) -> bool:
-    """Whether the interpreter that `_LOOK` was run by has it."""
+    """Whether the interpreter that ran `_LOOK` has pip."""
     return "NO PIP" not in done.out.splitlines()
 
 
 def _of_error(said: Mapping[str, Any], path: str, pip: bool) -> str:
-    """What helps an import of TensorFlow that has raised. Args: said: what `_LOOK` printed; pip: whether the interpreter has it."""
+    """Return what helps if the import of TensorFlow has raised.
+
+    Args: said: the result of `_LOOK`; path: the interpreter; pip: whether the interpreter has pip.
+    """
     error, missing = str(said["error"]), str(said.get("missing", ""))
     if "failed to map segment" in error or "Cannot allocate memory" in error or error.startswith("MemoryError"):
         limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
@@ -214,7 +220,10 @@ def _reinstalled(path: str, pip: bool) -> str:
 
 
 def gpu(about: str, said: Mapping[str, Any], root: str = "/", environ: Mapping[str, str] = os.environ) -> Line:
-    """Why TensorFlow sees the cards it sees. Args: said: what `_LOOK` printed; root: where the kernel's files are."""
+    """Check which graphics cards TensorFlow sees, and why it sees none.
+
+    Args: said: the result of `_LOOK`; root: where the kernel's files are; environ: the environment variables.
+    """
     if said["gpus"]:
         return Line(about, OK, f"{len(said['gpus'])} seen by TensorFlow")
     cards = _cards(root)
@@ -233,7 +242,7 @@ def gpu(about: str, said: Mapping[str, Any], root: str = "/", environ: Mapping[s
 
 
 def _obstacles(said: Mapping[str, Any], cards: int, hidden: str | None, root: str) -> list[tuple[str, str]]:
-    """What stands in the way, the first first, and what to do about it."""
+    """Return (what hides the graphics cards, what to do about it), the first obstacle to remove first."""
     found = []
     named = f"={hidden!r}" if hidden is not None and _CARDS.fullmatch(hidden) else ""
     if hidden is not None and hidden.strip().split(",")[0] in ("", "-1", "NoDevFiles"):
@@ -277,7 +286,7 @@ def _obstacles(said: Mapping[str, Any], cards: int, hidden: str | None, root: st
 
 
 def _cards(root: str) -> int:
-    """NVIDIA cards on the machine's bus."""
+    """Return the number of NVIDIA cards on the machine's PCI bus."""
     count = 0
     for vendor in glob.glob(os.path.join(root, "sys/bus/pci/devices/*/vendor")):
         try:

@@ -1,4 +1,7 @@
-"""What jobs reach outside themselves: Flink, stores of objects and tables, warm workers, tools. Credentials are found or not, never shown."""
+"""Checks of services and tools that jobs may use: Flink, credentials of stores, packages, programs, warm workers.
+
+Credentials are reported as found or not found, and never shown.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from akrunner.warming import kept_status
 
 _SECONDS = 8.0
 _VERSION = "import importlib.util, importlib.metadata as m; print(m.version('apache-flink') if importlib.util.find_spec('pyflink') else '')"
-#: what is asked of the environment, or found in a file, by store: (store, variables, files below the home directory, library)
+#: where the credentials of each store may be: (store, environment variables, files below the home directory, library)
 _STORES: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
     ("S3", ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), (".aws/credentials",), "s3fs"),
     ("Google Cloud Storage", ("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud/application_default_credentials.json",), "gcsfs"),
@@ -49,12 +52,15 @@ _MODULES = {
     "adbc_driver_sqlite": "tables of SQLite",
     "PIL": "pack --resize",
 }
-#: where docker's service is; it says what it was given, if it cannot reach that
+#: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error
 _DOCKER = re.compile(r"|(unix|tcp|ssh|http|https|fd|npipe)://[\w./:@-]{0,200}")
 
 
 def flink(master: str | None, python: str) -> list[Line]:
-    """PyFlink and Java here, and the cluster. Args: master: its REST address, None: not asked for; python: may have PyFlink."""
+    """Check PyFlink and Java on this machine, and a cluster.
+
+    Args: master: the cluster's REST address, None to check no cluster; python: the interpreter that may have PyFlink.
+    """
     lines = []
     try:
         done = ask([python, "-c", _VERSION], _SECONDS, noted=False)
@@ -84,7 +90,7 @@ def flink(master: str | None, python: str) -> list[Line]:
 
 
 def cluster(master: str, version: str) -> Line:
-    """What answers at a REST address. Args: version: of PyFlink here, "": not known."""
+    """Check the cluster at a REST address. Args: version: PyFlink's version on this machine, "" if not known."""
     rest = Rest(master, _SECONDS)
     try:
         found = rest.overview()
@@ -107,7 +113,7 @@ def cluster(master: str, version: str) -> Line:
 
 
 def credentials(environ: Mapping[str, str] = os.environ) -> list[Line]:
-    """Whose keys are found, and where."""
+    """Check for which stores credentials are found, and where they are."""
     lines = []
     for service, find, library in (("MaxCompute", odps_credentials, "odps"), ("OSS", oss_credentials, "ossfs")):
         about = f"credentials of {service}"
@@ -150,11 +156,11 @@ def _found(about: str, where: str, library: str, install: str) -> Line:
 
 
 def tools() -> list[Line]:
-    """What some jobs use, and all do without."""
+    """Check which programs and modules are there that some jobs use and no job requires."""
     there: list[tuple[str, str]] = []
     absent: list[tuple[str, str]] = []
     for name, purpose in _PROGRAMS.items():
-        # those of akrunner's own environment, too, which need not be on PATH
+        # also programs in akrunner's own environment, which need not be on PATH
         beside = os.access(os.path.join(os.path.dirname(sys.executable), name), os.X_OK)
         (there if shutil.which(name) or beside else absent).append((name, purpose))
     for name, purpose in _MODULES.items():
@@ -166,7 +172,7 @@ def tools() -> list[Line]:
 
 
 def _docker() -> list[Line]:
-    """Whether its service is there. No job needs it."""
+    """Check whether docker's service answers. No job needs it."""
     if not _DOCKER.fullmatch(os.environ.get("DOCKER_HOST", "")):
         return [Line("docker", OK, "installed; DOCKER_HOST holds something that is no address")]
     try:
@@ -180,7 +186,10 @@ def _docker() -> list[Line]:
 
 
 def packages() -> list[Line]:
-    """Libraries of which known versions do not work together are told by their own words; here: what is older than akrunner wants."""
+    """Check for packages that are older than akrunner requires.
+
+    Packages whose versions do not fit each other are not checked here, as their own errors say so.
+    """
     try:
         wanted = metadata.requires("akrunner") or []
     except metadata.PackageNotFoundError:
@@ -205,7 +214,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def warm() -> list[Line]:
-    """Workers that wait for jobs of this user."""
+    """Check the warm workers of this user."""
     if os.environ.get("AKRUNNER_WARM") == "0":
         return [Line("warm workers", OK, "AKRUNNER_WARM=0: jobs start cold")]
     try:

@@ -1,1 +1,1 @@
-"""L5: the command line. Parses arguments, shows progress, chooses the exit code; nothing else prints."""
+"""The command line: it parses arguments, shows progress and chooses the exit code. No other part of akrunner prints."""

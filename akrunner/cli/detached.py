@@ -1,4 +1,4 @@
-"""`akrunner status | logs | cancel`: jobs that run on a Flink cluster by themselves (`akrunner run --detach`)."""
+"""`akrunner status | logs | cancel`: commands for detached jobs on a Flink cluster (`akrunner run --detach`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there,
 
 
 def master(given: str | None) -> str:
-    """Raises: ConfigError: no cluster is named anywhere."""
+    """Return the address of the cluster: the given one, the environment's, or the one of `akrunner flink start`.
+
+    Raises: ConfigError: there is none of these.
+    """
     variables.tell("status")
     if given or os.environ.get(MASTER):
         return given or os.environ[MASTER]
@@ -38,7 +41,7 @@ def master(given: str | None) -> str:
 
 
 def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
-    """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
+    """Check `--detach`. Raises: ConfigError: the job is to run detached, and its engine has no cluster that keeps it."""
     from akrunner.engines.registry import engine_of
 
     if wanted and not engine_of(options["engine"]).capabilities.detaches:
@@ -46,7 +49,11 @@ def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
 
 
 def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
-    """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
+    """Submit a detached job, and print its id.
+
+    Args: options: the options of the command line.
+    Raises: the exceptions of `akrunner.detached.submit`.
+    """
     check_detach(options, True)
     engine = options.pop("engine")
     from akrunner.cli import lines
@@ -57,7 +64,7 @@ def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json
 
 
 def submitted(job: Any, as_json: bool, quiet: bool) -> None:
-    """What `run --detach` says: the id on stdout, the rest on stderr."""
+    """Print the result of `run --detach`: the job's id on stdout, the commands for it on stderr."""
     with telling(f"the job was submitted, and runs: {job.id} on {job.master}"):
         if as_json:
             emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name})
@@ -76,7 +83,7 @@ def status(
     ),
     as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
 ) -> None:
-    """How a detached job is, or every akrunner job of a Flink cluster; why it failed, the script's own traceback in it."""
+    """Show a detached job, or every akrunner job of a Flink cluster, and why a job failed, with the script's traceback."""
     from akrunner import detached
 
     where = master(flink_master)
@@ -109,7 +116,7 @@ def logs(
         False, "--json", help="One JSON object on stdout, for machines: all lines, with --follow when the job has ended."
     ),
 ) -> None:
-    """What a detached job's tasks have printed so far, and how far it is, from the TaskManagers' logs."""
+    """Show what a detached job's tasks have printed so far, and how far the job is, from the TaskManagers' logs."""
     from akrunner import detached
 
     if as_json:
@@ -124,7 +131,7 @@ def cancel(
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     as_json: bool = JSON,
 ) -> None:
-    """End a detached job and every process of it."""
+    """End a detached job and all its processes."""
     from akrunner import detached
 
     ended = detached.cancel(master(flink_master), job)
@@ -136,6 +143,6 @@ def cancel(
 
 
 def _show(jobs: list[Status]) -> None:
-    """Lines a shell can cut: never narrowed to a terminal's width."""
+    """Print a line for each job, never cut to the terminal's width, so that a shell can split it into fields."""
     for one in jobs:
         typer.echo(f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {one.name}")

@@ -1,4 +1,4 @@
-"""`akrunner doctor`: the machine, or a job."""
+"""`akrunner doctor`: it examines this machine, or the directory of a job."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     as_json = words["as_json"]
     options = given.options("doctor", words)
     if words["work_dir"] is None:
-        # as a job of the command line has it, if nothing is said
+        # without these options, take the values that a job of the command line would take
         options["python_env"] = options["python_env"] or os.environ.get(named("python_env").variable)
         options["flink_master"] = options["flink_master"] or os.environ.get(MASTER) or None
     options["python_env"] = options["python_env"] or None
@@ -62,7 +62,7 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 
 def variables_of(environment: Mapping[str, str]) -> list[Line]:
-    """What is wrong with the variables that jobs of the command line read, or seem to."""
+    """Return what is wrong with the environment variables that jobs of the command line read, or seem to read."""
     wrong = [
         Line("variables", BROKEN, words, "every job is refused: unset it, or mend it") for words in variables.wrong(environment)
     ]
@@ -70,7 +70,7 @@ def variables_of(environment: Mapping[str, str]) -> list[Line]:
 
 
 def show(found: Checkup) -> None:
-    """A line each, on stdout; where it is no terminal, as text that is not folded."""
+    """Print the checkup's lines to stdout: as a table on a terminal, else as text whose lines are not wrapped."""
     console = Console(highlight=False)
     if not console.is_terminal:
         typer.echo(redacted(str(found)))

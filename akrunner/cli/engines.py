@@ -1,4 +1,4 @@
-"""`--engine` and what belongs to it."""
+"""The option `--engine`, and the options that are only for one engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from akrunner.options import OPTIONS, is_given, named
 
 #: the environment variable that names the cluster
 MASTER = "AKRUNNER_FLINK_MASTER"
-#: options that are only for Flink: their names say so
+#: options that are only for Flink: their names begin with flink_
 FLAGS = tuple(one.name for one in OPTIONS if one.name.startswith("flink_"))
 
 
 def chosen(name: str, words: Mapping[str, Any]) -> Any:
-    """The engine. Args: words: of the command line, by the names in `FLAGS`. Raises: ConfigError: what is only for another one was given."""
+    """Return the engine for `--engine`.
+
+    Args: name: the value of `--engine`; words: the values of the command's options, by name; those in `FLAGS` are read.
+    Raises: ConfigError: an option that is only for another engine was given.
+    """
     if name == "flink":
         from akrunner.engines.flink import FlinkEngine
 

@@ -1,4 +1,4 @@
-"""`akrunner env`: the interpreters tasks can run under."""
+"""`akrunner env`: the interpreters that tasks can run under."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
     named = list(paths)
     seen = {(os.path.dirname(path), os.path.realpath(path)) for path in named}
     for path in [interpreters.asked_for(None).path, *environments.configured(), *environments.found()]:
-        # not by what links lead to alone: a venv's python leads to the one it was made from
+        # not only the real path: a venv's python is a link to the interpreter that the venv was made from
         where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
         if where not in seen:
             seen.add(where)
@@ -92,7 +92,7 @@ def create(
     except akrunner.ConfigError as e:
         if name not in environments.RECIPES:
             raise
-        # it was begun
+        # the environment was begun, so this is no ConfigError, which means that nothing was started
         raise akrunner.JobError(str(e)) from None
     if as_json:
         emit({"ok": True, "exit_code": 0, "name": name, "path": path, "tensorflow": found.tensorflow, "python": _dotted(found)})

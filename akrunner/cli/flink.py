@@ -1,4 +1,4 @@
-"""`akrunner flink start | stop`: a session cluster of this machine, for trying things out."""
+"""`akrunner flink start | stop`: a Flink session cluster on this machine, for trying things out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
 JSON = flag("as_json")
-#: in the state directory: nobody else may look into it
+#: the folder in the state directory, which only this user may read
 _FOLDER = "flink"
 
 
 def running_cluster() -> Cluster | None:
-    """The one `start` has brought up."""
+    """Return the cluster that `akrunner flink start` has started, None if none runs."""
     from akrunner.engines.flink.host import cluster
 
     folder = leftovers.state_dir(_FOLDER, make=False)
@@ -38,7 +38,7 @@ def start(
     python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
     as_json: bool = JSON,
 ) -> None:
-    """Bring it up and print its web address; it stays until `akrunner flink stop`."""
+    """Start the cluster and print its web address; it stays until `akrunner flink stop`."""
     from akrunner.engines.flink.host import cluster
 
     folder = leftovers.state_dir(_FOLDER)
@@ -56,7 +56,7 @@ def start(
 
 @app.command("stop")
 def stop(as_json: bool = JSON) -> None:
-    """End it, and everything it has started."""
+    """End the cluster, and everything it has started."""
     found = running_cluster()
     if found is not None:
         found.stop()

@@ -1,5 +1,8 @@
-"""Commands whose options come from the table (`akrunner.options`): what Typer is told of them, and what a person gave, as the Python
-functions take it. A flag wins over the environment (`AKRUNNER_<NAME>`), which wins over the default."""
+"""Commands whose options come from the table (`akrunner.options`).
+
+The options are described to Typer, and the values that the user gave are turned into arguments of the Python functions. A flag
+wins over the environment (`AKRUNNER_<NAME>`), which wins over the default.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from akrunner.jobfile import FILES, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
-#: annotations of the table -> what a word of the command line is read as
+#: annotations in the table -> the type to which a word of the command line is converted
 _TYPES: Mapping[str, Any] = {
     "bool": bool,
     "int": int,
@@ -27,7 +30,7 @@ _TYPES: Mapping[str, Any] = {
     "int | None": int | None,
     "float | None": float | None,
 }
-#: in what a command was given: the options that somebody gave for this job, not the environment
+#: a key in a command's values: the options that the user gave for this job, and not by the environment
 _SAID = "(said)"
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
@@ -50,7 +53,7 @@ def _formats() -> Sequence[str]:
     return formats.names()
 
 
-#: options that are no `Literal`, since packages or machines have more -> words that are known
+#: options that are no `Literal`, since packages or machines add values -> the values that are known
 _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
     "engine": _engines,
     "python_env": _environments,
@@ -60,17 +63,17 @@ _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
 
 
 def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None]) -> Callable[..., None]:
-    """A command as Typer takes it. Args: body: takes the context, and what was given, by name."""
+    """Return a command as Typer takes it. Args: body: the function to run; it takes the context, and the values by name."""
 
     def called(ctx: typer.Context, **words: Any) -> None:
-        # the doctor has lines for them
+        # the doctor reports variables in lines of its own
         if name != "doctor":
             variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
         joined: Mapping[str, keyed.Joined] = {}
         try:
             if words.get("overwrite") and _on_line(ctx, "output") and not _on_line(ctx, "overwrite") and _is_stdout(words):
-                # a job file's is for the output that stands there
+                # `overwrite` of a job file is only for the output of that file
                 words["overwrite"] = False
             _check_meant(ctx, words, said, name)
             _check_kept(ctx, words, name)
@@ -91,14 +94,17 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
 
 
 def keys_of(ctx: typer.Context, words: Mapping[str, Any]) -> dict[str, keyed.Joined]:
-    """Options of many keys, from the command line and the job file. Raises: ConfigError."""
+    """Return the options with keys (`--param` and so on), joined from the command line and the job file.
+
+    Raises: ConfigError: a value is wrong.
+    """
     names = {*keyed.NAMES, *FILES.values()}
     line = {name: value if _on_line(ctx, name) else [] for name, value in words.items() if name in names}
     return keyed.joined(line, jobfiles.file_of(ctx))
 
 
 def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[str], name: str) -> None:
-    """Raises: ConfigError: an option of the command line, or of a job file, means nothing beside the others."""
+    """Check that each option of the command line or the job file means something. Raises: ConfigError: one means nothing."""
     if "overwrite" in said and words["overwrite"] and _is_stdout(words):
         raise akrunner.ConfigError(f"--overwrite replaces a file, and --output {words['output']} is stdout; leave it out")
     wrong = meaningless(name, {one: words[one] for one in said}, words, of_command(name))
@@ -107,7 +113,10 @@ def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[st
 
 
 def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None:
-    """Raises: ConfigError: the output is a file that the command itself reads; of those that the job reads, the job says so."""
+    """Check that the output replaces no file that the command itself reads; the job checks the files that it reads.
+
+    Raises: ConfigError: the output is such a file.
+    """
     file, output = jobfiles.file_of(ctx), words.get("output")
     if file is not None:
         check_kept(file.path, words)
@@ -118,7 +127,7 @@ def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None
         if option.name in FILES.values():
             places = [given] if isinstance(given, str) else list(given)
         else:
-            # --param key=@file
+            # the value may be in a file: --param key=@file
             values_ = [one.partition("=")[2] for one in given if isinstance(one, str)] if option.name in keyed.NAMES else []
             places = [one[1:] for one in values_ if one.startswith("@")]
         for place in filter(None, places):
@@ -126,14 +135,17 @@ def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None
 
 
 def _is_stdout(words: Mapping[str, Any]) -> bool:
-    """Whether a command's rows go to stdout. Raises: ConfigError: as `lines.is_stdout`."""
+    """Whether a command's rows go to stdout. Raises: ConfigError: as `lines.is_stdout` does."""
     from akrunner.cli import lines
 
     return lines.is_stdout(words.get("output"))
 
 
 def _by_variables(ctx: typer.Context, words: str, name: str) -> str:
-    """What is wrong, where it says "--stall-timeout 0" of a value that nobody has typed: the variable, or file, that gives it."""
+    """Return an error's text with the origin of a value in place of a flag that the user has not typed.
+
+    "--stall-timeout 0" becomes the environment variable with its value, or "of the job file".
+    """
     for one in of_command(name):
         variable, source = one.variable_in(name) or "", ctx.get_parameter_source(one.name)
         givers = {"ENVIRONMENT": f"{variable}={os.environ.get(variable)} in the environment", "DEFAULT_MAP": "of the job file"}
@@ -143,8 +155,8 @@ def _by_variables(ctx: typer.Context, words: str, name: str) -> str:
 
 
 def _is_said(ctx: typer.Context, name: str) -> bool:
-    """Whether somebody gave an option for this job, on the command line or in its file."""
-    # the environment wins over a file, whose options are given all the same
+    """Whether the user gave an option for this job, on the command line or in its file."""
+    # an option of the file counts as given even if the environment's value wins over it
     return _on_line(ctx, name) or name in (ctx.default_map or {})
 
 
@@ -154,13 +166,13 @@ def _on_line(ctx: typer.Context, name: str) -> bool:
 
 
 def flag(name: str) -> Any:
-    """An option of the table, for a command whose others are its own, as Typer takes it."""
+    """Return an option of the table as Typer takes it, for a command whose other options are not in the table."""
     option = named(name)
     return typer.Option(option.default, *option.words, help=option.help)
 
 
 def _parameter(option: Option, command: str) -> inspect.Parameter:
-    """An option of the table, as Typer takes it."""
+    """Return an option of the table as a parameter for Typer."""
     verb = next((verb for verb in COMMANDS[command].verbs if verb in option.verbs), "")
     many, words, help = option.many_in(command), option.words_in(command), option.help_in(command)
     default = option.defaults.get(command, option.default_in(verb))
@@ -186,7 +198,7 @@ def _parameter(option: Option, command: str) -> inspect.Parameter:
 
 
 def _completing(option: Option, verb: str) -> Callable[[str], list[str]] | None:
-    """What a shell completes the value of an option to; None: names of files."""
+    """Return a function that gives a shell the completions of an option's value; None: the shell completes names of files."""
     choices = option.choices_in(verb)
     if not choices and option.name not in _KNOWN:
         return None
@@ -194,21 +206,21 @@ def _completing(option: Option, verb: str) -> Callable[[str], list[str]] | None:
     def completed(incomplete: str) -> list[str]:
         return [one for one in choices or _KNOWN[option.name]() if one.startswith(incomplete)]
 
-    # Typer reads annotations as they are, not as this module writes them
+    # Typer needs the types themselves, and annotations in this module are texts
     completed.__annotations__ = {"incomplete": str}
     return completed
 
 
 def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined: Mapping[str, keyed.Joined]) -> None:
-    """Have an error name the variables that gave what it is about, or its flag."""
+    """Add to an error's text the flag, or the environment variable, that gave the value it is about."""
     spoken = str(error.args[0]) if error.args else ""
     for one in of_command(name):
         flags = one.words_in(name)
-        # "num_workers=0: there must be at least 1": as the Python functions say of one value that it is wrong
+        # the Python functions write an error about one value so: "num_workers=0: there must be at least 1"
         is_its = isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}(=|: |\[\d+\]| must be | is )", spoken)
         if flags and one.name not in joined and is_its and flags[0] not in spoken and typed(ctx, one.name):
             spoken = f"{spoken} ({flags[0]})"
-        # "env: 'A B' is no name of a variable": of one key it is that of whoever gave the key
+        # an error about one key of an option names the flag that gave this key: "env: 'A B' is no name of a variable"
         if one.name in joined and isinstance(error, akrunner.ConfigError) and re.match(rf"{one.name}[\[: ]", spoken):
             key = key_of(spoken[len(one.name) :], joined[one.name].values)
             flag = joined[one.name].flag(key) if key is not None else ""
@@ -217,7 +229,7 @@ def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined:
         source = ctx.get_parameter_source(one.name) if variable else None
         if source is None or source.name != "ENVIRONMENT":
             continue
-        # what a script says may have any word in it
+        # other errors may have a script's own words in them, so only "name=" is looked for
         words = (one.name, one.words_in(name)[0]) if isinstance(error, akrunner.ConfigError) else (f"{one.name}=",)
         if any(word in spoken for word in words):
             spoken = f"{spoken} ({variable}={ctx.params[one.name]} in the environment)"
@@ -226,13 +238,13 @@ def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined:
 
 
 def typed(ctx: typer.Context, name: str) -> bool:
-    """Whether an option stands on the command line itself, and is no default, nor the environment's."""
+    """Whether an option is on the command line itself, and not from a default or the environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def shorten(command: Any, name: str) -> None:
-    """Have a command's help show what most people need, and no headings."""
+    """Make a command's help show only the options that most people need, without headings."""
     often = {one.name for one in of_command(name) if one.often_in(name) and not one.hidden}
     for parameter in command.params:
         if parameter.param_type_name == "option":
@@ -241,7 +253,10 @@ def shorten(command: Any, name: str) -> None:
 
 
 def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, as a function takes it by name: nothing that stands in its place there. Raises: ConfigError: something of it is wrong."""
+    """Return the values that were given as keyword arguments of a verb's function, without its positional arguments.
+
+    Raises: ConfigError: a value is wrong.
+    """
     ahead = next(one.positional for one in VERBS if one.name == verb)
     taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead and not _is_idle(one, verb, words)]
     made: dict[str, Any] = {one.name: words[one.name] for one in taken}
@@ -259,13 +274,16 @@ def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_idle(option: Option, verb: str, words: Mapping[str, Any]) -> bool:
-    """Whether nobody gave an option for this job, and its default, the environment's, say, would mean nothing: no fault, and not handed on."""
+    """Whether the user did not give an option for this job, and its default (from the environment, say) would mean nothing.
+
+    This is no error; the default is not passed on.
+    """
     said = words.get(_SAID)
     return said is not None and option.name not in said and is_given(words[option.name]) and bool(idle(option, verb, words))
 
 
 def source(words: Mapping[str, Any]) -> Any:
-    """The table, as the functions take it; None: the script asks for its own."""
+    """Return the table as the Python functions take it: one path or a list; None: the script opens its own tables."""
     found: Sequence[str] = words["source"]
     return found if len(found) > 1 else next(iter(found), None)
 

@@ -1,4 +1,4 @@
-"""How every command ends: its exit code, and its words on stderr or its JSON on stdout. Commands only raise."""
+"""The end of every command: its exit code, and its error in words on stderr or as JSON on stdout. Commands only raise."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ EXIT_FAULT = 70
 EXIT_TIMEOUT = 124
 EXIT_TERMINATED = 143
 
-#: the first that fits
+#: exceptions -> exit code; the first class that fits is taken
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (akrunner.JobTimeoutError, EXIT_TIMEOUT),
     (akrunner.ConfigError, EXIT_USAGE),
     (akrunner.ReadError, EXIT_READ),
     (akrunner.DataError, EXIT_READ),
     (akrunner.WriteError, EXIT_WRITE),
-    # as if the command had been told itself: nobody is to start the job again
+    # the same code as if the command itself had been terminated: the job is not to be started again
     (akrunner.JobCancelledError, EXIT_TERMINATED),
     (akrunner.AkrunnerError, EXIT_FAILED),
 )
@@ -52,7 +52,7 @@ or its Flink job was cancelled. With --json, each of them is one JSON object on 
 
 
 class Untold(Exception):
-    """Stdout does not take what a command has to say. Attributes: done: what the command has done nevertheless."""
+    """Stdout cannot be written, so a command's result is not printed. Attributes: done: what the command has done, in words."""
 
     def __init__(self, done: str) -> None:
         super().__init__(done)
@@ -61,25 +61,30 @@ class Untold(Exception):
 
 @contextlib.contextmanager
 def telling(done: str) -> Iterator[None]:
-    """What is said in the block is said of something that is done: if stdout does not take it, stderr says what that is.
+    """Print a result in the block. If stdout cannot be written, the error on stderr says what was done.
 
-    Raises: Untold.
+    Args: done: what was done, in words.
+    Raises: Untold: stdout cannot be written.
     """
     try:
         yield
         sys.stdout.flush()
     except (OSError, SystemExit) as e:
-        # Rich makes a SystemExit of a broken pipe
+        # Rich turns a broken pipe into a SystemExit
         raise Untold(done) from e
 
 
 def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
-    """Run a command to its end. Args: is_help: of which whoever reads it takes what they want. Returns: its exit code; whatever there is to say of it was
-    said."""
+    """Run a command, and print its error if it fails.
+
+    Args: run: the command; as_json: whether errors are printed as JSON; is_help: whether it only prints help, which a reader
+        need not read to its end (`| head`).
+    Returns: the exit code.
+    """
     try:
         code = int(run() or 0)
         sys.stdout.flush()
-        # what comes now stops nothing any more
+        # a signal that comes now no longer stops anything
         signals.decided()
     except BaseException as e:
         if is_help and signals.seen() is None and any(isinstance(one, BrokenPipeError) for one in _chain(e)):
@@ -90,7 +95,7 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An exception and those it comes from."""
+    """Return an exception, its cause (or context), the cause's cause and so on."""
     chain = [error]
     while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
         chain.append(above)
@@ -132,7 +137,10 @@ def _failed(error: BaseException, as_json: bool) -> int:
 
 
 def _left(error: BaseException) -> str:
-    """What a signal leaves behind, in half a sentence: no task of a job, and the tables as they were, or as they are changed already."""
+    """Return half a sentence that says what a signal leaves behind.
+
+    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already.
+    """
     store = sys.modules.get("akrunner.tables.store")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
     tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
@@ -140,20 +148,20 @@ def _left(error: BaseException) -> str:
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return f"{told}. Changed already, and it stays so: {', '.join(names[:5])}{more}"
-    # of MaxCompute nobody knows what came of a statement that it was sent; what is packed is no table
+    # it is not known whether MaxCompute has run a statement that it was sent; and an output of `pack` is no table
     untouched = store is not None and "akrunner.tables.maxcompute" not in sys.modules
     untouched = untouched and not _raised_in(error, "akrunner.packing.job")
     return told or ("; no table was changed" if untouched else "")
 
 
 def _raised_in(error: BaseException, module: str) -> bool:
-    """Whether a module's function was at work when it, or what it comes from, was raised."""
+    """Whether a function of a module was running when an exception, or one of its causes, was raised."""
     places = (frame for one in _chain(error) for frame, _ in traceback.walk_tb(one.__traceback__))
     return any(frame.f_globals.get("__name__", "") == module for frame in places)
 
 
 def _in_engine(error: BaseException) -> bool:
-    """Whether it was raised while a job ran, and not before."""
+    """Whether an exception was raised while a job ran, and not before."""
     places = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__", "").startswith("akrunner.engines.") for frame, _ in places)
 
@@ -163,7 +171,10 @@ _PRINTING = ("akrunner.cli", "akrunner.__main__", "click", "typer", "rich")
 
 
 def _in_printing(error: BaseException) -> bool:
-    """Whether it, or what it comes from, was raised where a command prints: a write that fails, of the many a job does elsewhere, is none of stdout's."""
+    """Whether an exception, or one of its causes, was raised where a command prints.
+
+    A job writes to many other files, and an error of one of these says nothing about stdout.
+    """
     for one in _chain(error):
         places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(one.__traceback__)]
         if isinstance(one, OSError) and places and f"{places[-1]}.".startswith(tuple(f"{name}." for name in _PRINTING)):
@@ -172,13 +183,13 @@ def _in_printing(error: BaseException) -> bool:
 
 
 def _of_stdout(error: BaseException) -> str | None:
-    """Half a sentence if an error of printing says that stdout cannot be written, None if it says something else. Silences stdout then."""
-    # Rich makes a SystemExit of it
+    """Return half a sentence if an error of printing means that stdout cannot be written, and silence stdout; else None."""
+    # Rich turns a broken pipe into a SystemExit, which has it as its cause or context
     lost = next((one for one in _chain(error) if isinstance(one, BrokenPipeError)), None)
     if isinstance(error, akrunner.AkrunnerError) or not (lost or isinstance(error, OSError)):
         return None
     if lost is None and getattr(error, "filename", None) is not None:
-        return None  # of a file; writing to a stream that is open names none
+        return None  # the error is about a file: an error of writing to an open stream names no file
     silence_stdout()
     if getattr(error, "errno", None) == errno.EBADF:
         return "stdout is closed"
@@ -186,7 +197,7 @@ def _of_stdout(error: BaseException) -> str | None:
 
 
 def silence_stdout() -> None:
-    """Nobody takes what goes to stdout: what Python flushes at its end must not complain either."""
+    """Send stdout to /dev/null from now on, so that Python's flush at its end raises no further error."""
     null = os.open(os.devnull, os.O_WRONLY)
     if null != 1:
         os.dup2(null, 1)
@@ -194,7 +205,7 @@ def silence_stdout() -> None:
 
 
 def _misused(error: Any, as_json: bool) -> int:
-    """A mistake in the command line itself, as Typer says it."""
+    """Print Typer's error about the command line itself. Returns: the exit code."""
     code = int(getattr(error, "exit_code", EXIT_USAGE))
     lost = ""
     _show_variable(error)
@@ -211,7 +222,7 @@ def _misused(error: Any, as_json: bool) -> int:
 
 
 def _show_variable(error: Any) -> None:
-    """Have a mistake in a variable show what it holds: Click shows only what stands on the command line."""
+    """Add an environment variable's value to an error about it, as Click shows only values of the command line."""
     ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
     if ctx is None or param is None:
         return
@@ -232,9 +243,17 @@ def _say(
     kind: bool = False,
     body: dict[str, Any] | None = None,
 ) -> int:
-    """What went wrong, as JSON on stdout or in words on stderr: in words also when stdout does not take the JSON. Returns: the code.
+    """Print an error as JSON on stdout, or in words on stderr; also in words if stdout cannot take the JSON.
 
-    Args: more: what follows on stderr, also beside JSON; kind: whether the name is said; body: of the JSON, if it is more than these.
+    Args:
+        name: the error's class.
+        message: its text.
+        code: the exit code.
+        as_json: whether to print JSON.
+        more: further text for stderr, even beside JSON.
+        kind: whether the words begin with the name.
+        body: the JSON object, None: one made of name, message and code.
+    Returns: the exit code.
     """
     lost = _lost(body or _head(name, message, code)) if as_json else ""
     try:
@@ -247,12 +266,12 @@ def _say(
         if lost:
             console.print(Text(f"akrunner: WriteError: {lost}"))
     except OSError:
-        pass  # nobody listens any more
+        pass  # stderr is closed
     return code
 
 
 def failure(error: BaseException, code: int) -> dict[str, Any]:
-    """What went wrong, for machines."""
+    """Return an error as a dict for JSON."""
     first = getattr(error, "failure", None)
     body = _head(type(error).__name__, str(error.args[0]) if error.args else "", code)
     body["failure"] = dataclasses.asdict(first) if first is not None else None
@@ -272,22 +291,22 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
 
 
 def _head(name: str, message: str, code: int) -> dict[str, Any]:
-    # the same names, whatever it was
+    # every error has the same keys
     none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
     return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
 
 
 def emit(body: dict[str, Any]) -> None:
-    """Print the one JSON object of a command. Raises: OSError: stdout does not take it."""
+    """Print the one JSON object of a command. Raises: OSError: stdout cannot be written."""
     text = json.dumps(_plain(body), allow_nan=False) + "\n"
-    # a signal must not cut it in two
+    # so that a signal does not cut the object in two
     signals.decided()
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def _lost(body: dict[str, Any]) -> str:
-    """Emit it. Returns: why stdout did not take it, in words."""
+    """Emit a JSON object. Returns: why stdout could not be written, in words; "" if it was."""
     try:
         emit(body)
     except OSError as e:
@@ -296,7 +315,7 @@ def _lost(body: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has: no NaN, no secrets in URLs."""
+    """Return a value that JSON can hold: NaN and infinities become null, and secrets in texts ***."""
     if isinstance(value, dict):
         return {redacted(str(key)): _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -309,5 +328,5 @@ def _plain(value: Any) -> Any:
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line does, also one that is wrong otherwise."""
+    """Whether a command line has --json, even if it is wrong otherwise."""
     return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]

@@ -1,5 +1,7 @@
-"""`akrunner run job.toml`: what the file says is the default of the command's options. A flag wins over the environment, which wins over the
-file, which wins over akrunner's defaults."""
+"""Job files on the command line (`akrunner run job.toml`): the file's values become the defaults of the command's options.
+
+A flag wins over the environment, which wins over the file, which wins over akrunner's defaults.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,19 @@ from akrunner import jobfile
 from akrunner.cli.keyed import Joined
 
 _STREAM = ("-",)
-#: among the defaults of a command: the file they come from
+#: the key in a command's defaults for the job file that they come from
 _FILE = "(file)"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A command line. Attributes: words: with the script, or model, in the job file's place; script_args: the script's own; more: what else its context is made
-    with."""
+    """A command line.
+
+    Attributes:
+        words: its words, with the script, or model, in place of the job file.
+        script_args: the script's own arguments.
+        more: further keyword arguments for making Click's context.
+    """
 
     words: list[str]
     script_args: list[str]
@@ -31,8 +38,9 @@ class Line:
 
 
 def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line:
-    """A command line that may have a job file in it. Args: command: of Typer's; words: of it, its name first; script_args: behind `--`.
+    """Read the job file of a command line, if it has one.
 
+    Args: command: Typer's command; words: the command line, the command's name first; script_args: the words behind `--`.
     Raises: ConfigError: the file is wrong.
     """
     place = _place(words, {flag for one in command.params if getattr(one, "is_flag", False) for flag in one.opts})
@@ -59,13 +67,16 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
 
 
 def file_of(ctx: typer.Context) -> jobfile.JobFile | None:
-    """The job file on a command line."""
+    """Return the job file of a command line, None if it has none."""
     file: jobfile.JobFile | None = (ctx.default_map or {}).get(_FILE)
     return file
 
 
 def missing(error: Any) -> akrunner.ConfigError | None:
-    """What is said in place of an error of Typer's about an option that is missing; None: it is about something else, or there is no job file."""
+    """Return a better error for Typer's error about a missing option.
+
+    Returns: None if the error is another one, or if there is no job file.
+    """
     ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
     file = file_of(ctx) if ctx is not None else None
     if file is None or param is None or not hasattr(error, "param_type"):
@@ -74,16 +85,16 @@ def missing(error: Any) -> akrunner.ConfigError | None:
 
 
 def lacking(file: jobfile.JobFile, name: str, flag: str) -> akrunner.ConfigError:
-    """Of an option that has to be given, and is neither in the file nor beside it."""
+    """Return the error for a required option that is neither in the job file nor on the command line."""
     return akrunner.ConfigError(f'{file.path}: the file names no {name}: {name} = "..." (or {flag})')
 
 
 def located(error: akrunner.ConfigError, ctx: typer.Context, joined: Mapping[str, Joined]) -> akrunner.ConfigError:
-    """The error, which says the line of the job file if what it is about stands there. Args: joined: what was given of options of many keys."""
+    """Add the job file's line to an error, if it is about a value of the file. Args: joined: the options with keys."""
     file = file_of(ctx)
     if file is None:
         return error
-    # where the script, or model, is to stand is the file, which says it
+    # positional arguments are left out: the job file is in their place, and names the script, or model
     heads = {one.name for one in ctx.command.params if one.param_type_name == "argument"}
     sources = {one: ctx.get_parameter_source(one) for one in ctx.params if one not in heads}
     elsewhere = [
@@ -97,7 +108,7 @@ def located(error: akrunner.ConfigError, ctx: typer.Context, joined: Mapping[str
 
 
 def origins(ctx: typer.Context, joined: Mapping[str, Joined]) -> list[str]:
-    """Where each value came from that is no default of akrunner's: "num_workers: --num-workers". Args: joined: as of `located`."""
+    """Return where each value that is no default came from: "num_workers: --num-workers". Args: joined: as for `located`."""
     found = []
     for one in ctx.command.params:
         if one.name in joined:
@@ -107,15 +118,15 @@ def origins(ctx: typer.Context, joined: Mapping[str, Joined]) -> list[str]:
         source = ctx.get_parameter_source(one.name or "")
         if source is None or one.name in jobfile.OF_THE_LINE or source.name in ("DEFAULT", "PROMPT"):
             continue
-        # the file stands in the place of the script
+        # the job file is in the place of the script
         if one.param_type_name == "argument" and ctx.default_map:
             found.append(f"{one.name}: the job file")
             continue
-        # --no-chief
+        # the second form of a flag was given: --no-chief
         own = one.secondary_opts if one.secondary_opts and ctx.params.get(one.name) is False else one.opts
         words = {"COMMANDLINE": own[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
         if source.name == "COMMANDLINE" and one.name in jobfile.FILES.values() and one.name in (ctx.default_map or {}):
-            # both are read
+            # files of keys from both places are read
             words += " and the job file"
         found.append(f"{one.name}: {words}")
     if ctx.obj:
@@ -124,7 +135,10 @@ def origins(ctx: typer.Context, joined: Mapping[str, Joined]) -> list[str]:
 
 
 def _place(words: Sequence[str], flags: set[str]) -> int | None:
-    """Where the job file stands: the first word of that ending that is no value of an option's. Args: flags: options without a value."""
+    """Return the index of the job file: the first word that ends in .toml and is no option's value; None if there is none.
+
+    Args: flags: the options that take no value.
+    """
     for place in range(1, len(words)):
         before = words[place - 1]
         if jobfile.is_job_file(words[place]) and words[place][0] != "-" and (before[:1] != "-" or before in flags):
@@ -137,7 +151,7 @@ def _streams(words: Sequence[str]) -> bool:
 
 
 def _as_given(parameter: Any, value: Any) -> Any:
-    """A value of the file as the command line would have it."""
+    """Return a value of the job file in the form that the command line would have."""
     if isinstance(value, dict) and parameter.multiple:
         return [
             f"{key}={_escaped(one) if parameter.name == 'env' else json.dumps(one, default=str)}" for key, one in value.items()
@@ -152,6 +166,6 @@ def _as_given(parameter: Any, value: Any) -> Any:
 
 
 def _escaped(value: Any) -> str:
-    """Of a variable: text that begins with @ is no file's name."""
+    """Return a variable's value for the command line, where a text that begins with @ would be taken for a file's name."""
     text = value if isinstance(value, str) else json.dumps(value)
     return "@" + text if text.startswith("@") else text

@@ -1,8 +1,8 @@
-"""Options of many keys, `user_params`, `env` and `defaults`: what the command line and its job file say of each key, and who wins.
+"""Options with keys (`user_params`, `env`, `defaults`), joined key by key from the job file and the command line.
 
 ::
 
-    job file:      params_file, user_params     the first loses against all that follow, key by key
+    job file:      params_file, user_params     from left to right and from top to bottom, each place wins over those before it
     command line:  --params-file, --param
 """
 
@@ -16,15 +16,19 @@ from akrunner.cli import values
 from akrunner.jobfile import FILES, JobFile, contributions, without_times
 from akrunner.options import named
 
-#: under which the words of a command have them
+#: the key under which a command's values have the joined options
 KEYED = "(keyed)"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What one place says.
+    """The values from one place.
 
-    Attributes: option: that says it; of_file: whether it is the job file's, not the command line's; hidden: keys whose values nobody is to see.
+    Attributes:
+        option: the option that gives the values.
+        of_file: whether the option is in the job file, and not on the command line.
+        values: key -> value.
+        hidden: keys whose values must not be shown.
     """
 
     option: str
@@ -35,7 +39,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Joined:
-    """An option from all places. Attributes: layers: each wins over those before it."""
+    """An option's values from all places.
+
+    Attributes: name: the option; layers: the places, of which each wins over those before.
+    """
 
     name: str
     layers: Sequence[Layer]
@@ -46,19 +53,19 @@ class Joined:
 
     @property
     def hidden(self) -> set[str]:
-        """Keys whose values nobody is to see: they stand in files."""
+        """Return the keys whose values must not be shown, as they come from files."""
         return {key for key in self.values if key in self.giver(key).hidden}
 
     def giver(self, key: str) -> Layer:
         return next(layer for layer in reversed(self.layers) if key in layer.values)
 
     def flag(self, key: str) -> str:
-        """The flag that gave a key; "": the job file did."""
+        """Return the flag that gave a key, "" if the job file gave it."""
         layer = self.giver(key)
         return "" if layer.of_file else named(layer.option).words[0]
 
     def origins(self) -> str:
-        """In words, which keys came from where: "-p (lr) and the job file (x, y)"; "": there are none."""
+        """Return which keys came from where, in words: "-p (lr) and the job file (x, y)"; "" if there are no keys."""
         told: dict[str, list[str]] = {}
         for layer in reversed(self.layers):
             where = named(layer.option).words[-1]
@@ -69,17 +76,21 @@ class Joined:
 
 
 def joined(words: Mapping[str, Any], file: JobFile | None = None) -> dict[str, Joined]:
-    """Those a command has. Args: words: what its line says. Raises: ConfigError: something of it is wrong."""
+    """Return the options with keys that a command has, joined.
+
+    Args: words: the values of the command line, by option; file: the job file, None if there is none.
+    Raises: ConfigError: a value is wrong.
+    """
     said = file.options if file is not None else {}
     made = {name: [*_layers(name, said, True), *_layers(name, words, False)] for name in _READ if name in words}
     return {name: Joined(name, layers) for name, layers in made.items()}
 
 
 def _layers(name: str, said: Mapping[str, Any], of_file: bool) -> Iterator[Layer]:
-    """What a job file, or a command line, says of an option, the weaker first."""
+    """Yield the layers of an option in a job file, or on a command line, the weaker first."""
     files = FILES.get(name, "")
     if said.get(files) not in (None, []):
-        # an error names the key of the file, or the flag
+        # errors name the option by its key in the job file, or by its flag
         what = files if of_file else named(files).words[0]
         found = _WHOLE[name](said[files], what)
         yield Layer(files, of_file, found, set(found))
@@ -93,7 +104,7 @@ def _variables(paths: str | Sequence[str], what: str) -> dict[str, str]:
     return values.environment([], [paths] if isinstance(paths, str) else paths, what)
 
 
-#: options -> what reads KEY=VALUE of a command line; and what reads their files
+#: options -> the function that reads KEY=VALUE of a command line; `_WHOLE`: options -> the function that reads their files
 _READ: Mapping[str, Any] = {
     "user_params": lambda given: values.params(given, None),
     "env": lambda given: values.environment(given, []),

@@ -1,4 +1,4 @@
-"""Rows to stdout, as lines: `--output -` of a job that has succeeded, and what a stream writes, as it comes."""
+"""Rows as lines on stdout: with `--output -` all rows of a job that has succeeded, and the rows of a stream as they come."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from akrunner.io.sinks import LineWriter, format_shown
 from akrunner.running.outputs import check_lines
 
 STDOUT = "-"
-#: other names of it
+#: other names of stdout
 _NAMES = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
-#: what names of an open descriptor begin with
+#: the beginnings of names of open file descriptors
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 
 
 def is_stdout(output: str | None) -> bool:
-    """Whether rows that are written there go to stdout, among whatever else a command says there.
+    """Whether rows written to `output` go to stdout, where the command prints other text as well.
 
-    Raises: ConfigError: stdout was redirected to the very file; it would be replaced, and what stdout had got with it.
+    Raises: ConfigError: stdout was redirected to this file; writing the output would replace the file, and lose the text in it.
     """
     if output is None or output == STDOUT or output in _NAMES:
         return output is not None
     try:
         there, ours = os.stat(os.path.expanduser(output)), os.fstat(1)
     except (OSError, ValueError):
-        # it is not there, it is a URL, or stdout is closed
+        # the output does not exist, it is a URL, or stdout is closed
         return False
     if not os.path.samestat(there, ours) or os.path.samestat(ours, os.stat(os.devnull)):
         return False
@@ -45,10 +45,11 @@ def is_stdout(output: str | None) -> bool:
 
 
 def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
-    """The format of lines in which rows go to stdout; None: they do not go there.
+    """Return the format of lines in which rows go to stdout, None if they do not go there.
 
-    Args: form: of --output-format; schema: of the rows, None: not known yet.
-    Raises: ConfigError: they cannot go there.
+    Args: output: the value of --output; form: the value of --output-format; as_json: whether --json is given; schema: the
+        schema of the rows, None if it is not known yet.
+    Raises: ConfigError: the rows cannot go to stdout.
     """
     if not is_stdout(output):
         return None
@@ -63,20 +64,20 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
 
 
 def planned_form(path: str | None) -> str:
-    """The format in which a stream's rows are written. Args: path: of the file, None: stdout."""
+    """Return the format in which a stream's rows are written, for a plan. Args: path: the output file, None for stdout."""
     return format_shown(path, None) if path is not None else formats.LINES[0].name
 
 
 def check_not_stdout(output: str | None) -> None:
-    """Of a detached job. Raises: ConfigError."""
+    """Check that the output of a detached job is not stdout. Raises: ConfigError: it is."""
     if is_stdout(output):
         raise akrunner.ConfigError(f"--output {output}: a detached job has no stdout here; name a file")
 
 
 def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:
-    """Write rows to stdout as they come. Args: schema: of the rows, None: that of the first batch.
+    """Write rows to stdout as they come. Args: schema: the schema of the rows, None for the schema of the first batch.
 
-    Raises: WriteError: stdout does not take them.
+    Raises: WriteError: stdout cannot be written.
     """
     writer = LineWriter(sys.stdout.buffer, form, schema)
     try:
@@ -84,7 +85,7 @@ def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None
             writer.write(batch)
         writer.close()
     except BrokenPipeError:
-        # `| head`: nobody wants more
+        # the reader of the pipe has ended, as in `| head`
         silence_stdout()
     except akrunner.WriteError:
         silence_stdout()

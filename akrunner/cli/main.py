@@ -1,4 +1,7 @@
-"""The `akrunner` command: what it is made of. A command's module is imported when that command is wanted, and all of them for `--help`."""
+"""The `akrunner` command and its subcommands.
+
+A subcommand's module is imported only if that subcommand is used; for `--help` all are imported.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def akrunner_command(version: bool = typer.Option(False, "--version", help="Prin
         raise typer.Exit()
 
 
-# -- the commands, each put into an app
+# -- the commands: each function adds one to an app
 
 
 def _scripted(name: str, app: typer.Typer) -> None:
@@ -102,16 +105,16 @@ def _warm(app: typer.Typer) -> None:
     app.add_typer(warm.app, name="warm")
 
 
-#: a shell's script of `--show-completion` sets it, and calls the command for the words that may follow
+#: the variable that a shell's completion script (`--show-completion`) sets when it calls the command for possible next words
 _COMPLETES = "_AKRUNNER_COMPLETE"
-#: run a script; what stands behind -- is the script's
+#: commands that run a script; the words behind -- are the script's
 _SCRIPTED = ("run", "train", "stream")
-#: what a job file may be given to
+#: commands that take a job file
 _JOBS = (*_SCRIPTED, "predict")
-#: short help shows some of their options
+#: commands whose short help shows only some of their options
 _LONG = tuple(one.name for one in COMMANDS.values() if one.is_long)
 
-#: in the order in which `--help` shows them
+#: commands, in the order in which `--help` shows them -> the function that adds the command to an app
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     **{name: functools.partial(_scripted, name) for name in _SCRIPTED},
     "predict": _predict,
@@ -130,13 +133,13 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
 }
 
 
-#: of every command
+#: Click's context settings of every command
 _SETTINGS: Any = {"help_option_names": ["--help", "-h"]}
 
 
 @functools.cache
 def _made(names: tuple[str, ...], every: bool = False) -> Any:
-    """What Typer makes of some of the commands. Args: every: their help shows all options."""
+    """Return Typer's command for some of the commands. Args: every: whether their help shows all options."""
     app = typer.Typer(
         name="akrunner",
         help="Run a TensorFlow script over a table.",
@@ -159,13 +162,13 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
 
 
 def _legible(command: Any) -> None:
-    """Have Rich print a command's help, and that of those in it, as it is meant, at any width."""
+    """Make Rich print the help of a command, and of its subcommands, correctly at any width."""
     command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
     for parameter in (*command.params, command.get_help_option(_context(command))):
-        # which is plain text: [/pt=VALUE] is no markup
+        # the help of a parameter is plain text: [/pt=VALUE] is no markup
         if getattr(parameter, "help", None):
             parameter.help = escape(parameter.help)
-        # <bool> reads as if a value followed
+        # without this, help shows <bool> behind a flag, as if it took a value
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
     for one in getattr(command, "commands", {}).values():
@@ -173,25 +176,28 @@ def _legible(command: Any) -> None:
 
 
 def _context(command: Any) -> Any:
-    """In which a command is looked at, and not run: it calls its help as it does when it runs, since that is made once."""
+    """Return a context for examining a command without running it.
+
+    It has the same settings as when the command runs, as the command makes its help option only once.
+    """
     return command.context_class(command, **_SETTINGS)
 
 
 def _flowing(text: str) -> str:
-    """A paragraph is one line, which the terminal breaks where it ends; not behind a backslash, which goes on in a shell, too."""
+    """Return a text with each paragraph as one line, which the terminal wraps; a line that ends in a backslash stays a line."""
     return re.sub(r"(?<![\\\n])\n[ ]*(?=\S)", " ", text.strip("\n"))
 
 
 def load(arguments: Sequence[str]) -> Any:
-    """Import what a command line needs. Returns: Typer's command for it."""
+    """Import the modules that a command line needs. Returns: Typer's command for it."""
     if not arguments and os.environ.get(_COMPLETES):
-        # only the command that stands there; bash's words, and those of the other shells
+        # only the command that was typed; bash and the other shells pass the words in different variables
         words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
         return _made((words[1],) if words[1:2] and words[1] in _COMMANDS else tuple(_COMMANDS), True)
     first = next((word for word in arguments if word != "--json"), None)
     if first in _COMMANDS:
         return _made((first,), _wants_all(arguments))
-    # help, and words that are no command: beside all that are
+    # for help, and for words that are no command, all commands are needed
     return _made(() if list(arguments) == ["--version"] else tuple(_COMMANDS))
 
 
@@ -201,17 +207,17 @@ def _wants_all(arguments: Sequence[str]) -> bool:
 
 
 def _divided(given: list[str]) -> tuple[list[str], list[str]]:
-    """A command line as Typer takes it, and the script's own words."""
-    # what stands behind -- is the script's, also what looks like an option of ours
+    """Divide a command line into the words for Typer and the script's own words."""
+    # all words behind -- are the script's, even if they look like options of akrunner
     ours, script_args = given, []
     if given[:1] in [[name] for name in _SCRIPTED] and "--" in given:
         ours, script_args = given[: given.index("--")], given[given.index("--") + 1 :]
 
     if ours[:1] == ["--json"]:
-        # every command has the option itself
+        # every command has --json as an option of its own
         ours = [*ours[1:], "--json"]
     if _wants_all(ours):
-        # the same as --help, where few options are all; words of a command that has others within say of which
+        # --help shows all options then. For a command with subcommands, the words say which subcommand's help is wanted
         words = list(itertools.takewhile(lambda word: not word.startswith("-"), ours))
         ours = [*(words[:1] if words[:1] in [[name] for name in COMMANDS] else words), "--help"]
     if ours[:1] == ["pai"]:
@@ -225,7 +231,10 @@ def _divided(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def contrary(words: Sequence[str]) -> None:
-    """Raises: ConfigError: a command line says yes and no of one option; Typer would take the last."""
+    """Check that no option is given with both its forms (--x and --no-x), of which Typer would take the last.
+
+    Raises: ConfigError: one is.
+    """
     for one in of_command(words[0]) if words and words[0] in COMMANDS else ():
         for pair in (word.split("/") for word in one.words_in(words[0]) if "/" in word):
             if all(word in words for word in pair):
@@ -233,15 +242,18 @@ def contrary(words: Sequence[str]) -> None:
 
 
 def check_once(command: Any, words: Sequence[str]) -> None:
-    """Raises: ConfigError: a command line gives an option twice that has one value; Typer would take the last."""
-    # what stands behind pai is PAI's command, whose options have names of their own
+    """Check that no option with a single value is given twice, of which Typer would take the last.
+
+    Raises: ConfigError: one is.
+    """
+    # the words behind `pai` are PAI's command, whose options have names of their own
     if not words or words[0] not in COMMANDS or words[0] == "pai" or words[0] not in command.commands:
         return
     own = command.commands[words[0]]
     try:
         _, _, order = own.make_parser(_context(own)).parse_args(args=list(words[1:]))
     except Exception:
-        # what is wrong with it is said when it is parsed in earnest
+        # the same error is reported when the command line is parsed to run it
         return
     for one, times in Counter(order).items():
         if times > 1 and one.param_type_name == "option" and not one.multiple and not one.is_flag:
@@ -252,10 +264,10 @@ def check_once(command: Any, words: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
+    """Run a command line, this process's by default, and print its results and errors. Returns: the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given and os.environ.get(_COMPLETES):
-        # says the words that may follow, and exits
+        # print the words that may follow, and exit
         return int(load([]).main([], "akrunner", _COMPLETES, standalone_mode=False) or 0)
     command = load(given)
     ours, script_args = _divided(given)
@@ -270,13 +282,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             words, script_words, more = line.words, line.script_args, line.more
         contrary(words)
         check_once(command, words)
-        # as Typer does it, but for what it makes of exceptions
+        # as Typer runs a command, except for its handling of exceptions
         try:
-            # a list of its own: Click takes words out of it
+            # a copy, as Click removes words from the list
             with command.make_context("akrunner", list(words), obj=script_words, **more) as context:
                 return command.invoke(context)
         except SystemExit as e:
-            # Typer's options for completion end so
+            # Typer's options for completion end with SystemExit
             if e.code or not any(word in ("--install-completion", "--show-completion") for word in given):
                 raise
             return 0

@@ -1,4 +1,7 @@
-"""What is said of a command line that is none: the option that is meant, or the commands that have it; the file that stands in the wrong place."""
+"""Better errors for wrong command lines.
+
+They name the option that is meant, the commands that have an option, or the file that is in the wrong place.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +21,28 @@ from akrunner.options.naming import IN_SCRIPTS, MEANT
 
 #: `--mode` of earlier versions -> the command it has become
 _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
-#: as likely as this, and it may be meant; and it is, whatever others have
+#: how alike (of 1) a known flag must be to be suggested; how alike to be suggested alone, even if another command has the flag
+#: that was typed
 _NEAR, _SURE = 0.7, 0.8
 _MOST, _LISTED = 3, 5
 #: types of options that are numbers
 _NUMBERS: Mapping[str, str] = {"int": "a whole number", "float": "a number"}
-#: what Typer says of a word that is no option's
+#: the beginning of Typer's error about a word that belongs to no option
 _EXTRA = "Got unexpected extra argument"
-#: of `-help`, as a person may know it from elsewhere
+#: the flags that Click reads in `-help`, which a user may know from other programs
 _LETTERS = ("-h", "-e", "-l", "-p")
 
 
 def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> None:
-    """Have an error of Typer's say what to type. Args: words: the command line; everything: gives Typer's command of all commands."""
+    """Make an error of Typer say what to type instead.
+
+    Args: words: the command line; everything: returns Typer's command with all subcommands.
+    """
     path = error.ctx.command_path.split()[1:] if error.ctx is not None else []
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
         flag = error.option_name
         if "-help" in words and flag in _LETTERS:
-            # Click takes each of its letters for a flag
+            # Click reads each letter of -help as a flag
             flag, said = "-help", f"Did you mean --help? {' '.join(['akrunner', *path])} --help"
         else:
             said = _no_form(flag, " ".join(path), error.ctx.command) or _said(flag, path, words, everything)
@@ -51,7 +58,7 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
     elif not path and str(error.message).startswith("No such command 'plan'"):
         error.message = "No such command 'plan'. What a job would do is shown by akrunner run SCRIPT -i TABLE --dry-run."
     elif str(error.message).startswith("No such command 'help'"):
-        # of the command behind it, if there is one
+        # name the help of the command behind `help`, if there is one
         behind = words[words.index("help") + 1 :][:1] if not path else []
         meant = behind if behind and behind[0] in everything().commands else path
         error.message = f"No such command 'help'. See {' '.join(['akrunner', *meant])} --help."
@@ -60,7 +67,7 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
 
 
 def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
-    """What is said in place of an error of Typer's about an option that takes a number, and was given something else; None: it is about something else."""
+    """Return a better error for an option that takes a number and was given another value; None if the error is another one."""
     ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
     if ctx is None or param is None:
         return None
@@ -74,23 +81,26 @@ def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
         value, where = param.value_from_envvar(ctx), f"{option.variable} in the environment"
     else:
         value, where = _typed(param.opts, words), param.opts[0]
-    # a flag without its value is something else
+    # without a value, the error is about a missing value
     return ConfigError(f"{option.name}={shown(value)}: give {kind} ({where})") if kind and value else None
 
 
 def _typed(opts: Sequence[str], words: Sequence[str]) -> str:
-    """The value of an option on a command line; "": it has none. Args: opts: its names."""
+    """Return the value of an option on a command line, "" if it has none. Args: opts: the option's names."""
     value = next((after for before, after in itertools.pairwise(words) if before in opts), "")
     return next((after for flag, _, after in (word.partition("=") for word in words) if flag in opts and after), value)
 
 
 def _taking(command: Any) -> set[str]:
-    """The flags of a command that take the word behind them."""
+    """Return the flags of a command that take the next word as their value."""
     return {flag for one in command.params if not getattr(one, "is_flag", False) for flag in one.opts}
 
 
 def _file(name: str, words: Sequence[str], taking: set[str]) -> str:
-    """Of a command line without something it needs: which of its words may be a file in the wrong place; "": none. Args: taking: as of `_taking`."""
+    """Return an error for a command line that lacks an argument because a file is in the wrong place; "" if no file is.
+
+    Args: name: the command; words: the command line; taking: the flags that take a value, from `_taking`.
+    """
     if any(before == "--dry-run" and word.isdigit() for before, word in itertools.pairwise(words)):
         at = words.index("--dry-run")
         return f"--dry-run takes its number behind a =: --dry-run={words[at + 1]}."
@@ -110,7 +120,7 @@ def _file(name: str, words: Sequence[str], taking: set[str]) -> str:
 
 
 def _no_form(flag: str, name: str, command: Any) -> str:
-    """Of `--no-debug`, where `--debug` is a flag that has no such form; "": it is something else. Args: command: of Typer's."""
+    """Return an error for `--no-X` if `--X` is a flag without such a form; "" if it is not. Args: command: Typer's command."""
     plain = flag.replace("_", "-").lower()
     if not plain.startswith("--no-"):
         return ""
@@ -165,7 +175,7 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
 
 
 def _standing(flag: str, name: str) -> str:
-    """Of an option that stands on the command line without a name, by the name it has in Python; "": it is none."""
+    """Return an error for a flag that is the Python name of a positional argument; "" if it is not."""
     if name in HEADS and flag in ("--script", "--model"):
         needed = HEADS[name].upper()
         return f"{needed} stands there without a name: akrunner {name} {needed} --input TABLE."
@@ -181,7 +191,7 @@ def _standing(flag: str, name: str) -> str:
 
 
 def _mode(words: Sequence[str]) -> str:
-    """Every mode has a command of its own."""
+    """Return an error for `--mode`: each mode has a command of its own."""
     given = [after for before, after in zip(words, [*words[1:], ""]) if before == "--mode"]
     given += [word.partition("=")[2] for word in words if word.startswith("--mode=")]
     command = _MODES.get(given[0]) if given else None
@@ -191,7 +201,7 @@ def _mode(words: Sequence[str]) -> str:
 
 
 def _meant(flag: str, name: str, own: Sequence[str]) -> str:
-    """As Python has it (`--num_workers`, `--user-params`), or in capitals."""
+    """Return a hint for a flag written as in Python (`--num_workers`, `--user-params`) or in capitals; "" if it is neither."""
     dashed = flag.replace("_", "-").lower()
     if dashed in own:
         return f"Did you mean {dashed}?"
@@ -207,7 +217,7 @@ def _meant(flag: str, name: str, own: Sequence[str]) -> str:
 
 
 def _near(flag: str, own: Sequence[str]) -> list[str]:
-    """Flags that look like it, or have a word with it; those alone that are surely meant."""
+    """Return flags that are similar to a flag, or have a word in common with it; if some are surely meant, only these."""
     sure = difflib.get_close_matches(flag, own, _MOST, _SURE)
     if sure:
         return sure
@@ -218,7 +228,7 @@ def _near(flag: str, own: Sequence[str]) -> list[str]:
 
 
 def _flags(command: Any, name: str = "") -> Iterator[tuple[str, list[str]]]:
-    """(command, what it has) of a command of Typer's and those in it."""
+    """Yield (name, its flags) for a command of Typer and for each of its subcommands."""
     yield name, [word for one in command.params for word in (*one.opts, *one.secondary_opts) if word[:1] == "-"]
     inner: dict[str, Any] = getattr(command, "commands", {})
     for one, below in inner.items():

@@ -1,4 +1,4 @@
-"""`akrunner odpscmd`: in the place of MaxCompute's client."""
+"""`akrunner odpscmd`: a stand-in for MaxCompute's client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Stand in the place of MaxCompute's client, for scripts that call it: what odpscm
 
 
 def odpscmd(ctx: typer.Context) -> None:
-    # its words come as they are: they are no options of Typer's
+    # the words are passed on unparsed, as they are no options of Typer
     from akrunner.pai_mode import client
     from akrunner.pai_mode.arguments import PaiArguments
 
@@ -57,7 +57,7 @@ def odpscmd(ctx: typer.Context) -> None:
 
 
 def _given(job: statements.Statements, call: Call, options: dict[str, Any]) -> Statements:
-    """The statements of a call. Raises: ConfigError."""
+    """Return the statements of a call: from its words and files, or from stdin. Raises: ConfigError: there are none to read."""
     parts = call.parts
     if not parts:
         check_stdin("odpscmd", STDIN)

@@ -1,4 +1,4 @@
-"""`akrunner pack`: files, texts and tables become shards of records."""
+"""`akrunner pack`: it packs files, texts and tables into shards of records."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         if as_json:
             said = dataclasses.asdict(done)
             if done.dry_run and done.kind == "rows":
-                # which are counted when they are read
+                # rows of tables are counted only when they are read
                 said.update(rows=None, total_rows=None, shards=None)
             emit({"ok": True, "exit_code": 0, **said})
         else:
@@ -76,7 +76,7 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _told_to_go_on(output: str) -> Iterator[None]:
-    """One that is stopped is told what becomes of what it has done."""
+    """Tell a user who stops the block that what was packed so far is kept, and that the same command goes on."""
     try:
         yield
     except (KeyboardInterrupt, signals.Terminated):
@@ -86,7 +86,7 @@ def _told_to_go_on(output: str) -> Iterator[None]:
 
 
 def progress_line(progress: PackProgress) -> str:
-    """One line: what is done, how far, how fast, how long yet."""
+    """Return the progress as one line: what is done, how far, how fast, and how long it will still take."""
     of = f" of {progress.total:,}" if progress.total is not None else ""
     parts = [f"{progress.seconds:5.1f} s", f"{progress.doing} {progress.rows:,}{of} rows"]
     if progress.rate:
@@ -98,7 +98,7 @@ def progress_line(progress: PackProgress) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """Seconds as people say them: 40 s, 3 min 20 s, 2 h 5 min."""
+    """Return a time in words: 40 s, 3 min 20 s, 2 h 5 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -132,7 +132,7 @@ def _say(done: Packed, quiet: bool) -> None:
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())
     rows = "row" if done.total_rows == 1 and len(done.splits) == 1 else "rows"
     if done.dry_run and done.kind == "rows":
-        # which are counted when they are read
+        # rows of tables are counted only when they are read
         typer.echo(f"classes: {f'of the column {done.label}' if done.label else 'none (--label names their column)'}")
         typer.echo("nothing was written: that was a dry run")
         return
@@ -157,12 +157,12 @@ def _say(done: Packed, quiet: bool) -> None:
 
 
 def _to_train_on(splits: Mapping[str, int]) -> str:
-    """The split that is shown as an input: train, else the largest."""
+    """Return the split that is shown as an example of an input: train, else the largest."""
     return "train" if splits.get("train") else max(splits, key=lambda name: splits[name], default="all")
 
 
 def _left_out(done: Packed) -> str:
-    """By which run."""
+    """Return words that say which run left broken files out."""
     if not done.skipped_before:
         return f"{_were(done.skipped_rows)} left out"
     if done.skipped_before == done.skipped_rows:

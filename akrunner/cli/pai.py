@@ -1,4 +1,4 @@
-"""`akrunner pai`."""
+"""`akrunner pai`: it runs scripts of PAI-TensorFlow by their commands."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tabl
 
 Of this command's own options the names begin with two dashes, but for -f, -e and -q; PAI's begin with one.
 """
-#: own options with one dash, and whether they take a value
+#: this command's own options with one dash -> whether they take a value
 _OWN = {
     "-h": False,
     **{word: one.type != "bool" for one in of_command("pai") for word in one.words_in("pai") if not word.startswith("--")},
 }
-#: PAI's that take the next word, when it is none of PAI's itself
+#: PAI's options that take the next word as their value, if it is no option of PAI itself
 _WITH_VALUE = ("-name", "-project", "-lineage", "-jobname", "-priority", "-settings")
 
 #: characters of a statement that a plan shows
@@ -46,7 +46,7 @@ _LONG = 100
 
 
 def divided(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(this command's own words, PAI's): Click would take -name for -n -a -m -e."""
+    """Divide a command line into (this command's own words, PAI's words), as Click would read -name as -n -a -m -e."""
     own: list[str] = []
     theirs: list[str] = []
     rest = list(reversed(words))
@@ -91,7 +91,7 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
                 f"{theirs[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner pai -f {file} -- {theirs[0]} ..."
             )
         if file is not None and not theirs:
-            # what stands behind the name of a shell script is its own
+            # the words behind a shell script's name are the script's own arguments
             script = job.runner.script(execute, file, text)
             if script is not None and not dry_run:
                 statements.ended(job.run_script(script))
@@ -106,7 +106,7 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 
 def _command(text: list[str], words: list[str], execute: str | None) -> str | list[str] | None:
-    """What stands on the command line. Raises: ConfigError: two things do."""
+    """Return PAI's command from the command line: a text, words, or None. Raises: ConfigError: there are two commands."""
     if execute is not None:
         text = [execute, *text]
     if words:
@@ -121,7 +121,7 @@ def _command(text: list[str], words: list[str], execute: str | None) -> str | li
 
 
 def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
-    """What would be done, each statement in its place."""
+    """Print what would be done, statement by statement."""
     from akrunner.pai_mode import plan
 
     steps = runner.steps(found)
@@ -141,7 +141,7 @@ def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
         typer.echo(f"warning: {note}")
     apart = bool(found.notes)
     for number, step in enumerate(steps):
-        # a plan has lines of its own
+        # a plan has several lines, and is set apart by empty lines
         if apart or (number and step.plan is not None):
             typer.echo("")
         apart = step.plan is not None

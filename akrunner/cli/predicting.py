@@ -1,4 +1,4 @@
-"""`akrunner predict`."""
+"""`akrunner predict`: a SavedModel over a table, or over rows as they arrive."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ takes and gives is checked first; a table that does not fit is refused with the 
 """
 
 
-#: options of `predict_stream` alone, those of `predict` alone
+#: the options that only `predict_stream` has, and the options that only `predict` has
 _ARRIVING, _WHOLE = (
     [one for one in of_command("predict") if only in one.verbs and other not in one.verbs]
     for only, other in (("predict_stream", "predict"), ("predict", "predict_stream"))
@@ -68,7 +68,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             streaming.predict(model, words["source"], streamed, screen, options)
             return
         if rows_to is not None:
-            # all rows are here when the job has succeeded
+            # the rows are kept in memory, and go to stdout when the job has succeeded
             options.update(output=None, output_format=None)
         result = akrunner.predict(model, given.source(words), **options)
     screen.result(result, rows_to)
@@ -82,7 +82,7 @@ def _plan(
     streams: bool,
     detach: bool,
 ) -> None:
-    """What the prediction would do, on stdout. Raises: ConfigError: what it would."""
+    """Print what the prediction would do. Raises: ConfigError: the prediction itself would raise it."""
     if streams:
         raise akrunner.ConfigError(
             "--dry-run looks at a table; of rows as they arrive (--input -, --follow) give it some in a file"
@@ -101,13 +101,13 @@ def _plan(
 
 
 def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) -> None:
-    """Raises: ConfigError: an option means nothing here."""
+    """Check options against each other. Raises: ConfigError: an option means nothing for this prediction."""
     if streams and detached:
         raise akrunner.ConfigError("--follow and --input - are for a job that is not detached")
     if live and not streams:
         raise akrunner.ConfigError("--output-live is for a stream: --input - or --follow")
     for one in _WHOLE if streams else _ARRIVING:
-        # what becomes of a stream's output is said by these, too
+        # output and overwrite mean something for a stream, too
         if words[one.name] != one.default and one.name not in ("output", "overwrite"):
             where = "a table that is read whole" if streams else "rows as they arrive: --input - or --follow"
             raise akrunner.ConfigError(f"{one.words[0]} is for {where}")

@@ -1,4 +1,4 @@
-"""One line on stderr that says how far something is, while somebody watches."""
+"""A line on a terminal's stderr that shows the progress of something."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.text import Text
 
 
 class Line:
-    """Is there while a `with` block lasts, where the console is a terminal.
+    """A progress line that is shown during a `with` block, if the console is a terminal.
 
-    Args: first: what it says at first; quiet: it is never there.
+    Args: console: where it is shown; first: its first text; quiet: never show it.
     """
 
     def __init__(self, console: Console, first: str, quiet: bool) -> None:
@@ -32,6 +32,6 @@ class Line:
             self._live = None
 
     def show(self, words: Callable[[], str]) -> None:
-        """Say something else. Args: words: asked only while the line is there."""
+        """Change the line's text. Args: words: returns the text; it is called only if the line is shown."""
         if self._live is not None:
             self._live.update(Text(words(), overflow="ellipsis", no_wrap=True))

@@ -1,4 +1,4 @@
-"""`akrunner replay`: one task again, from the work dir its job has kept."""
+"""`akrunner replay`: it runs one task again, from the work dir that its job has kept."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         typer.echo(shlex.join(command))
         return
     sys.stdout.flush()
-    # the same process from here on: a debugger has the terminal to itself
+    # replace this process, so that a debugger has the terminal to itself
     with ours(akrunner.ConfigError, f"{python} cannot be run"):
         os.execv(command[0], command)

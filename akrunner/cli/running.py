@@ -67,7 +67,7 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         options = _options("run", ctx, words, screen)
         source = _table(words, "run")
         if rows_to is not None:
-            # all rows are here when the job has succeeded
+            # the rows are kept in memory, and go to stdout when the job has succeeded
             options.update(output=None, output_format=None)
         if words["dry_run"]:
             detached.check_detach(options, detach)
@@ -125,7 +125,7 @@ def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], screen: sh
 
 
 def _output(path: str | None, options: Mapping[str, Any]) -> str | None:
-    """Where the rows of a stream go, in words."""
+    """Return where the rows of a stream go, in words; None if the script writes none."""
     if options.get("output_schema") is None:
         return None
     return path if path is not None else "stdout"
@@ -140,8 +140,17 @@ def _plan(
     output: str | None = None,
     form: str | None = None,
 ) -> None:
-    """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says; form: the format of those that the command writes
-    itself, None: it writes none."""
+    """Print what the job would do.
+
+    Args:
+        verb: the verb of the job.
+        ctx: Typer's context.
+        words: the command's values.
+        source: the table.
+        options: the keyword arguments of the verb's function.
+        output: where the rows go, None: where the plan says.
+        form: the format of the rows if the command itself writes them, None if it does not.
+    """
     rows = words["dry_run_rows"]
     if rows is not None and (not rows.isdecimal() or not rows.strip("0")):
         raise akrunner.ConfigError(
@@ -160,14 +169,14 @@ def _plan(
         plan = planned(try_rows)
     except akrunner.JobError:
         if not words["as_json"]:
-            # the script failed over the first rows; what the job was going to do helps to see why
+            # the script failed over the first rows; the plan of the job helps to see why
             say_plan(ctx, words, None, str(planned(None)), {})
         raise
     say_plan(ctx, words, dataclasses.replace(plan, trial=None), str(plan), {"trial": _asdict(plan.trial)})
 
 
 def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
-    """The plan without what stands in files of values, which are for secrets."""
+    """Return the plan with *** for values that were given in files, as such files are for secrets."""
     params, env = words[KEYED]["user_params"], words[KEYED]["env"]
     secret = [one.values[key] for one in (params, env) for key in one.hidden]
     told = [value if isinstance(value, str) else json.dumps(value) for value in secret]
@@ -185,10 +194,10 @@ def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
 
 
 def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str, more: Mapping[str, Any]) -> None:
-    """A plan, and where each value came from, on stdout. Args: text: what a person reads; more: what the JSON has besides."""
+    """Print a plan, and where each value came from. Args: text: the plan as text; more: further entries of the JSON object."""
     origins = jobfiles.origins(ctx, words[KEYED])
     if words["as_json"]:
-        # a plan has it in words, for people
+        # the plan has the output in words, and JSON has its path
         output = (
             words["model_out"] if "model_out" in words else words["output"] if not lines.is_stdout(words["output"]) else None
         )
@@ -199,7 +208,7 @@ def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str,
 
 
 def _asdict(trial: Any) -> Mapping[str, Any] | None:
-    """What came of a trial, as JSON has it; None: nothing was tried."""
+    """Return a trial's result for JSON, None if the script was not tried."""
     if trial is None:
         return None
     written = trial.written
@@ -211,7 +220,7 @@ def _asdict(trial: Any) -> Mapping[str, Any] | None:
 
 
 def _table(words: Mapping[str, Any], verb: str) -> Any:
-    """The table of a job that reads all of it. Raises: ConfigError: rows that arrive."""
+    """Return the table of a job that reads a whole table. Raises: ConfigError: it is stdin, whose rows arrive one by one."""
     if "-" in words["source"]:
         raise akrunner.ConfigError(f"--input -: akrunner {verb} reads a table; for lines of stdin there is akrunner stream")
     if not words["quiet"]:
@@ -221,12 +230,12 @@ def _table(words: Mapping[str, Any], verb: str) -> Any:
 
 
 def _asked(words: Mapping[str, Any]) -> list[str]:
-    """The tables a script asks for itself."""
+    """Return the names of the tables that the script opens itself."""
     return [*words.get("tables", []), *words.get("output_tables", [])]
 
 
 def _check_asked(ctx: typer.Context, words: Mapping[str, Any]) -> None:
-    """Raises: Typer's error for an option that is missing: there is no table at all."""
+    """Check that the job has an input table, or tables that its script opens. Raises: Typer's error for a missing option."""
     if not words["source"] and not _asked(words):
         missing = copy.copy(next(one for one in ctx.command.params if one.name == "source"))
         missing.required = True

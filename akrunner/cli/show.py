@@ -1,4 +1,4 @@
-"""What the command line shows: progress, the closing line, errors."""
+"""The output of the command line for people: progress, warnings, the closing line, and the first rows."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from akrunner.running.result import Result
 
 _PREVIEW = 10
-#: lines of a script's that are shown when it has succeeded
+#: how many of a script's last lines are shown when it has succeeded
 _PRINTED = 10
 
 
 def kept_at(output: str | None) -> str:
-    """Of a job that has succeeded: where what it made is."""
+    """Return the sentence that says where the output of a job that has succeeded is."""
     return (
         f"the job has succeeded, and its output is stored: {output}"
         if output
@@ -43,15 +43,15 @@ def kept_at(output: str | None) -> str:
 
 
 def check_json(as_json: bool, output: str | None) -> None:
-    """Of a stream. Raises: ConfigError: its rows would stand between what is to be one JSON object."""
+    """Check a stream's --json. Raises: ConfigError: its rows go to stdout, too, which must be one JSON object."""
     if as_json and output is None:
         raise akrunner.ConfigError("--json: a stream's rows go to stdout themselves; name a file for them with --output")
 
 
 class Screen:
-    """Progress on stderr while it is a terminal; results on stdout. Also the job's observer.
+    """The display of a job: progress on stderr if it is a terminal, results on stdout. It is the job's observer, too.
 
-    Args: as_json: only a JSON object, on stdout; quiet: nothing but errors and rows; log: echo the tasks' lines.
+    Args: as_json: print only a JSON object, on stdout; quiet: print only errors and rows; log: print the tasks' lines.
     """
 
     def __init__(self, as_json: bool, quiet: bool, log: bool) -> None:
@@ -61,7 +61,7 @@ class Screen:
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
         self._line = Line(self._err, "starting", self._quiet)
         self._warned = 0
-        #: what another system calls a task; puts that into a text
+        #: task -> its name in another system; `renamed` puts these names into a text
         self.known_as: Mapping[str, str] = {}
         self.renamed: Callable[[str], str] = str
 
@@ -89,7 +89,10 @@ class Screen:
     # -- afterwards
 
     def result(self, result: Result, rows_to: str | None = None) -> None:
-        """The closing line, and the rows when they went nowhere else. Args: rows_to: format in which all of them go to stdout."""
+        """Print the closing line of a job, and its rows if they went to no file.
+
+        Args: rows_to: the format in which all rows go to stdout, None: only the first rows are shown.
+        """
         with telling(kept_at(result.output)):
             self._result(result, rows_to)
 
@@ -118,13 +121,13 @@ class Screen:
             self.preview(result.table, "--output FILE keeps them all")
 
     def _help(self, tasks: Sequence[TaskResult]) -> None:
-        """What programs have printed that did nothing else."""
+        """Print the output of programs that have only printed (their help, for instance)."""
         # each worker prints the same
         for said in dict.fromkeys(task.log_tail for task in tasks if task.only_printed and not self._log):
             self._err.print(Text(said))
 
     def streamed(self, job: akrunner.StreamJob, output: str | None) -> None:
-        """The closing line of a stream; rows have gone out before."""
+        """Print the closing line of a stream, whose rows were written before."""
         stats = job.stats
         if self._json and stats is not None:
             with telling(kept_at(output)):
@@ -158,7 +161,7 @@ class Screen:
         self._err.print(Text(f"akrunner: {text}"))
 
     def preview(self, table: pa.Table, how: str) -> None:
-        """The first rows, on stdout. Args: how: the others are had, in words."""
+        """Print the first rows to stdout. Args: how: how to get the other rows, in words."""
         head = table.slice(0, _PREVIEW)
         width = Console(file=sys.stdout).width
         cells = [[_cell(value) for value in column] for column in head.columns]
@@ -172,7 +175,10 @@ class Screen:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
 
     def asked(self, result: Result, places: Sequence[str] = ()) -> None:
-        """The closing lines of a job whose scripts ask for their tables. Args: places: what else it has left, in words."""
+        """Print the closing lines of a job whose scripts open their own tables.
+
+        Args: places: what else the job has left, in words.
+        """
         with telling(kept_at(result.output)):
             self._tell_warnings(result)
             self._help(result.tasks)
@@ -187,7 +193,7 @@ class Screen:
                 self._printed(result)
 
     def _printed(self, result: Result) -> None:
-        """The last of what a script printed, which is its result where it writes no table; and where all of it is."""
+        """Print the last lines that a script printed, which are its result if it writes no table, and where all of them are."""
         said = {task.name: task.log_tail.rstrip() for task in result.tasks if task.log_tail.strip() and not task.only_printed}
         if self._log or not said:
             return
@@ -212,15 +218,15 @@ class Screen:
             self._err.print(Text(f"output: {result.output}"))
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
-        """Where the job's directory is; of a quiet job that of `--debug`, whose name nobody else says."""
+        """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""
         if work_dir is not None and (self._log or not self._quiet):
-            # without its tables a script cannot be run again
+            # `akrunner replay` cannot run a script again that opens its own tables
             again = "" if stats.tables else f"   (akrunner replay {work_dir})"
             self._err.print(Text(f"work dir: {work_dir}{again}"))
 
 
 def _rows(stats: Stats) -> str:
-    """ "2,000 rows in, 1 row out"."""
+    """Return the numbers of rows in words: "2,000 rows in, 1 row out"."""
     return ", ".join(
         f"{count:,} row{'s' * (count != 1)} {way}" for count, way in ((stats.rows_in, "in"), (stats.rows_out, "out"))
     )
@@ -237,18 +243,18 @@ def _of_table(counted: tuple[str, Mapping[str, int]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value for people to read."""
+    """Return a value as text for people."""
     if not value.is_valid:
         return NULL
     try:
         return str(value.as_py())
     except (OverflowError, ValueError):
-        # a timestamp that Python has none of
+        # a timestamp outside of the range of Python's datetime
         return str(integers_of(value)) if family_of(value.type) in TIMES else "?"
 
 
 def progress_line(progress: Progress) -> str:
-    """One line: time, rows and MB/s each way, what the tasks do, the newest metrics."""
+    """Return the progress as one line: time, rows and MB/s in and out, the tasks' states, the newest metrics."""
     seconds = max(progress.seconds, 1e-9)
     parts = [
         f"{progress.seconds:5.1f} s",
@@ -262,7 +268,11 @@ def progress_line(progress: Progress) -> str:
 
 
 def input_line(stats: Stats) -> str:
-    """What holds the job up in its input, behind a line's end: of one task, or of all if it was asked for; "": nothing, or nobody knows."""
+    """Return lines that say how the job's input slows it down, each behind a line end.
+
+    They are about one task, or about all tasks with `--profile-input`; "" if the input does not slow it down, or if it is not
+    known.
+    """
     told = verdict(stats)
     if not any(record["asked"] for record in stats.inputs.values()):
         told = [words for words in told if words.partition("]")[0] == told[0].partition("]")[0]]
@@ -270,13 +280,13 @@ def input_line(stats: Stats) -> str:
 
 
 def closing_line(stats: Stats) -> str:
-    """How long, how many rows, and on which side the time went."""
+    """Return the closing line: how long the job took, how many rows it had, and whether the time went to input or computing."""
     if stats.bound == "input" and stats.input_wait_seconds <= stats.main_seconds:
         why = f", input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"
     elif stats.bound == "input":
         why = f", input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
     else:
-        # nobody knows of a script that reads in ways of its own
+        # the bound is not known for a script that reads its input in its own way
         why = (
             ", compute-bound" if stats.bound == "compute" else ""
         ) + f" ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"

@@ -1,10 +1,13 @@
-"""Ctrl-C and SIGTERM, from the first import to the last line. Standard library only: it comes before everything else.
+"""The handling of Ctrl-C and SIGTERM, from the first import to the last line of a command.
 
-A terminal that is closed sends SIGHUP, and Ctrl-\\ SIGQUIT: both end a command as SIGTERM does, and its exit code has their number.
+It uses the standard library only, as it is imported before everything else.
 
-A signal raises an exception in the main thread and is remembered: libraries in between may turn the exception into one of theirs, or
-into nothing, and the command still ends as one that was stopped. While a module is being imported the exception waits: an extension
-module that meets one in the middle of its making may end the whole process (DuckDB's does, by SIGABRT).
+A terminal that is closed sends SIGHUP, and Ctrl-\\ sends SIGQUIT: both end a command as SIGTERM does, with their number in its
+exit code.
+
+A signal raises an exception in the main thread, and is remembered: if a library in between swallows the exception or raises
+another in its place, the command still ends as a command that was stopped. While a module is being imported, the exception
+waits: an exception during the initialization of an extension module may end the whole process (DuckDB's does so, by SIGABRT).
 """
 
 from __future__ import annotations
@@ -17,7 +20,13 @@ from typing import Any, NoReturn
 
 
 class _Waiting:
-    """A signal that came in the middle of an import. Attributes: again: it was not the first; until: when it waits no longer."""
+    """A signal that came in the middle of an import.
+
+    Attributes:
+        number: the signal's number.
+        again: whether another signal came before it.
+        until: time (of `time.monotonic`) at which it is raised even if the import still runs.
+    """
 
     def __init__(self, number: int, again: bool, until: float) -> None:
         self.number, self.again, self.until = number, again, until
@@ -27,26 +36,29 @@ _seen: int | None = None
 _decided = False
 _waiting: _Waiting | None = None
 _by_it = False
-#: seconds between looks whether an import is over
+#: seconds between checks whether an import is over
 _AGAIN = 0.02
-#: no import takes longer, so that whatever hangs in one can be stopped
+#: the most seconds that a signal waits for an import, so that an import that hangs can be stopped
 _AT_MOST = 10.0
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came. Not Python's own, with which the interpreter ends itself by a signal, whatever the exit code is."""
+    """Ctrl-C came. It is not KeyboardInterrupt itself, with which Python would end by the signal, whatever the exit code is."""
 
 
-#: each of them is told as SIGTERM
+#: signals that end a command as SIGTERM does
 _TERMINATE = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Terminated(BaseException):
-    """SIGTERM came, or its like."""
+    """SIGTERM came, or another signal that ends a command as SIGTERM does."""
 
 
 def watch() -> None:
-    """From now on they are remembered. What is ignored (Ctrl-C in a shell's background, SIGHUP under nohup) goes on being ignored."""
+    """Handle the signals from now on.
+
+    A signal that this process ignores (Ctrl-C in a shell's background, SIGHUP under nohup) stays ignored.
+    """
     global _seen, _decided, _waiting
     _seen, _decided, _waiting = None, False, None
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -57,13 +69,13 @@ def watch() -> None:
 
 
 def end_by_it() -> None:
-    """Ctrl-C is to end this process as it ends one that knows nothing of it, once everything is said: so a shell knows that it is to end, too."""
+    """Let Ctrl-C end this process by the signal itself, after everything is printed, so that the calling shell ends, too."""
     global _by_it
     _by_it = True
 
 
 def leave(code: int) -> NoReturn:
-    """End the process."""
+    """End the process with this exit code, or by SIGINT if `end_by_it` was called and Ctrl-C came."""
     if _by_it and _seen == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -71,27 +83,30 @@ def leave(code: int) -> NoReturn:
 
 
 def seen() -> int | None:
-    """The first that came, None when none has."""
+    """Return the number of the first signal that came, None if none has come."""
     return _seen
 
 
 def check() -> None:
-    """Raises: what came, if it was swallowed: an exception in a destructor goes nowhere."""
+    """Raise Interrupted or Terminated if a signal has come that was not handled.
+
+    The exception that the signal raised may have been swallowed, as an exception in a destructor is.
+    """
     global _waiting
     if _seen is not None and not _decided:
-        # one that waits for an import to end is not raised a second time, in the middle of what the first has ended
+        # a signal that waits for an import must not be raised once more, while the command already ends because of it
         _waiting = None
         raise Interrupted if _seen == signal.SIGINT else Terminated
 
 
 def decided() -> None:
-    """How the command ends is decided, and being said: what comes now is too late to change it."""
+    """Ignore signals from now on: it is decided how the command ends, and its last output is being written."""
     global _decided
     _decided = True
 
 
 def ignore() -> None:
-    """The command has ended, and Python's own end takes a moment yet: a signal must not become its exit code."""
+    """Ignore all these signals: the command has ended, and a signal during Python's shutdown must not change the exit code."""
     decided()
     for number in (signal.SIGINT, signal.SIGALRM, *_TERMINATE):
         signal.signal(number, signal.SIG_IGN)
@@ -104,7 +119,7 @@ def _came(number: int, frame: Any) -> None:
     again = _seen is not None
     _seen = _seen or number
     if _waiting is not None:
-        return  # one that has come already is raised soon
+        return  # the signal that waits already is raised soon
     if _imports(frame):
         _waiting = _Waiting(number, again, time.monotonic() + _AT_MOST)
         signal.signal(signal.SIGALRM, _look_again)
@@ -126,7 +141,7 @@ def _look_again(_: int, frame: Any) -> None:
 
 
 def _imports(frame: Any) -> bool:
-    """Whether a module was being imported."""
+    """Whether a module is being imported in this frame or in a caller's."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
@@ -142,7 +157,7 @@ def _raise(number: int, again: bool) -> None:
 
 
 def words(number: int) -> str:
-    """What a command that a signal has stopped is called: "interrupted"."""
+    """Return the word for how a signal has stopped a command: "interrupted" or "terminated"."""
     return "interrupted" if number == signal.SIGINT else "terminated"
 
 
@@ -151,20 +166,26 @@ def _kind(number: int) -> str:
 
 
 def say_early(number: int) -> int:
-    """What is said when nothing has been imported yet. Returns: the exit code."""
+    """Print that a signal stopped the command before anything was started. Returns: the exit code."""
     decided()
     return say(_kind(number), f"{words(number)}; nothing was started", 128 + number)
 
 
 def say_between() -> int:
-    """What is said when nobody else says it: whether anything was done is not known here. Returns: the exit code."""
+    """Print that a signal stopped the command, if no other code has: whether anything was done is not known here.
+
+    Returns: the exit code.
+    """
     decided()
     number = _seen or signal.SIGINT
     return say(_kind(number), words(number), 128 + number)
 
 
 def say(kind: str, text: str, code: int) -> int:
-    """Say why a command ends that was never reached: in words if stdout takes no JSON. Returns: the exit code."""
+    """Print why the process ends before a command was run: as JSON with --json, else (or if stdout is gone) in words.
+
+    Returns: the exit code.
+    """
     if "--json" in sys.argv:
         import json
 
@@ -172,7 +193,7 @@ def say(kind: str, text: str, code: int) -> int:
             print(json.dumps({"ok": False, "error": kind, "message": text, "exit_code": code}), flush=True)
             return code
         except OSError:
-            pass  # what is left of it Python tries again at its end, in vain
+            pass  # Python tries to flush the rest when it ends, in vain
     try:
         print(f"akrunner: {text}", file=sys.stderr)
     except OSError:

@@ -1,4 +1,4 @@
-"""Statements and PAI's jobs on the command line: run one after the other, and shown. `akrunner pai`, `akrunner odpscmd`."""
+"""Statements and PAI jobs of `akrunner pai` and `akrunner odpscmd`, run one after the other, with their results shown."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 
 
 def inside(name: str, typed: Mapping[str, Any]) -> Inside | None:
-    """This command as the call of a shell script that akrunner runs, if it is one: its `options` are then those of the run, with what is typed here.
+    """Return the call if this command was called by a shell script that akrunner runs, else None.
 
-    Args: name: of the command; typed: options that stand behind it.
+    The call's `options` are the options of that run, updated with the options typed behind this command.
+    Args: name: the command's name; typed: the options typed behind it.
     """
     from akrunner.pai_mode import calls
 
     called = calls.inside(name)
     if called is None:
         return None
-    # a shell goes on to its next line if a program has an exit code of its own for Ctrl-C
+    # if Ctrl-C ends a program by an exit code and not by the signal, the shell goes on to its next line
     signals.end_by_it()
     for key, value in typed.items():
         called.options[key] = {**(called.options.get(key) or {}), **value} if isinstance(value, dict) else value
@@ -43,15 +44,22 @@ def inside(name: str, typed: Mapping[str, Any]) -> Inside | None:
 
 
 def telling(called: Inside | None, done: list[Done]) -> AbstractContextManager[None]:
-    """The script that has called this command is told what the block has done, and why it failed. Args: done: what the statements came to; the
-    block fills it."""
+    """Return a context manager that tells the calling script what its block has done, or why it failed.
+
+    Args: called: the call, None if no script has called this command; done: the statements' results, to which the block adds.
+    """
     return called.telling(done) if called is not None else contextlib.nullcontext()
 
 
 class Statements:
-    """What the statements of one command come to.
+    """The runner of one command's statements.
 
-    Args: options: of `PaiArguments`, and others; screen: shows them; done: what each came to is put there.
+    Args:
+        options: the options of `PaiArguments`, and others.
+        screen: where results are shown.
+        as_json: whether one JSON object is printed at the end.
+        quiet: whether only rows and errors are shown.
+        done: the list to which the result of each statement is added.
     """
 
     def __init__(self, options: dict[str, Any], screen: show.Screen, as_json: bool, quiet: bool, done: list[Done]) -> None:
@@ -59,12 +67,16 @@ class Statements:
         from akrunner.pai_mode.job import Runner
 
         self._screen, self._json, self._quiet, self._done = screen, as_json, quiet, done
-        #: of the job that was last
+        #: the plan of the last job
         self._plan: Plan | None = None
         self.runner = Runner(PaiArguments.of(options), screen, screen.note, self._begin)
 
     def run(self, given: Given, printed: Callable[[str, pa.Table], None] | None = None) -> None:
-        """Run and show each. Args: printed: shows rows of a statement. Raises: as `Runner.running`."""
+        """Run each statement and show its result.
+
+        Args: printed: prints the rows of a statement, given its text and the rows; None: print them as a table.
+        Raises: the exceptions of `Runner.running`.
+        """
         if not self._json:
             for note in given.notes:
                 self._screen.note(note)
@@ -96,12 +108,12 @@ class Statements:
                 self._screen.note(one.message)
 
     def run_script(self, script: ShellScript) -> int:
-        """Run a shell script, and what it calls. Returns: its exit code."""
+        """Run a shell script, and the statements that it hands to odpscmd. Returns: the script's exit code."""
         from akrunner.pai_mode import scripts
 
         if not self._quiet and not self._json:
             self._screen.note(f"bash runs {script.path}, all of it; what it hands to odpscmd comes here")
-        # what a script prints would stand between what is to be one JSON object
+        # with --json the script prints to stderr, as stdout must be one JSON object
         sys.stdout.flush()
         outcome = self.runner.called(script, sys.stderr if self._json else None, self._quiet)
         done = [_as_json(one) for call in outcome.calls for one in call.done]
@@ -129,7 +141,10 @@ def _printed(statement: str, rows: pa.Table) -> None:
 
 
 def _checkpoints(plan: Plan | None) -> list[str]:
-    """Where they are; of a bucket in the cloud the copy here is gone when the job has ended."""
+    """Return the line that says where a job's checkpoints are; [] if it has none.
+
+    If they are in a bucket in the cloud, the local copy is gone when the job has ended, and the line names the bucket.
+    """
     found = plan.checkpoint_dir if plan is not None else None
     if plan is None or found is None:
         return []
@@ -151,6 +166,6 @@ def _as_json(done: Done) -> dict[str, Any]:
 
 
 def ended(code: int) -> None:
-    """End a command with this exit code, everything being said."""
+    """End a command with this exit code; everything was printed already."""
     if code:
         raise typer.Exit(code)

@@ -1,10 +1,11 @@
-"""`akrunner stream` and `akrunner predict -i -`: lines in as they come, rows out as they come.
+"""`akrunner stream` and `akrunner predict -i -`: lines are read as they come, and rows are written as they come.
 
 ::
 
-    no --output                    stdout, JSON lines, each batch at once
-    --output FILE                  is there when the stream has ended well, and only then
-    --output FILE --output-live    is written in place, each batch at once, for whoever reads along; stays as it is when the job fails
+    no --output                    JSON lines on stdout, each batch at once
+    --output FILE                  the file is there when the stream has ended well, and only then
+    --output FILE --output-live    the file is written in place, each batch at once, so that others can read along; if the job
+                                   fails, the file stays as it is
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from akrunner.running.outputs import check_stream_apart, check_stream_output, co
 
 @dataclass(frozen=True)
 class Output:
-    """Where rows go, as the command line has it. Attributes: path: None: stdout; live: written in place."""
+    """The destination of rows, from the command line.
+
+    Attributes:
+        path: the file, None for stdout.
+        overwrite: whether a file that is there is replaced.
+        live: whether the file is written in place.
+    """
 
     path: str | None
     overwrite: bool
@@ -31,7 +38,7 @@ class Output:
 
 
 def run(script: str, inputs: list[str], output: Output, screen: show.Screen, options: dict[str, Any]) -> None:
-    """Run until the input ends.
+    """Run a script over lines as they come, until the input ends.
 
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
@@ -40,13 +47,13 @@ def run(script: str, inputs: list[str], output: Output, screen: show.Screen, opt
 
 
 def predict(model: str, inputs: list[str], output: Output, screen: show.Screen, options: dict[str, Any]) -> None:
-    """As `run`, for `akrunner predict` of lines as they come."""
+    """Run a model over lines as they come, until the input ends. Raises: ConfigError: as `run` does."""
     _check(inputs, output, options)
     _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
 
 
 def check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
-    """Raises: ConfigError: a stream of a script cannot begin so."""
+    """Check the arguments of a script's stream before it starts. Raises: ConfigError: one is wrong."""
     _check(inputs, output, options)
     if output.path is not None and options.get("output_schema") is None:
         raise akrunner.ConfigError("--output needs --output-schema: the columns the script writes")
@@ -109,7 +116,7 @@ def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
     try:
         for batch in job:
             if writer is None:
-                # what was there goes when there is something to put in its place
+                # the file that was there is kept until there is something to write in its place
                 stream = _created(path)
                 writer = LineWriter(stream, _form(path), job.schema, path)
             writer.write(batch)

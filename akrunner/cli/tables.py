@@ -1,4 +1,4 @@
-"""`akrunner tables`: tables by name, on this machine or in MaxCompute."""
+"""`akrunner tables`: commands for tables by name, on this machine or in MaxCompute."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CELL = 60
 
 
 def _store_of(project: str) -> TableStore:
-    """Whose tables are where is said once, on stderr, if they are not on this machine."""
+    """Return the store of a project's tables. If it is not on this machine, say on stderr, once, where it is."""
     store = store_for(project)
     if store.kind != "local" and project:
         _say_once(told_of(project, store))
@@ -65,14 +65,14 @@ def _say_once(sentence: str) -> None:
 
 
 def say_stores(names: Iterable[str | None]) -> None:
-    """The same of a job's inputs and outputs, as far as they are tables."""
+    """Say on stderr where the tables among a job's inputs and outputs are, if they are not on this machine."""
     for name in names:
         if name is not None and is_table(name):
             _store_of(TableName.parse(name).project)
 
 
 def say_asked(names: Sequence[str], project: str | None) -> None:
-    """The same of tables that a script asks for, which may be named without their project."""
+    """Say on stderr where the tables are that a script opens itself; they may be named without their project."""
     say_stores(names)
     if names and not all(map(is_table, names)):
         _store_of(project_of(project) or "")
@@ -111,7 +111,7 @@ def ls(
 
 
 def _rows(store: TableStore, project: str) -> Iterator[dict[str, Any]]:
-    """Of each table. What is called as no project and no table can be is listed, too."""
+    """Yield a dict about each table of a project. A name that no project or table can have is listed, too, with the error."""
     try:
         tables = store.tables(project)
     except akrunner.ConfigError as e:
@@ -131,7 +131,7 @@ def _unread(uri: str, error: akrunner.ConfigError) -> dict[str, Any]:
 
 
 def _row(store: TableStore, name: TableName) -> dict[str, Any]:
-    """Of one that cannot be read, the reason."""
+    """Return a dict about a table; if the table cannot be read, it has the error."""
     row: dict[str, Any] = {"uri": str(name), "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": ""}
     try:
         info = store.describe(name)
@@ -272,7 +272,7 @@ def sql(
 ) -> None:
     if (text is None) == (file is None):
         raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
-    # the reader of shell scripts, which a job's tables do not need
+    # imported here, as it loads the reader of shell scripts, which other users of this module do not need
     from akrunner.pai_mode.texts import filled
 
     given = filled(text if text is not None else _text_of(file or ""), values.pairs(var, "--var"))
@@ -289,7 +289,7 @@ def sql(
 
 
 def _told(one: statements.StatementResult) -> dict[str, Any]:
-    """What a statement did, as JSON has it."""
+    """Return a statement's result, for JSON."""
     return {
         "line": one.statement.line,
         "statement": one.statement.text,
@@ -333,13 +333,13 @@ def drop(
 
 
 def _plain(rows: pa.Table) -> list[dict[str, Any]]:
-    """Rows as JSON has them."""
+    """Return rows as dicts of values that JSON can hold."""
     types = {field.name: field.type for field in rows.schema}
     return [{key: shown.plain(value, types[key]) for key, value in row.items()} for row in rows.to_pylist()]
 
 
 def print_table(rows: pa.Table) -> None:
-    """All rows, on stdout."""
+    """Print all rows of a table to stdout."""
     cells = [list(row) for row in zip(*map(shown.texts, rows.columns))]
     _print(rows.column_names, cells)
     if not cells:
@@ -348,7 +348,7 @@ def print_table(rows: pa.Table) -> None:
 
 def _print(titles: list[str], rows: list[list[Any]]) -> None:
     console = Console(highlight=False)
-    # what reads it from a pipe is as wide as it has to be
+    # without a terminal, lines are as long as necessary
     told, fits = grid.lines(
         titles, [[_short(str(cell)) for cell in row] for row in rows], console.width if console.is_terminal else None
     )

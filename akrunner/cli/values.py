@@ -1,7 +1,7 @@
-"""KEY=VALUE, on the command line and in files.
+"""KEY=VALUE pairs, on the command line and in files.
 
-What stands on a command line can be read by every user of the machine (`ps`). So a value may be in a file: `KEY=@FILE`; variables may all be
-(`--env-file`), and params (`--params-file`).
+Every user of a machine can read its command lines (`ps`). So a value can be in a file (`KEY=@FILE`), and so can all variables
+(`--env-file`) and all params (`--params-file`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ import akrunner
 from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each
 from akrunner.foreign import ours, redacted
 
-#: more is no value but a user file
+#: characters of the longest value; a longer one should be a user file
 _MOST_BYTES = 16 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
 
 def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, str]:
-    """Args: files: whether a value may be `@FILE`. Raises: ConfigError: one is no KEY=VALUE, or its file cannot be read."""
+    """Return the pairs of KEY=VALUE texts, as a dict.
+
+    Args: option: names them in errors; files: whether a value may be `@FILE`.
+    Raises: ConfigError: a text is no KEY=VALUE, or a file cannot be read.
+    """
     found: dict[str, str] = {}
     for one in given:
         key, sign, value = one.partition("=")
@@ -37,7 +41,11 @@ def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, s
 
 
 def environment(given: Sequence[str], files: Sequence[str], what: str = "--env-file") -> dict[str, str]:
-    """Of `--env` and `--env-file`, which the former wins over. Args: what: names the files. Raises: ConfigError."""
+    """Return the variables of `--env` and `--env-file`; a variable of `--env` wins over one of a file.
+
+    Args: given: KEY=VALUE texts; files: paths; what: names the files in errors.
+    Raises: ConfigError: a text or a file is wrong.
+    """
     found: dict[str, str] = {}
     for path in files:
         found.update(_lines(_read(path, what), path, what))
@@ -45,13 +53,17 @@ def environment(given: Sequence[str], files: Sequence[str], what: str = "--env-f
 
 
 def in_files(given: Sequence[str]) -> set[str]:
-    """The keys whose values nobody is to see: they stand in files. Args: given: KEY=VALUE."""
+    """Return the keys whose values are in files, and so must not be shown. Args: given: KEY=VALUE texts."""
     divided = (one.partition("=") for one in given)
     return {key for key, _, text in divided if text.startswith("@") and not text.startswith("@@")}
 
 
 def params(given: Sequence[str], path: str | None, what: str = "--params-file") -> dict[str, Any]:
-    """Of `--param` and `--params-file`, which the former wins over. Args: what: names the file. Raises: ConfigError."""
+    """Return the params of `--param` and `--params-file`; a param of `--param` wins over one of the file.
+
+    Args: given: KEY=VALUE texts; path: the JSON file, None if there is none; what: names the file in errors.
+    Raises: ConfigError: a text or the file is wrong.
+    """
     found: dict[str, Any] = {}
     if path is not None:
         text = _read(path, what)
@@ -71,7 +83,11 @@ def params(given: Sequence[str], path: str | None, what: str = "--params-file") 
 
 
 def valued(given: Sequence[str], option: str, files: bool = False) -> dict[str, Any]:
-    """KEY=VALUE where VALUE is JSON, else text. Args: files: whether it may be `@FILE`. Raises: ConfigError."""
+    """Return the pairs of KEY=VALUE texts; a VALUE that is JSON is parsed, any other is text.
+
+    Args: option: names them in errors; files: whether a value may be `@FILE`.
+    Raises: ConfigError: a text or a file is wrong.
+    """
     found: dict[str, Any] = {}
     for key, text in pairs(given, option, files).items():
         try:
@@ -118,8 +134,12 @@ def _text(read: Callable[[int], str], where: str) -> str:
 
 
 def _lines(text: str, path: str, what: str) -> dict[str, str]:
-    """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
-    is, in double ones with \\n, \\t, \\" and \\\\. Raises: ConfigError: a line is not one, or a key is there twice."""
+    """Return the pairs of KEY=VALUE lines.
+
+    `#` begins a comment line, and `export ` may come before the key. A value may be in quotes: in single quotes it is taken as
+    it is, in double quotes \\n, \\t, \\" and \\\\ are escapes.
+    Raises: ConfigError: a line is no KEY=VALUE, or a key is there twice.
+    """
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip().removeprefix("export ").lstrip()
@@ -155,19 +175,22 @@ def _unquoted(value: str, where: str) -> str:
     raise akrunner.ConfigError(f"{where}: a quote is not closed")
 
 
-#: steps of `--profile-input` without a number
+#: number of steps if `--profile-input` is given without a number
 _STEPS = 20
 _NUMBER = re.compile(r"-?[0-9.]+")
 
 
 def with_numbers(words: Sequence[str]) -> list[str]:
-    """A command line whose `--profile-input` has its number, which may be left out, and whose `--dry-run=5` is what Typer knows."""
+    """Return a command line that Typer understands.
+
+    `--profile-input` gets its default number if it has none, and `--dry-run=5` becomes `--dry-run --dry-run-rows=5`.
+    """
     found: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
         if word == "--profile-input":
-            # what is no file, and no option, is meant to be its number
+            # the next word is meant as the number if it is neither a file nor an option
             own = bool(left) and not (left[0].startswith("-") or os.path.exists(left[0]) or left[0].endswith(".py"))
             found.append(f"{word}={left.pop(0) if own or _NUMBER.fullmatch(''.join(left[:1])) else _STEPS}")
         elif word.startswith("--dry-run="):

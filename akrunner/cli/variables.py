@@ -1,4 +1,4 @@
-"""Environment variables that look as if akrunner read them, and that it does not."""
+"""Checks of akrunner's environment variables: wrong values, and names that look as if akrunner read them though it does not."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from akrunner.jobfile import HEADS
 from akrunner.options import COMMANDS, OPTIONS, of_command
 
 _OURS = "AKRUNNER_"
-#: those that give no option its default: of the machine, or set in tasks for programs, where a script may start akrunner, too
+#: names (behind AKRUNNER_) of variables that set no option's default: settings of the machine, and variables that akrunner sets
+#: in tasks for programs, as a script may start akrunner, too
 _OTHERS = (
     "ENV_PATH FLINK_CREDENTIALS FLINK_MASTER MAX_DOWNLOAD MAX_MEMBERS MAX_UNPACKED PROJECT TABLES WARM "
     "BASH_ENV OWN_DIRECTORY OWN_DIRECTORY_FROM_ROOT PAI_LINE PAI_SCRIPT CHECKPOINT_DIR DATASET_FILE DATASET_LENGTH HOST JOB OUTPUT_FILE SAVED_MODEL_DIR TABLES_SOCKET TASK"
 ).split()
 
 
-#: kinds of options that a variable may give, besides text
+#: types of options that a variable can set, besides text -> what converts the text
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 
 
 @functools.cache
 def _checks() -> dict[str, Callable[[str, object], object]]:
-    """Option -> what refuses a value of it, in a job."""
-    # schemas, and Arrow with them: most commands need no more than the names
+    """Return option -> the check of its value that a job makes."""
+    # imported here: it imports Arrow, and most commands need only the names of the variables
     from akrunner.spec import ResourceSpec, SupervisionSpec
 
     def of(spec: Callable[..., object]) -> Callable[[str, object], object]:
@@ -43,7 +44,7 @@ def _checks() -> dict[str, Callable[[str, object], object]]:
 
 
 def wrong(environment: Mapping[str, str]) -> list[str]:
-    """In words, which variables that give options their defaults hold what no job takes. None is shown."""
+    """Return, in words, which variables hold a value that no job takes for its option. The values are not shown."""
     told = []
     for one in OPTIONS:
         value = environment.get(one.variable, "") if one.variable else ""
@@ -67,7 +68,7 @@ def wrong(environment: Mapping[str, str]) -> list[str]:
 
 
 def _refused(name: str, value: object) -> str:
-    """What a job says of an option's value, without it; "": it takes it."""
+    """Return why a job refuses an option's value, without the value; "" if it takes it."""
     check = _checks().get(name)
     try:
         if check is not None:
@@ -78,20 +79,24 @@ def _refused(name: str, value: object) -> str:
 
 
 def tell(command: str) -> None:
-    """Say on stderr what is wrong with variables of this process. Args: as of `unread`."""
-    with contextlib.suppress(OSError):  # nobody may listen
+    """Print to stderr what is wrong with the names of this process's variables. Args: command: as for `unread`."""
+    with contextlib.suppress(OSError):  # stderr may be closed
         for told in unread(os.environ, command):
             typer.echo(f"akrunner: {told}", err=True)
 
 
 def unread(environment: Mapping[str, str], command: str) -> list[str]:
-    """In words, what is wrong with each variable that has the name of an option of the command that is read from none, or nearly the name of one, or of
-    one that is read. Args: command: one that is not in the table has options of its own, which no variable is taken for."""
+    """Return, in words, which variables look like akrunner's and are not read.
+
+    These have the name of an option that no variable sets, or almost the name of an option or of a variable that is read.
+    Args: command: the command whose options are meant; a command that is not in the table has options of its own, which are not
+        considered.
+    """
     known = [*_OTHERS, *(one.variable[len(_OURS) :] for one in OPTIONS if one.variable)]
     flags = {}
     for one in of_command(command) if command in COMMANDS else ():
         words = [word for words in one.words_in(command) for word in words.split("/")]
-        # by its name in Python, and by those of the command line
+        # by the option's name in Python, and by its names on the command line
         flags.update({one.name.upper(): words[0]} if words else {})
         flags.update({word[2:].replace("-", "_").upper(): word for word in words if word.startswith("--")})
     told = []
@@ -104,7 +109,7 @@ def unread(environment: Mapping[str, str], command: str) -> list[str]:
             where = "on the command line or in a job file" if command in HEADS else "on the command line"
             told.append(f"{variable} is not read: akrunner has no variable for this option; give {flags[name]} {where}")
             continue
-        # AKRUNNER_PYTHON: half of a name
+        # the variable may have a part of a name: AKRUNNER_PYTHON
         longer = {one for one in (*known, *flags) if one.startswith(f"{name}_")}
         near = difflib.get_close_matches(name, [*known, *flags], 1, 0.8) or (list(longer) if len(longer) == 1 else [])
         if near:

@@ -1,4 +1,4 @@
-"""`akrunner warm start | status | stop`: worker processes that have imported TensorFlow, for the jobs of this user's commands."""
+"""`akrunner warm start | status | stop`: warm workers for the jobs of this user's commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_ma
 JSON = given.flag("as_json")
 #: options that are paths
 _PATHS = ("python_env", "requirements")
-#: seconds they may take until all of them wait for a job
+#: how many seconds `--wait` gives the warm workers until all of them wait for a job
 _STARTING = 60.0
 
 
@@ -53,7 +53,7 @@ def start(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     already = kept_status()
     if already is None:
         options = {**given.options("warm", words), "python_env": words["python_env"], "workers": words["workers"]}
-        # what keeps them works in another directory
+        # absolute paths, as the process that keeps the workers has another working directory
         here = {name: os.path.abspath(options[name]) for name in _PATHS if options[name] and os.path.exists(options[name])}
         _start({**options, **here})
     deadline = time.monotonic() + _STARTING
@@ -109,7 +109,9 @@ def stop(as_json: bool = JSON) -> None:
 
 @app.command("serve", hidden=True)
 def serve() -> None:
-    """What `start` starts: options as JSON on stdin, a line of JSON on stdout when it listens."""
+    """Run the process that `start` starts: read options as JSON from stdin, and print a line of JSON once it listens or
+    fails.
+    """
     from akrunner.warming import keep
 
     options = json.loads(sys.stdin.read())
@@ -126,7 +128,7 @@ def serve() -> None:
 
 
 def _start(options: dict[str, Any]) -> None:
-    """Start the process that keeps them. Raises: ConfigError: it says what is wrong."""
+    """Start the process that keeps the warm workers. Raises: ConfigError: the process reports an error, or ends."""
     folder = leftovers.state_dir("warm")
     if folder is None:
         raise akrunner.ConfigError(
@@ -147,7 +149,7 @@ def _start(options: dict[str, Any]) -> None:
         process.stdin.write(json.dumps(options))
         process.stdin.close()
         said = process.stdout.readline()
-    # it is nobody's child when this command has ended
+    # the process outlives this command, so Popen must not warn that it still runs
     process.returncode = 0
     error = json.loads(said)["error"] if said else f"the process that was to keep them ended; see {log.name}"
     if error:

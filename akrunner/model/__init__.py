@@ -1,7 +1,8 @@
 """A trained SavedModel: directory <-> zip <-> model table.
 
-The model table is Alink's: `model_id bigint, model_info string`. Row 0 is the zip's file name, rows 1.. its base64 text in pieces
-of 1 MiB. With the latest checkpoint there are two zips, and row 0 is JSON: a list of `{name, size, chunk_size, chunks}`.
+The model table has Alink's layout: `model_id bigint, model_info string`. Row 0 is the zip's file name, rows 1.. are its base64
+text in pieces of 1 MiB. With the latest checkpoint there are two zips, and row 0 is JSON: a list of
+`{name, size, chunk_size, chunks}`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from akrunner.model.saving import SAVED_MODEL, check_target, save, zipped
 MODEL_SCHEMA = pa.schema([("model_id", pa.int64()), ("model_info", pa.string())])
 CHUNK = 1 << 20
 _BLAME = Blame("model", ModelError)
-#: characters of a model table's row 0
+#: the most characters of a model table's row 0
 _LONGEST_HEAD = 1 << 20
 
 __all__ = ["CHUNK", "MODEL_SCHEMA", "SAVED_MODEL", "Model", "check_target", "new_folder", "remove_checkpoints"]
@@ -44,15 +45,15 @@ class Model:
     """A SavedModel on disk.
 
     Attributes:
-        path: its directory; a temporary one goes with the last reference to the model.
-        checkpoint: directory of the latest checkpoint, None when the job was not asked for it.
+        path: the SavedModel's directory; a temporary directory is removed with the last reference to the model.
+        checkpoint: directory of the latest checkpoint, None if the job was not asked for it.
     """
 
     def __init__(self, path: str, checkpoint: str | None = None, temporary: str | None = None) -> None:
-        """A SavedModel that is there.
+        """Make a model of a SavedModel that exists.
 
         Args:
-            path: its directory, or one whose newest timestamped child it is.
+            path: the SavedModel's directory, or its parent, whose newest timestamped SavedModel is taken.
             checkpoint: directory of the latest checkpoint.
             temporary: a directory to remove with this object.
         Raises:
@@ -67,17 +68,18 @@ class Model:
         return f"Model({self.path!r})"
 
     def save(self, uri: PathLike, overwrite: bool = False) -> str:
-        """Copy it to a directory, or to one file. What is there already stays until the new one is complete; of a link, what it leads to is
-        replaced.
+        """Copy the model to a directory, or to one file.
+
+        A model that is there already stays until the new one is complete. If `uri` is a link, its target is replaced.
 
         Args:
-            uri: local, or any URL fsspec writes; one file if it ends in .zip.
-            overwrite: replace what is there already.
+            uri: a local path, or any URL that fsspec can write; one file if it ends in .zip.
+            overwrite: replace a model that is there already.
         Returns:
-            where it is.
+            the path or URL of the copy.
         Raises:
             ModelError: something is there already.
-            WriteError: it cannot be written.
+            WriteError: the copy cannot be written.
         """
         target = check_path("model_out", uri, ModelError)
         check_target(target, overwrite)
@@ -85,10 +87,10 @@ class Model:
         return target
 
     def to_table(self) -> pa.Table:
-        """As a model table, in Alink's layout.
+        """Return the model as a model table, in Alink's layout.
 
         Returns:
-            columns `model_id bigint, model_info string`; the same bytes for the same model.
+            a table with columns `model_id bigint, model_info string`; the same bytes for the same model.
         """
         name = os.path.basename(self.path.rstrip("/")) + ".zip"
         pieces = _pieces(zipped(self.path))
@@ -103,14 +105,14 @@ class Model:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Model:
-        """From a model table.
+        """Read a model from a model table.
 
         Args:
-            table: in Alink's layout, its rows in any order.
+            table: a model table in Alink's layout, with its rows in any order.
         Returns:
             the model, in a temporary directory.
         Raises:
-            ModelError: it is none, or damaged, or unpacks to too much.
+            ModelError: the table is no model table, is damaged, or unpacks to too much.
         """
         files = _files(_rows(table))
         folder = new_folder()
@@ -123,15 +125,15 @@ class Model:
 
     @classmethod
     def from_saved_model(cls, path: PathLike) -> Model:
-        """From a SavedModel, wherever it is.
+        """Open a SavedModel at a path or URL.
 
         Args:
-            path: its directory (or the parent of timestamped ones), or a zip or tar of it; local, or any URL fsspec reads; with
-                `#max=20GB` or `#sha256=...` as user files have it.
+            path: the SavedModel's directory (or the parent of timestamped directories), or a zip or tar of it; local, or any
+                URL that fsspec can read; `#max=20GB` or `#sha256=...` may follow, as for user files.
         Returns:
-            the model; of what is not a local directory, a copy.
+            the model; a copy, if it is not a local directory.
         Raises:
-            ModelError: there is none, or it is too large.
+            ModelError: there is no SavedModel, or it is too large.
         """
         given = check_path("model", path, ModelError)
         if is_url(given) and not given.startswith(("http://", "https://", "file://")):
@@ -165,7 +167,7 @@ class Model:
             raise
 
 
-#: endings of files that are no SavedModel -> what is meant
+#: endings of files that are no SavedModel -> what such a file is, and what to do with it
 _OTHERS = {
     ".py": "is a script, and no SavedModel: akrunner.run (akrunner run) runs it, and akrunner.train (akrunner train) gives the model that it exports",
     ".keras": "is Keras' own file, and no SavedModel: keras.models.load_model(FILE).export(DIRECTORY) makes one",
@@ -174,7 +176,10 @@ _OTHERS = {
 
 
 def _check_meant(given: str) -> None:
-    """Raises: ModelError: a file is plainly something else. Args: given: as the user has written it."""
+    """Check that a file can be a model. Args: given: the path as the user has written it.
+
+    Raises: ModelError: the file is clearly something else: a script, a table, a file of Keras.
+    """
     url = given.partition("#")[0]
     words = _OTHERS.get(os.path.splitext(url)[1].lower())
     if words is None and format_of(url) is not None:
@@ -184,13 +189,16 @@ def _check_meant(given: str) -> None:
 
 
 def new_folder() -> str:
-    """A temporary directory that also goes if this process dies; `leftovers.drop` removes it. Raises: ModelError: none can be made."""
+    """Make a temporary directory, which is removed by `leftovers.drop`, or by the guard if this process dies.
+
+    Raises: ModelError: no directory can be made.
+    """
     with ours(ModelError, "model: cannot make a directory for it (TMPDIR)"):
         return leftovers.temp_folder("akrunner-model-")
 
 
 def saved_model_in(directory: str) -> str:
-    """The SavedModel in a directory: itself, or its newest child (`1700000000/`) that is one.
+    """Return the SavedModel in a directory: the directory itself, or the newest SavedModel among its children (`1700000000/`).
 
     Raises: ModelError: there is none.
     """
@@ -212,16 +220,16 @@ def _is_saved_model(directory: str) -> bool:
     return any(os.path.exists(os.path.join(directory, name)) for name in SAVED_MODEL)
 
 
-#: what TensorFlow's Estimators and Keras callbacks leave in a checkpoint directory; nothing else is removed
+#: files and folders that TensorFlow's Estimators and Keras callbacks leave in a checkpoint directory; nothing else is removed
 _CHECKPOINT_FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|events\.out\.tfevents\..*")
 _CHECKPOINT_FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
 
 
 def remove_checkpoints(directory: str) -> None:
     """Remove the checkpoints of earlier runs from a directory, and nothing else (as Alink's
-    `remove_checkpoint_before_training`). Of a link, the link goes, and not what it leads to.
+    `remove_checkpoint_before_training` does). If one is a link, the link is removed, and not its target.
 
-    Raises: ModelError: one cannot be removed.
+    Raises: ModelError: a checkpoint cannot be removed.
     """
     if not os.path.isdir(directory):
         return
@@ -238,7 +246,7 @@ def remove_checkpoints(directory: str) -> None:
 
 
 def _rows(table: Any) -> list[str]:
-    """The texts of a model table, in order."""
+    """Return the texts of a model table, in the order of their ids. Raises: ModelError: it is no model table, or damaged."""
     if not isinstance(table, pa.Table):
         raise ModelError(f"model: a model table is a pyarrow.Table, not {type(table).__name__}")
     names = table.schema.names
@@ -261,7 +269,7 @@ def _rows(table: Any) -> list[str]:
 
 
 def _files(texts: list[str]) -> list[tuple[str, list[str]]]:
-    """(name without its ending, pieces of base64) of each zip in a model table."""
+    """Return (name without its ending, pieces of base64 text) of each zip in a model table."""
     if len(texts[0]) > _LONGEST_HEAD:
         raise ModelError("row 0 of the model table is not the name of a file: it is too long")
     head = texts[0].strip()
@@ -291,7 +299,10 @@ def _stem(name: str) -> str:
 
 
 def _unpack(name: str, pieces: list[str], folder: str) -> str:
-    """Where a SavedModel, or a checkpoint, lies below `folder`."""
+    """Unpack the zip of a SavedModel, or of a checkpoint, below `folder`.
+
+    Returns: the directory of the SavedModel or checkpoint.
+    """
     target, packed = os.path.join(folder, name), folder + ".zip"
     with ours(ModelError, f"model: cannot unpack {name}.zip in the temp directory (TMPDIR)", packed), open(packed, "wb") as out:
         for piece in pieces:
@@ -303,12 +314,15 @@ def _unpack(name: str, pieces: list[str], folder: str) -> str:
     archives.unpack(packed, target, _BLAME, shown=f"the model table's {name}.zip")
     os.remove(packed)
     inside = os.listdir(target)
-    # some zips hold the directory, some what is in it
+    # some zips hold the directory itself, others only its contents
     return os.path.join(target, name) if inside == [name] else target
 
 
 def _bring(fs: Any, place: str, folder: str, given: str) -> None:
-    """A directory of a store, whose names may be anything. Raises: ModelError."""
+    """Copy a directory from a store, whose file names may be anything.
+
+    Raises: ModelError: it cannot be read, or a name is unsafe.
+    """
     url = given.partition("#")[0]
     blame = Blame("model", ModelError, given=given)
     budget = limits.downloading(redacted(url), blame, limit_of(given, blame))
@@ -333,7 +347,9 @@ def _read(fs: Any, path: str, url: str, budget: limits.Budget) -> Iterator[bytes
 
 
 def _pieces(data: bytes) -> list[str]:
-    """The zip's base64 text in pieces of 1 MiB: a multiple of four characters, so that a reader may decode each row by itself
-    or all of them together."""
+    """Return a zip's base64 text in pieces of 1 MiB.
+
+    The size is a multiple of four characters, so that a reader can decode each row by itself, or all together.
+    """
     text = base64.b64encode(data).decode("ascii")
     return [text[i : i + CHUNK] for i in range(0, len(text), CHUNK)]

@@ -1,6 +1,7 @@
-"""A SavedModel, saved: on this machine beside its place and then in one step; on a store under another name first.
+"""The saving of a SavedModel.
 
-What is there already stays until the new one is complete.
+On this machine, the model is written beside its destination and then renamed in one step; on a store, it is first written under
+another name. A model that is there already stays until the new one is complete.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _BLAME = Blame("model_out", WriteError)
 
 
-#: endings of files that a SavedModel is not saved as
+#: endings of files as which a SavedModel cannot be saved
 _NO_MODELS = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar"),
     *(".h5", ".hdf5", ".keras", ".pb", ".pbtxt", ".tflite", ".onnx", ".ckpt"),
 )
-#: least that an ending has in common with .zip to be a slip of it: .zpi, .zi and .zipp have
+#: how alike (of 1) an ending must be to .zip to be a typing error for it, as .zpi, .zi and .zipp are
 _ALIKE = 0.75
 
 
 def check_target(uri: str, overwrite: bool) -> None:
-    """Raises: ModelError: a model cannot be saved there; asked before a job starts."""
+    """Check, before a job starts, that a model can be saved to a path or URL. Raises: ModelError: it cannot."""
     fs, place = _file_system(uri)
     with ours(ModelError, f"model_out: cannot open {uri}"):
         if is_local(fs):
@@ -76,10 +77,13 @@ def check_target(uri: str, overwrite: bool) -> None:
 
 
 def _check_zip(uri: str) -> None:
-    """Raises: ModelError: a name ends almost in .zip, and would be a directory's."""
+    """Check a name for typing errors in .zip.
+
+    Raises: ModelError: it ends almost in .zip, and so would be a directory's name.
+    """
     stem, ending = posixpath.splitext(uri)
     slip = ending.lower()
-    # only with a z: .pip and .tip are no slips of it
+    # only endings with a z, as .pip and .tip are no typing errors
     if ending != ".zip" and "z" in slip and difflib.get_close_matches(slip, [".zip"], 1, _ALIKE):
         raise ModelError(
             f"model_out: {redacted(uri)} would be a directory of that name; did you mean {redacted(f'{stem}.zip')!r}?"
@@ -87,7 +91,10 @@ def _check_zip(uri: str) -> None:
 
 
 def _check_above(place: str) -> None:
-    """As of an output: a file's directory has to be there, those above a directory are made. Raises: ModelError: nothing can be written beside it."""
+    """Check the directory in which a model is saved: for a file it must exist, for a directory it will be made, as for outputs.
+
+    Raises: ModelError: the directory is missing, or cannot be written.
+    """
     above = os.path.dirname(place)
     if place.endswith(".zip") and not os.path.isdir(above):
         raise ModelError(f"model_out: there is no directory {above}; make it first")
@@ -98,8 +105,8 @@ def _check_above(place: str) -> None:
 
 
 def save(directory: str, target: str) -> None:
-    """Copy a SavedModel's directory to where `check_target` allows it. Raises: WriteError: it cannot be written."""
-    # links out, pipes and devices are refused before anything is written
+    """Copy a SavedModel's directory to a target that `check_target` allows. Raises: WriteError: it cannot be written."""
+    # links that lead out of the directory, pipes and devices are refused before anything is written
     for _ in walk(directory, _BLAME):
         pass
     fs, place = _file_system(target)
@@ -109,7 +116,7 @@ def save(directory: str, target: str) -> None:
 
 
 def _file_system(uri: str) -> tuple[Any, str]:
-    """The file system of a path or URL, and the path there. Raises: ModelError."""
+    """Return the file system of a path or URL, and the path in it. Raises: ModelError: it cannot be opened."""
     check_url("model_out", uri, ModelError)
     with ours(ModelError, f"model_out: cannot open {uri}"):
         fs, place = fsspec.core.url_to_fs(os.path.expanduser(uri))
@@ -118,7 +125,7 @@ def _file_system(uri: str) -> tuple[Any, str]:
 
 
 def _save_here(source: str, place: str) -> None:
-    """Beside it first, then in one step."""
+    """Save on this machine: write beside the destination first, then rename in one step."""
     if is_within(place, os.path.realpath(source)):
         raise WriteError(f"model_out: {place} lies in the model itself; name another directory")
     partial = partial_of(place)
@@ -146,7 +153,7 @@ def _copied(source: str, path: str) -> None:
 
 
 def _replace(partial: str, place: str) -> None:
-    """Where names cannot be swapped, the old one has another name for a moment."""
+    """Put a model in place where two names cannot be swapped: the old model has another name for a moment."""
     if not os.path.isdir(place):
         os.replace(partial, place)
         return
@@ -157,13 +164,13 @@ def _replace(partial: str, place: str) -> None:
     except BaseException:
         os.rename(old, place)
         raise
-    # only now: until the new one was there, it was the only one
+    # only now: until the new model was in place, the old one was the only one
     leftovers.register(old)
     leftovers.drop(old)
 
 
 def _save_there(source: str, fs: Any, place: str) -> None:
-    """All of it under another name on the store first; then file by file, the one that makes it a SavedModel last."""
+    """Save on a store: write everything under another name first, then move it file by file, with saved_model.pb last."""
     partial = partial_of(place)
     old = set(fs.find(place)) if fs.isdir(place) else set()
     try:
@@ -197,7 +204,10 @@ def _save_there(source: str, fs: Any, place: str) -> None:
 
 
 def _entries(directory: str) -> Iterator[tuple[str | None, str]]:
-    """(path, path within) of every directory and file, directories before what is in them; no path for a directory."""
+    """Yield (path, path within the directory) of every directory and file, a directory before its contents.
+
+    The path of a directory is None.
+    """
     files = dict((place, real) for real, place in walk(directory, _BLAME))
     folders = {os.path.relpath(folder, directory) for folder, _, _ in os.walk(directory)} | {
         posixpath.dirname(p) for p in files
@@ -207,14 +217,14 @@ def _entries(directory: str) -> Iterator[tuple[str | None, str]]:
 
 
 def zipped(directory: str) -> bytes:
-    """The directory's files as a zip; the same bytes for the same files."""
+    """Return a directory's files as a zip; the same bytes for the same files."""
     out = io.BytesIO()
     _zip(directory, out)
     return out.getvalue()
 
 
 def _zip(directory: str, out: IO[bytes]) -> None:
-    """Write the directory's files under its own name; the same bytes for the same files."""
+    """Write a directory's files as a zip, below the directory's name; the same bytes for the same files."""
     base = os.path.basename(directory.rstrip("/"))
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for real, name in _entries(directory):

@@ -1,6 +1,9 @@
-"""Every option, declared once: `table` has the options, `functions` the functions and commands that take them. `scripts/gen-options` writes
-from them what repeats them: the functions (`akrunner/verbs.py`, `akrunner/serving/verbs.py`, `LocalPredictor`, `akrunner/packing/verbs.py`, ...), what carries
-their options (`Arguments`, `PredictArguments`, `PackArguments`, ...), and `docs/options.md`; the commands read it when they start."""
+"""Every option of akrunner, declared once: `table` has the options, `functions` the functions and commands that take them.
+
+`scripts/gen-options` generates from them the functions (`akrunner/verbs.py`, `akrunner/serving/verbs.py`, `LocalPredictor`,
+`akrunner/packing/verbs.py`, ...), the classes that carry their options (`Arguments`, `PredictArguments`, `PackArguments`, ...),
+and `docs/options.md`. The commands read the table when they start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of what becomes of a job: what goes wrong, what it leaves and says."""
+"""Options about the course of a job: time limits and failures, the directories it keeps, and its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an option, and of the functions and commands that take it."""
+"""The classes in which options, and the functions and commands that take them, are declared."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ class Option:
     """One option.
 
     Attributes:
-        name: its keyword.
+        name: its keyword in a function.
         type: its annotation, as it is written in a signature.
-        group: the heading it stands under in the reference.
-        text: what it does: values, units, what None means; "" where it is of commands only, whose `help` says it.
-        default: what it is when nobody gives it.
+        group: its heading in the reference.
+        text: what it does: values, units, what None means; "" if only commands have it, as then `help` says what it does.
+        default: its value if it is not given.
         verbs: the functions that take it.
-        required: those of them that do not go without.
-        also: what is true in one verb only, after the text.
-        instead: its text in a verb where it means something else.
-        defaults: its default in a verb where it is another one.
-        private: is left out of the `repr` of a job's arguments, as it may hold secrets.
-        rows: says where rows come from and go to, and how they are read and written: a program of PyFlink has Tables for that.
-        types: its annotation in a verb where it is another one.
-        apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
-        inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
-        commands: the commands that have it although none of their functions takes it: it is the command's own business.
-        help: its line on the command line; "": commands do not have it.
-        helps: its line in a command where it is another one; "": that command does not have it.
-        flags: its names there, if they are not `--name`.
-        flagged: its names in a command where they are others.
-        stands: commands in which it stands without a name.
-        needed: commands that do not go without it, also where their functions do.
-        many: what stands behind each on the command line, where it may be given several times; "": it may not.
-        manys: the same in a command where it is otherwise.
-        often: most people need it: short help shows it; or the commands whose short help does.
-        hidden: no help shows it.
-        environment: a variable `AKRUNNER_<NAME>` may give the command its default, as it is a matter of the machine or the person, not of
-            the job.
-        least: of a number, the least it may be.
-        above: of a number, what it has to be more than.
-        most: of a number, the most it may be.
-        needs: verb, or command -> options of which one has to be given, too: without it this one means nothing there.
-        unheeded: commands whose default that variable does not give, as something that is nearer to the job says it.
+        required: the verbs among them that require it.
+        also: verb -> a sentence after the text that is true only in this verb.
+        instead: verb -> the text, if it means something else in this verb.
+        defaults: verb -> the default, if it is another one in this verb.
+        private: whether the `repr` of a job's arguments leaves it out, as it may hold secrets.
+        rows: whether it says where rows come from or go to, or how they are read or written; functions for PyFlink programs do
+            not have such options, as these programs use Tables.
+        types: verb -> the annotation, if it is another one in this verb.
+        apart: whether it is passed to the verb's function beside `Arguments`, since only this verb knows what to do with it.
+        inner: its annotation in `Arguments`, if akrunner itself may give other values than a user, or the type is not known
+            there.
+        commands: commands that have it although none of their functions takes it: only the command itself uses it.
+        help: its line in the help of commands; "": commands do not have it.
+        helps: command -> the line, if it is another one in this command; "": this command does not have it.
+        flags: its names on the command line, if they are not `--name`.
+        flagged: command -> its names, if they are others in this command.
+        stands: commands in which it is positional: it is given without a name.
+        needed: commands that require it, even if their functions do not.
+        many: the word for its value in help, if it can be given several times on the command line; "": it can be given once.
+        manys: command -> `many`, if it is another one in this command.
+        often: whether most people need it, so that short help shows it; or the commands whose short help shows it.
+        hidden: whether no help shows it.
+        environment: whether a variable `AKRUNNER_<NAME>` can set the command's default, as the option depends on the machine or
+            the user, and not on the job.
+        least: the smallest number it can be.
+        above: the number that it must be larger than.
+        most: the largest number it can be.
+        needs: verb, or command -> options of which at least one must be given, too; without them this one means nothing there.
+        unheeded: commands in which that variable does not set the default, as something closer to the job says the value.
     """
 
     name: str
@@ -87,63 +89,66 @@ class Option:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """How it is called on the command line, but for commands that have other words; none: it stands there without a name, or is not there."""
+        """Return the option's names on the command line, except in commands with other names.
+
+        Returns: an empty tuple if it is positional there, or if commands do not have it.
+        """
         if self.flags or not (self.help or any(self.helps.values())):
             return self.flags
         return () if self.stands else (f"--{self.name.replace('_', '-')}",)
 
     @property
     def variable(self) -> str:
-        """The environment variable that may give its default; "": there is none."""
+        """Return the environment variable that can set the option's default, "" if there is none."""
         return f"AKRUNNER_{self.name.upper()}" if self.environment else ""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words it is one of; none: it may be any."""
+        """Return the words among which the option's value must be; empty if it can be any value."""
         return self.choices_in("")
 
     def choices_in(self, verb: str) -> tuple[str, ...]:
-        """The words it is one of in a verb."""
+        """Return the words among which the option's value must be in a verb; empty if it can be any value."""
         found = re.search(r"Literal\[(.*?)\]", self.type_in(verb))
         return tuple(ast.literal_eval(f"({found[1]},)")) if found else ()
 
     def default_in(self, verb: str) -> Any:
-        """What it is in a verb when nobody gives it."""
+        """Return the option's default in a verb."""
         return self.defaults.get(verb, self.default)
 
     def required_in(self, verb: Verb) -> bool:
-        """Whether a verb does not go without it."""
+        """Whether a verb requires the option."""
         return verb.name in self.required or verb.takes in self.required
 
     def type_in(self, verb: str) -> str:
-        """Its annotation in a verb."""
+        """Return the option's annotation in a verb."""
         return self.types.get(verb, self.type)
 
     def text_in(self, verb: str) -> str:
-        """What it does in a verb; a plan says of a prediction's options what the prediction does."""
+        """Return the option's text in a verb; for the plan of a verb, the text of that verb."""
         verb = verb.removeprefix("plan_")
         return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
 
     def help_in(self, command: str) -> str:
-        """Its line in a command."""
+        """Return the option's line in a command's help; "" if the command does not have it."""
         return self.helps.get(command, self.help)
 
     def words_in(self, command: str) -> tuple[str, ...]:
-        """How it is called in a command that has it; none: it stands there without a name."""
+        """Return the option's names in a command that has it; empty if it is positional there."""
         if command in self.stands:
             return ()
         return self.flagged.get(command) or self.flags or (f"--{self.name.replace('_', '-')}",)
 
     def many_in(self, command: str) -> str:
-        """What stands behind each in a command; "": it may be given once."""
+        """Return the word for the option's value in a command's help, "" if the option can be given only once."""
         return self.manys.get(command, self.many)
 
     def often_in(self, command: str) -> bool:
-        """Whether the short help of a command shows it."""
+        """Whether the short help of a command shows the option."""
         return self.often if isinstance(self.often, bool) else command in self.often
 
     def variable_in(self, command: str) -> str | None:
-        """The environment variable that may give its default in a command."""
+        """Return the environment variable that can set the option's default in a command, None if there is none."""
         return self.variable or None if command not in self.unheeded else None
 
 
@@ -154,17 +159,17 @@ class Verb:
     Attributes:
         name: its name.
         returns: its return annotation.
-        does: what it calls.
-        text: its docstring above `Args:`.
-        closing: its docstring below them.
-        positional: the options that may be given without their names, in their order.
-        arguments: the class that carries its options.
-        home: the file it is in.
-        of_class: it is the `__init__` of the class.
-        takes: the verb whose options it has, but for those that say where rows are, since it is a function for programs of PyFlink; "":
-            it has its own.
-        leaves: of those, what means nothing there.
-        apart: options that reach what it calls beside `Arguments`, as they do in no other verb.
+        does: the function that it calls.
+        text: the part of its docstring above `Args:`.
+        closing: the part of its docstring below the arguments.
+        positional: the options that can be given without a name, in order.
+        arguments: the class whose fields carry its options.
+        home: the file that it is in.
+        of_class: whether it is the `__init__` of a class.
+        takes: for a function for PyFlink programs: the verb whose options it takes, except the options about rows; "": it takes
+            the options that name it themselves.
+        leaves: options of that verb that it does not take, as they mean nothing there.
+        apart: options that are passed to `does` beside `Arguments` in this verb only.
     """
 
     name: str
@@ -182,7 +187,7 @@ class Verb:
 
     @property
     def function(self) -> str:
-        """Its name in the module it is in."""
+        """Return the function's name within its module."""
         return self.name.rpartition(".")[2]
 
 
@@ -191,9 +196,9 @@ class Command:
     """A command of `akrunner` whose options come from the table.
 
     Attributes:
-        name: as it is typed.
+        name: the command as it is typed.
         verbs: the functions whose options it takes.
-        is_long: its `--help` shows what most people need, and `--help-all` all of them, in groups.
+        is_long: whether its `--help` shows only the options most people need, and `--help-all` shows all, in groups.
     """
 
     name: str

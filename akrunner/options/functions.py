@@ -1,4 +1,4 @@
-"""The public functions that take options, and the commands."""
+"""The public functions that take options, and the commands of `akrunner`."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ A worker's whole output waits in its TaskManager until its script has returned: 
         _ATTACHED,
         home=_FLINK,
         takes="run",
-        # Flink starts a program's own job again from a checkpoint, which a bounded one does not have
+        # after a failure Flink starts a program's job again from a checkpoint, and a job over bounded rows has none
         leaves=("max_restarts",),
     ),
     Verb(
@@ -168,7 +168,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         "PredictArguments",
         _FLINK,
         takes="predict_stream",
-        # a program is started anew for another model, and its Table knows where it ends
+        # for another model the user starts the program anew, and a Table itself knows where it ends
         leaves=("watch", "watch_seconds"),
         apart=("max_restarts",),
     ),

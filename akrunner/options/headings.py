@@ -1,4 +1,4 @@
-"""The headings options stand under, and who takes the same."""
+"""The headings of the options, and groups of verbs and commands that take the same options."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TROUBLE, PLACES = "When something goes wrong", "Directories and progress"
 BATCH = ("run", "train")
 PREDICTIONS = ("predict", "predict_stream")
 MODELS = (*PREDICTIONS, "LocalPredictor")
-#: of PyFlink's programs
+#: functions for PyFlink programs
 FLINK = ("flink.run", "flink.stream", "flink.predict")
-#: what runs a script; what runs jobs; those and what keeps a model
+#: verbs that run a script; verbs that run jobs; verbs that start worker processes (`LocalPredictor` keeps one, without a job)
 SCRIPTED = (*SCRIPTS, "pai")
 JOBS = (*SCRIPTS, *PREDICTIONS, "pai")
 WORKERS = (*SCRIPTS, *MODELS, "pai")
 
 #: commands that run a job
 RUNNING = ("run", "train", "stream", "predict", "pai")
-#: what a command of PAI's says itself
+#: text of options whose values a PAI command also has
 IN_PLACE = "In place of the command's."

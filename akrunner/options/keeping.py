@@ -1,4 +1,4 @@
-"""Options of `warm` and `doctor`, and of the commands that keep workers, look, and run a task again."""
+"""Options of `warm` and `doctor`, and of the commands `warm start`, `doctor` and `replay`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONS = (
         "seconds without a job until they go; the next job brings them back.",
         900.0,
         verbs=_WARM,
-        # what a shell keeps serves commands that follow each other more slowly than the jobs of a program
+        # a longer time on the command line, as commands follow each other more slowly than the jobs of a program
         defaults={"warm start": 3600.0},
         help="Seconds without a job until all of it ends.",
     ),

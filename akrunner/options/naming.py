@@ -1,4 +1,4 @@
-"""Which options a verb takes, and what is wrong with a name that is none of them."""
+"""Which options a verb takes, and the error for a name that is not among them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from akrunner.options.declared import SCRIPTS, Option, Verb
 from akrunner.options.functions import COMMANDS, VERBS
 from akrunner.options.table import OPTIONS
 
-#: what only a job that runs has a use for
+#: options that only mean something for a job that runs
 _OF_RUNS = ("observer", "remove_checkpoint_before_training")
-#: their jobs can be looked at before they run
+#: verbs whose jobs can be planned before they run
 _PLANNED = (*SCRIPTS, "plan", "predict", "plan_predict", "predict_stream")
 
-#: what scripts give to `task_config`, not callers to jobs -> by which of its methods
+#: arguments that a script gives to a method of `task_config`, and that are no options of a job -> the methods
 _IN_BOTH = "task_config.dataset() and batches()"
 IN_SCRIPTS = {
     **dict.fromkeys(
@@ -25,18 +25,22 @@ IN_SCRIPTS = {
     **dict.fromkeys(("batch_size", "drop_remainder", "uneven"), _IN_BOTH),
     "nulls": "task_config.batches()",
 }
-#: (verb, name) -> what is meant
+#: (verb, name that the verb does not take) -> the option that is meant
 MEANT = {("train", "output"): "model_out"}
 
 
 def named(name: str) -> Option:
-    """The option of that name."""
+    """Return the option of that name."""
     return next(one for one in OPTIONS if one.name == name)
 
 
 @functools.cache
 def of_verb(verb: str) -> tuple[Option, ...]:
-    """The options a verb takes, in their order: first those that need no name. What looks at a job takes those that say what it does."""
+    """Return the options that a verb takes, in order: first the ones that can be given without a name.
+
+    `plan` and `plan_predict` take the options of the verbs that they plan, except those that only mean something in a running
+    job.
+    """
     of = next(one for one in VERBS if one.name == verb)
     if verb == "plan":
         taken = [one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS]
@@ -51,25 +55,29 @@ def of_verb(verb: str) -> tuple[Option, ...]:
 
 
 def of_command(command: str) -> tuple[Option, ...]:
-    """The options a command has, in the order of its function's."""
+    """Return the options that a command has, in the order of its function's options."""
     verbs = COMMANDS[command].verbs
     has = [one for one in OPTIONS if one.help_in(command) and (command in one.commands or set(verbs) & set(one.verbs))]
     return _first(has, next(one for one in VERBS if one.name == verbs[0])) if verbs else tuple(has)
 
 
 def _first(options: Sequence[Option], verb: Verb) -> tuple[Option, ...]:
-    """Those that need no name in a verb before the others."""
+    """Return the options with the verb's positional ones first."""
     ahead = [one for name in verb.positional for one in options if one.name == name]
     return (*ahead, *(one for one in options if one not in ahead))
 
 
 def carried(verb: str) -> tuple[str, ...]:
-    """The names of those in its `Arguments` or `PredictArguments`."""
+    """Return the names of a verb's options that are fields of its `Arguments` or `PredictArguments`."""
     return tuple(one.name for one in of_verb(verb) if not one.apart)
 
 
 def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> str | None:
-    """Args: known: names that are taken. Returns: what is wrong with the first name that is not, in words; None: all are."""
+    """Say what is wrong with the first name that a verb does not take.
+
+    Args: names: the names that were given; known: the names that the verb takes.
+    Returns: the error in words, None if all names are taken.
+    """
     for name in names:
         if name in known:
             continue
@@ -94,7 +102,7 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> str | Non
             return f"{name}= means nothing for {verb}: it is an option of {having}"
         if others and verb not in others:
             return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}{instead}"
-        # as the command has it: --input is source=
+        # the name may be the command's word for the option: --input is source=
         flag = "--" + name.replace("_", "-")
         same = [one.name for one in OPTIONS if one.name in known and flag in one.words]
         near = same or difflib.get_close_matches(name, known, 1)

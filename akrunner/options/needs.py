@@ -1,4 +1,4 @@
-"""What an option means nothing without, or beside: what the table declares (`Option.needs`), and what depends on values."""
+"""When an option means nothing: without the options it needs (`Option.needs`), or beside certain values of others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.naming import named, of_verb
 
-#: options that say more than one task there is -> what they are if they do not
+#: options that can make a job have more than one task -> their values with which it has only one
 _ALONE: Mapping[str, Sequence[Any]] = {
     "num_workers": (None, 1),
     "num_ps": (None, 0),
@@ -21,14 +21,22 @@ _ALONE: Mapping[str, Sequence[Any]] = {
 
 
 def is_given(value: Any) -> bool:
-    """Whether a value asks for something: None, False and what is empty do not. No method of it is called but Python's own."""
+    """Whether a value asks for something: None, False, and empty tuples, lists and dicts do not.
+
+    Of other objects no method is called, as it may do anything.
+    """
     return value is not None and value is not False and not (type(value) in (tuple, list, dict) and not value)
 
 
 def meaningless(verb: str, said: Mapping[str, Any], has: Mapping[str, Any], options: Sequence[Option] = ()) -> str | None:
-    """What is wrong with the first option that means nothing beside the others, in words; None: all mean something.
+    """Say what is wrong with the first option that was given and means nothing beside the others.
 
-    Args: said: what a person gave, by name; has: that, and what defaults are; options: those there are, none: those of the verb.
+    Args:
+        verb: the verb, or command.
+        said: the options that the user gave, by name.
+        has: the options that the user gave, and the defaults of the others.
+        options: the options to look at, empty for the verb's.
+    Returns: the error in words, None if all options mean something.
     """
     for one in options or of_verb(verb):
         why = idle(one, verb, has) if is_given(said.get(one.name)) else ""
@@ -38,14 +46,17 @@ def meaningless(verb: str, said: Mapping[str, Any], has: Mapping[str, Any], opti
 
 
 def idle(option: Option, verb: str, has: Mapping[str, Any]) -> str:
-    """Why a value of an option would mean nothing in a verb, or command, and what to do; "": it means something. Args: has: what holds, by name."""
+    """Return why a value of an option would mean nothing in a verb, or command, and what to do; "" if it means something.
+
+    Args: has: the values of all options, by name.
+    """
     in_program = "." in verb
     if verb == "plan":
-        # what is looked at is another verb's
+        # the job that is planned is another verb's
         verb = has["verb"] if type(has.get("verb")) is str else "run"
     verb = verb.removeprefix("plan_").rpartition(".")[2]
     needed = option.needs.get(verb, ())
-    # rows of which there are none are rows
+    # an empty source is given, too: a table without rows is a table
     if needed and not any(has.get(name) is not None if name == "source" else is_given(has.get(name)) for name in needed):
         return f"without {' or '.join(map(called, needed))}; leave it out, or give both"
     if option.name == "parallelism" and all(type(has.get(one)) is int for one in ("num_workers", "num_ps")):
@@ -58,7 +69,7 @@ def idle(option: Option, verb: str, has: Mapping[str, Any]) -> str:
 
 
 def _alone(has: Mapping[str, Any]) -> bool:
-    """Whether there is one task, of this machine, that is told of no cluster."""
+    """Whether the job has a single task, on this machine, that is told of no cluster."""
     return all(
         name not in has or any(type(has[name]) is type(one) and has[name] == one for one in usual)
         for name, usual in _ALONE.items()
@@ -66,6 +77,6 @@ def _alone(has: Mapping[str, Any]) -> bool:
 
 
 def called(name: str) -> str:
-    """An option as both sides have it: "output= (--output)"."""
+    """Return an option's name in Python and on the command line: "output= (--output)"."""
     words = named(name).words
     return f"{name}=" + (f" ({words[0].partition('/')[0]})" if words else "")

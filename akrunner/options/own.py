@@ -1,4 +1,4 @@
-"""Options that commands have of their own, beside those of the functions."""
+"""Options that only commands have, beside the options of the functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of `pack` alone."""
+"""Options that only `pack` has."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Options of where rows come from and go to."""
+"""Options about where rows come from and where they go."""
 
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS
 
-#: texts of several verbs
+#: texts that several options share
 _ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
 _OUTPUTS = (
     'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every output, '
     "of its own type."
 )
 
-#: what means nothing where a script asks for its tables itself, and there is no other
+#: `needs` of options about the input table: they mean nothing if there is no `source`, as the script opens its tables itself
 _OF_A_TABLE = {"run": ("source",)}
 _OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
 
@@ -48,7 +48,7 @@ OPTIONS = (
         ),
         often=True,
         many="TABLE",
-        # a run may have tables that its script asks for
+        # `run` does not require it, as the script may open its tables itself
         needed=("train", "stream", "predict"),
     ),
     Option(

@@ -1,4 +1,4 @@
-"""Options of what a job runs: a script, or a model."""
+"""Options about the script, or the model, that a job runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of `pai` alone."""
+"""Options that only `pai` has."""
 
 from __future__ import annotations
 

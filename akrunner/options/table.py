@@ -1,4 +1,4 @@
-"""Every option, declared once, under the heading it stands under."""
+"""The table of all options, each declared once, in a module for each group of headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of the tasks: how many there are, their interpreter, their share of the machine."""
+"""Options about the tasks: how many there are, their interpreter, their share of the machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What a public function says of a keyword that it does not have, where Python names none that is meant, and of an option that means nothing beside
-the others."""
+"""Errors of public functions about keywords that they do not have, and about options that mean nothing beside the others.
+
+Python's own error for an unknown keyword does not name the option that is meant.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ R = TypeVar("R")
 
 
 def told(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Of a verb's function: a misspelt or misplaced keyword is a TypeError that names the right one, or who takes it; one that means nothing without
-    another, which was not given, a ConfigError that names that."""
+    """Return a decorator for a verb's function that checks the keywords it is called with.
+
+    A misspelt or misplaced keyword raises a TypeError that names the right one, or the functions that take it. An option that
+    means nothing without another raises a ConfigError that names the other.
+    """
     of = next(one for one in VERBS if one.name == verb)
     ahead = ("self", *of.positional) if of.of_class else of.positional
 

@@ -178,7 +178,9 @@ def _check(shell: str, path: str) -> None:
         read = subprocess.run([shell, "-n", path], stdin=subprocess.DEVNULL, capture_output=True, env=_plain(os.environ))
     if read.returncode:
         why = read.stderr.decode("utf-8", "replace").strip().splitlines()[:2]
-        raise ConfigError(f"file: {os.path.basename(shell)} does not take it: {'; '.join(why) or f'exit code {read.returncode}'}")
+        raise ConfigError(
+            f"file: {os.path.basename(shell)} does not take it: {'; '.join(why) or f'exit code {read.returncode}'}"
+        )
 
 
 def _plain(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""What a job would do, with nothing of it started: `akrunner.plan`.
+"""`akrunner.plan`: what a job would do, without starting anything of it.
 
 ::
 
-    arguments --> checked (akrunner.prepare) --> making --> plan: what there is to say, and its lines
-                                                  known: rows, nulls and Keras, as far as they are known already
+    arguments --> checked (akrunner.prepare) --> making --> plan: the plan, and its lines of text
+                                                  known: number of rows and nulls, and Keras, as far as they are known already
                                                   tasks: every process; likely: what is likely to go wrong
 
 `akrunner.serving.planned` does the same for a prediction, and shares `tasks`, `known` and `text`.

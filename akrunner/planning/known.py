@@ -1,4 +1,4 @@
-"""What is known of a table without going through its rows (but those of a small frame), and of an interpreter without starting it."""
+"""What is known of a table without reading it (except for a small frame), and of an interpreter without starting it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from akrunner.io.paths import Files
 from akrunner.launch.interpreters import Interpreter
 from akrunner.spec import JobSpec
 
-#: files whose rows are counted, by what stands at their ends
+#: of at most this many files the rows are counted, from the metadata at the files' ends
 _COUNTED = 1000
-#: cells of a frame of pandas that are looked at for nulls
+#: the most cells of a pandas frame that are searched for nulls
 _LOOKED_AT = 10_000_000
 
 
 def known_rows(source: Any, files: Files | None) -> int | None:
-    """How many there are, where that is known without reading them."""
+    """Return the number of rows, if it is known without reading them, else None."""
     if files is None:
         return _length(source)
     counts = [form.row_count(path) for form, path in _standing(files)]
@@ -31,22 +31,22 @@ def known_rows(source: Any, files: Files | None) -> int | None:
 
 
 def _length(source: Any) -> int | None:
-    """How many rows a table in memory has."""
+    """Return the number of rows of a table in memory, None if it is not known."""
     if isinstance(source, Mapping):
-        # of arrays, all of one length
+        # a mapping of arrays, which all have the same length
         return _length(next(iter(source.values()), ()))
     if isinstance(source, (list, tuple)):
         return None if any(isinstance(one, (str, os.PathLike)) for one in source[:1]) else len(source)
     if isinstance(source, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray, np.ndarray)):
         return len(source)
-    # of pandas and polars: a frame, or a column; a query that has not run yet has no shape
+    # a frame or a column of pandas or polars; a lazy query that has not run yet has no shape
     known = type(source).__module__.partition(".")[0] in ("pandas", "polars")
     shape = getattr(source, "shape", None) if known else None
     return int(shape[0]) if isinstance(shape, tuple) else None
 
 
 def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
-    """Column -> how many nulls it has, of those of which it is known."""
+    """Return column -> number of nulls, for the columns whose number of nulls is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
     of = type(source).__module__.partition(".")[0]
@@ -66,7 +66,7 @@ def known_nulls(source: Any, files: Files | None) -> dict[str, int]:
 
 
 def _standing(there: Files | None) -> list[tuple[Format, str]]:
-    """The files a table is read from, as they stand on this machine."""
+    """Return (format, path) of each file of a table; [] if they are not on this machine, or are more than `_COUNTED`."""
     if there is None or not there.is_local or len(there.paths) > _COUNTED:
         return []
     form = formats.named(there.format)
@@ -74,7 +74,7 @@ def _standing(there: Files | None) -> list[tuple[Format, str]]:
 
 
 def keras_of(interpreter: Interpreter, job: JobSpec) -> str:
-    """ "3", "2 (tf.keras)", "2 (tf-keras VERSION)"; "": nobody knows which TensorFlow there is."""
+    """Return the Keras of a job's tasks: "3", "2 (tf.keras)" or "2 (tf-keras VERSION)"; "" if its version is not known."""
     if not interpreter.tensorflow[:1].isdigit():
         return ""
     version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())

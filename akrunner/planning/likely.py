@@ -1,4 +1,4 @@
-"""What is likely to go wrong with a job, or to be slow."""
+"""A plan's warnings: what is likely to go wrong with a job, or to be slow."""
 
 from __future__ import annotations
 
@@ -25,8 +25,17 @@ def warnings_of(
     requirements: str | None,
     trial: Trial | None,
 ) -> list[str]:
-    """Args: output: of the job, None: its rows stay in memory; rows: of its input, None: nobody knows; requirements: that are installed first; trial: what came
-    of the script over the first rows, None: it was not tried."""
+    """Return the warnings of a job's plan.
+
+    Args:
+        job: the job.
+        output: the job's output, None if its rows stay in memory.
+        columns: the columns of the input.
+        tasks: the processes of the job.
+        rows: number of rows of the input, None if it is not known.
+        requirements: the requirements that are installed first, None if there are none.
+        trial: the result of the script over the first rows, None if it was not tried.
+    """
     told = list(job.notes)
     met = trial.nulls if trial is not None else ()
     fed = sum(task.gets_rows for task in tasks)
@@ -65,7 +74,7 @@ def warnings_of(
 
 
 def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | None) -> list[str]:
-    """What a script seems not to write, by its text."""
+    """Return warnings about outputs that a script, judged by its text, seems not to write."""
     told = []
     if job.output_schema is not None and not job.script.program and files.writes_output(code) is None and job.mode == "batch":
         told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
@@ -83,7 +92,7 @@ def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | N
 
 
 def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
-    """What a script that was tried did not write."""
+    """Return warnings about outputs that a script did not write in its trial."""
     told = []
     if not trial.rows_out and (output is not None or job.output_schema is not None):
         what = f"output={str(output)!r} (--output)" if output is not None else "output_schema= (--output-schema)"
@@ -97,7 +106,10 @@ def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
 
 
 def _mentions(job: JobSpec, code: bytes, word: bytes) -> bool:
-    """Whether a word stands in the script, or may stand in what it calls: a file that goes with it, or Alink's own modules, which write and export."""
+    """Whether a word is in the script, or in code that it may call.
+
+    This is a file that goes along with the script, or a module of Alink, which writes and exports.
+    """
     if word in code or b"akdl" in code or job.script.archives:
         return True
     for path, _ in job.script.files:

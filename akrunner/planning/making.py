@@ -1,4 +1,4 @@
-"""Arguments -> a plan."""
+"""The making of a plan from the arguments of a job."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ from akrunner.trial import Trial, tried
 from akrunner.wire.features import FLOAT, KINDS
 
 _MODES = {"run": "batch", "train": "train", "stream": "stream"}
-#: of a secret; a shorter one is part of any word, and is not looked for in what a script prints
+#: characters of the shortest secret that is looked for in a script's prints; a shorter one may be a part of any word
 _SHORTEST = 4
 
 
 def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bool, try_rows: int | None = None) -> Plan:
-    """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""
+    """Make a plan, as `akrunner.plan` says.
+
+    Raises: ConfigError: the verb itself would raise it before it starts anything; JobError: the script failed in its trial.
+    """
     check_choice("verb", verb, tuple(_MODES))
     if try_rows is not None:
         check_count("try_rows", try_rows, 1)
@@ -65,7 +68,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     engine.check(job)
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
     tasks = planned_tasks(job)
-    # of a query's result nobody knows how many rows it has
+    # with select=, the number of rows is not known before the query has run
     whole, files_ = (given.source, table.read_from) if given.select is None else (None, None)
     nulls = known_nulls(whole, files_)
     columns = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
@@ -117,7 +120,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
 
 
 def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
-    """The script over a few rows; what the plan hides, the script may have printed."""
+    """Try the script over a few rows, and hide in its prints the secrets that the plan hides."""
     trial = tried(job, table, requirements, rows)
     given = {**job.user_params, **job.env}
     pairs = [
@@ -129,11 +132,11 @@ def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int
 
 
 def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
-    """Raises: ConfigError: the verb itself does not take an option that was given."""
+    """Check the options of a plan. Raises: ConfigError: the verb that is planned does not take an option that was given."""
     own = {one.name for one in of_verb(verb)}
     for one in of_verb("plan"):
         value = values.get(one.name)
-        # of another type it may not be comparable at all
+        # a value of another type may not be comparable with the default
         left_out = value is None or (type(value) is type(one.default) and value == one.default)
         if one.name not in own and not left_out:
             raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
@@ -163,7 +166,7 @@ def _split(spec: SplitSpec | None) -> str:
 
 
 def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
-    """The script's own words, without secrets: what stands behind `--password` is one, too."""
+    """Return the script's arguments without secrets; the argument after an option like `--password` is a secret, too."""
     before = ["", *script_args]
     return tuple(
         HIDDEN

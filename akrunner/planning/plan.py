@@ -1,4 +1,4 @@
-"""A plan, and how it reads."""
+"""A plan, and its text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from akrunner.tables.shown import NULL
 from akrunner.trial import Trial
 from akrunner.wire.context import TFConfig
 
-#: characters of a value
+#: the most characters of a value that are shown
 _LONGEST = 60
-#: how wide a table is where no terminal says it
+#: columns of text of a table if there is no terminal
 _WIDE = 120
-#: addresses of a role that are shown of TF_CONFIG
+#: how many addresses of a role in TF_CONFIG are shown
 _ADDRESSES = 4
-#: what becomes of a null that nobody has said more of
+#: what becomes of a null if the job has no default for it
 UNREAD = "an error, but for defaults= or nulls="
 #: the columns of an output without a schema
 FIRST_BATCH = "the columns of the first batch the script writes (there is no output_schema=)"
@@ -34,11 +34,12 @@ class PlannedColumn:
     """A column of the input.
 
     Attributes:
-        name, type: the type as Arrow has it ("int64", "list<item: float>").
-        feature: what a script gets: "int64, one value", "float32, 4 values", "bytes, any number of values"; of `data_format="columns"` an array of numpy's
-            ("float64, one value").
-        nulls: how many there are, None: nobody has counted.
-        null: what a null becomes in `dataset()` and `batches()`; an error, where neither a default nor `batches(nulls=)` is given.
+        name: the column's name.
+        type: its Arrow type ("int64", "list<item: float>").
+        feature: what a script gets: "int64, one value", "float32, 4 values", "bytes, any number of values"; with
+            `data_format="columns"`, a numpy array ("float64, one value").
+        nulls: number of nulls, None if they are not counted.
+        null: what a null becomes in `dataset()` and `batches()`: an error, if neither a default nor `batches(nulls=)` is given.
     """
 
     name: str
@@ -55,30 +56,30 @@ class Plan:
     Attributes:
         verb: run, train or stream.
         engine: local or flink.
-        script: the file.
-        entry: what is called in it.
-        files: (file, place in the work dir) that go to every task, the script among them.
-        python: the tasks' interpreter; this and the next three are "" where only the cluster can tell.
-        python_version: of the tasks.
-        tensorflow: its version.
-        keras: "2 (tf-keras)", "3"...
-        requirements: that are installed at the start, None: there are none.
+        script: the script's file.
+        entry: what is called in the script.
+        files: (file, path in the work dir) of each file that goes to every task, the script included.
+        python: path of the tasks' interpreter.
+        python_version: version of that Python, "" if only the cluster can tell.
+        tensorflow: version of its TensorFlow, "" if only the cluster can tell.
+        keras: its Keras, "2 (tf-keras)", "3"..., "" if only the cluster can tell.
+        requirements: the requirements that are installed at the start, None if there are none.
         source: the input's name.
-        rows: of the input; None: not known before they are read.
-        columns: each with its type, its feature, and what becomes of its nulls.
+        rows: number of rows of the input, None if it is not known before they are read.
+        columns: each column with its type, its feature, and what becomes of its nulls.
         data_format: examples or columns.
         split: how rows are split, in words, "" if they are not.
-        tasks: every process of the job, as many as there will be.
+        tasks: every process that the job will have.
         output: where rows go, in words.
-        output_schema: "id bigint, p double", words where the first batch decides, "" if the script writes none.
-        user_params: handed to the script, as text, without secrets.
-        env: set in the tasks' environment, without secrets.
-        script_args: what stands behind the script's name in `sys.argv`, without secrets.
-        limits: name -> seconds, or number, of what the job waits for.
+        output_schema: "id bigint, p double", a sentence if the first batch decides, "" if the script writes no rows.
+        user_params: the params for the script, as text, without secrets.
+        env: variables that are set in the tasks' environment, without secrets.
+        script_args: the arguments behind the script's name in `sys.argv`, without secrets.
+        limits: name of each limit -> seconds, or number.
         warnings: what is likely to go wrong, or to be slow.
-        trial: what came of the script over a few rows, None: it was not tried.
-        output_format: of the file, or files, that rows go to; "": they go to none.
-        given: beside a job file, where each value came from that is no default: "num_workers: the call"; (): there is no such file.
+        trial: the result of the script over a few rows, None if it was not tried.
+        output_format: format of the file, or files, that rows go to, "" if rows go to none.
+        given: with a job file: where each value that is no default came from, "num_workers: the call"; () without a job file.
     """
 
     verb: str
@@ -112,7 +113,7 @@ class Plan:
         return "\n".join([*_lines(self), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
-        # what a notebook shows of a cell's last line
+        # a notebook shows this if the plan is the last line of a cell
         return str(self)
 
 
@@ -157,7 +158,7 @@ def _lines(plan: Plan) -> list[str]:
 
 
 def _tried(trial: Trial, decides: bool) -> list[str]:
-    """Args: decides: whether the first batch says which columns there are."""
+    """Return the lines about a trial. Args: decides: whether the first batch decides the output's columns."""
     lines = line_of(
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
@@ -180,7 +181,7 @@ def _tried(trial: Trial, decides: bool) -> list[str]:
 
 
 def _short_config(config: TFConfig) -> TFConfig:
-    """With some addresses of each role, of many the first."""
+    """Return a TF_CONFIG in which each role has at most `_ADDRESSES` entries: of more addresses only the first are kept."""
     few = {
         role: some if len(some) <= _ADDRESSES else [*some[: _ADDRESSES - 1], f"and {len(some) - _ADDRESSES + 1:,} more"]
         for role, some in config["cluster"].items()

@@ -1,4 +1,4 @@
-"""Every process a job will have."""
+"""The processes that a job will have."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from akrunner.wire.context import TFConfig
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A process.
+    """A process that a job will have.
 
-    Attributes: name: "worker:0"; gets_rows; cores: that are its own, none: it may use all; env: variables that are set for it; tf_config: what TF_CONFIG will
-        say, with port 0 for ports that are chosen at the start; None: it is told of no cluster.
+    Attributes:
+        name: the task's name: "worker:0".
+        gets_rows: whether it gets rows.
+        cores: the cores that it has for itself, empty if it may use all.
+        env: variables that are set for it.
+        tf_config: the value of TF_CONFIG, with port 0 for ports that are chosen at the start; None if it is told of no cluster.
     """
 
     name: str
@@ -30,7 +34,7 @@ class PlannedTask:
 
 
 def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
-    """Every process of a job."""
+    """Return every process that a job will have."""
     cluster = job.cluster
     gpus = devices.gpus() if job.resources.gpus_per_worker is not None else []
     parts = assign(cluster, job.resources, gpus, devices.cpus(), {**os.environ, **job.task_env})
@@ -49,7 +53,7 @@ def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
 
 
 def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
-    """What a plan says of the processes."""
+    """Return a plan's lines about the processes."""
     lines = line_of("tasks", f"{len(tasks)}")
     for task in tasks[:SHOWN]:
         told = ["gets rows" if task.gets_rows else "gets no rows"]
@@ -62,5 +66,5 @@ def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
 
 
 def too_many(rows: int, fed: int) -> str:
-    """That there are fewer rows than workers who get some."""
+    """Return the warning that there are fewer rows than workers."""
     return f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"

@@ -1,8 +1,9 @@
-"""A job's arguments, as a person gives them -> a `JobSpec` and its table. Everything that can be known before a process starts
-is checked here.
+"""Preparation of a job: from the arguments that the user gives to a `JobSpec` and its table.
+
+Everything that can be known before a process starts is checked here.
 
 ::
 
     arguments --> job: prepare --> Prepared
-                  scripts, places, python, schemas: each checks its part
+                  scripts, places, python, schemas: each checks some of the arguments
 """

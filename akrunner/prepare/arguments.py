@@ -1,4 +1,4 @@
-"""What a person may give, and its types."""
+"""The arguments of a script's job, and their types."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ScriptLike = PathLike | Callable[[Any], Any]
 
 
 class ArrowSchema(Protocol):
-    """pyarrow's, which has no types of its own: type checkers would let anything pass for it."""
+    """A `pyarrow.Schema`. pyarrow has no type annotations, so type checkers would let any object pass for its class."""
 
     def __arrow_c_schema__(self) -> object: ...
 
 
 class Dtypes(Protocol):
-    """pandas' `frame.dtypes`, also where its types are not installed."""
+    """pandas' `frame.dtypes`, for type checkers that do not have pandas' types."""
 
     @property
     def dtypes(self) -> Any: ...
@@ -33,17 +33,17 @@ class Dtypes(Protocol):
     def items(self) -> Iterable[tuple[Any, Any]]: ...
 
 
-#: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`, a structured dtype of numpy's
+#: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`, a structured dtype of numpy
 SchemaLike = str | ArrowSchema | Schema | Mapping[str, Any] | Dtypes | np.dtype[Any]
-#: names of splits and their shares
+#: names of splits and their shares of the rows
 SplitLike = str | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What `akrunner.run`, `train` and `stream` take in common, by the names they take it, and what each adds.
+    """The arguments of `akrunner.run`, `train` and `stream`, under the names of their parameters.
 
-    Attributes: script: a path, a function, or a script that was looked at already (`files.collect_program`).
+    Attributes: script: a path, a function, or a script that was examined already (`files.collect_program`).
     """
 
     # options: written by scripts/gen-options

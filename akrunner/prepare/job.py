@@ -1,4 +1,4 @@
-"""Arguments -> a job and its table, each argument checked, the cheap before the dear."""
+"""From arguments to a job and its table; each argument is checked, cheap checks before expensive ones."""
 
 from __future__ import annotations
 
@@ -34,23 +34,27 @@ from akrunner.tables.opening import check_other, open_source, sink_to
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job whose arguments are all checked, its table, and the interpreter it runs under, None: the model's own says it."""
+    """A job whose arguments are all checked, its table, and the interpreter of its tasks.
+
+    If `interpreter` is None, only its path is known: `job.python`.
+    """
 
     job: JobSpec
     table: TableSource
     interpreter: interpreters.Interpreter | None = None
 
 
-#: of a job whose script is not looked at yet
+#: the script of a job until its script is examined
 _NO_SCRIPT = ScriptSpec("", "")
 
 
 def prepare(mode: str, given: Arguments) -> Prepared:
-    """Check every argument, the cheap before the dear: values; where rows go; files and tables that are paths; what is downloaded;
-    interpreters, which are run; rows of an iterable, which come once. Last, what is made: an overlay, the directory for checkpoints.
+    """Check every argument, and make the overlay and the directory for checkpoints.
 
-    Returns: the job and its table; where a train job's model goes is for the caller to say (`model_dir`).
-    Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
+    Cheap checks come before expensive ones: values; the output; files and tables that are paths; files to download;
+    interpreters, which are run; rows of an iterable, which come once.
+    Returns: the job and its table; the caller sets `model_dir` of a train job.
+    Raises: ConfigError: an argument is wrong; nothing was started, and nothing was made.
     """
     prepared, requirements = checked(mode, given)
     job = prepared.job
@@ -63,7 +67,10 @@ def prepare(mode: str, given: Arguments) -> Prepared:
 
 
 def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
-    """As `prepare`, and nothing is made. Returns: the job without its overlay; the requirements it is made of, None: there are none."""
+    """Check every argument as `prepare` does, but make nothing.
+
+    Returns: the job without its overlay, and the requirements that the overlay is made of, None if there are none.
+    """
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
     with ours(ScriptError, "script"):
@@ -107,12 +114,12 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 
-    # nothing is downloaded for a table that is not there
+    # open the table before user files are downloaded, so that nothing is downloaded if the table does not exist
     table = opened() if named_files(given.source) else None
     with ours(UserFilesError, "user_files: they cannot be read"):
         script = looked_at or files.collect(script_path, user_files)
     if function is not None:
-        # whatever its argument is called
+        # a function is always called with the task config, whatever the name of its argument
         script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
     if given.output is not None:
         _check_replaces_nothing(given.output, script, requirements, function.shown if function is not None else None)
@@ -124,11 +131,11 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         check_requirements(requirements, interpreter.path)
     elif function is not None:
         imported.check_own(dataclasses.replace(job, script=script, python=interpreter.path), files.read_script(script))
-    # the first rows of an iterable come once: taken when all else is right
+    # an iterable's first rows come once, so they are taken after all other checks
     table = table or opened()
     if job.split is not None:
         check_table(job.split, table)
-        # the host says which rows are whose, by their numbers, and machines that read files themselves do not know them
+        # rows are assigned by their numbers, which only the host knows, so that no machine may read the files itself
         table = dataclasses.replace(table, files=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
@@ -142,7 +149,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
 
 
 def _settings(mode: str, given: Arguments) -> JobSpec:
-    """The job as far as its values say it, without its script, table and interpreter. Raises: ConfigError."""
+    """Make the job from plain values, without its script, table and interpreter. Raises: ConfigError: a value is wrong."""
     parallelism = given.parallelism
     if parallelism is None and given.num_workers is None and given.num_ps is None:
         parallelism = given.engine.capabilities.parallelism
@@ -157,10 +164,10 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         python="",
         cluster=cluster,
         output_schema=schema_of(given.output_schema, "output_schema"),
-        # rows of a stream leave as they come, for whoever was told their columns before
+        # rows of a stream leave as they come, and the caller that reads them must know the columns before
         output_inferred=given.output_schema is None and mode != "stream",
         user_params=given.user_params if given.user_params is not None else {},
-        # which is checked there
+        # `JobSpec` checks it
         script_args=given.script_args if given.script_args is not None else (),  # type: ignore[arg-type]
         mode=mode,
         keras=given.keras,
@@ -190,7 +197,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
 
 
 def named_files(source: Any) -> bool:
-    """Whether a source is a path, or paths, and could be files. Raises: SourceError: no file system could have them."""
+    """Whether a source is a path, or a list of paths. Raises: SourceError: no file system can have such a path."""
     if isinstance(source, (str, os.PathLike)):
         check_path("source", source, SourceError)
         return True
@@ -201,12 +208,12 @@ def named_files(source: Any) -> bool:
 
 
 def check_select(given: Any) -> str | None:
-    """Raises: ConfigError: it is no text."""
+    """Return the SQL of `select=`, or None. Raises: ConfigError: it is neither text nor None."""
     return check_text("select", given) if given is not None else None
 
 
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
-    """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
+    """Check the destination of rows, without making anything. Raises: ConfigError: rows cannot be written there."""
     check_flag("overwrite", overwrite)
     check_format(output_format, "output_format", SinkError)
     if output is not None:
@@ -219,20 +226,24 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Sch
 def _check_sink(given: Arguments, job: JobSpec) -> None:
     if given.output is not None and job.output_schema is None and (not job.output_inferred or is_table(given.output)):
         raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
-    # which columns there are is known later, and looked at then
+    # without an output schema, the columns are known and checked later
     schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
     check_output(given.output, given.output_format, given.overwrite, schema)
 
 
 def _check_replaces_nothing(output: PathLike, script: ScriptSpec, requirements: str | None, program: str | None) -> None:
-    """Args: program: that the function is from. Raises: SinkError: rows would be put in place of a file of the job's."""
+    """Check that the output replaces no file of the job.
+
+    Args: program: the program that a function given as the script comes from, None if there is no function.
+    Raises: SinkError: rows would replace a file of the job.
+    """
     sent = [place for place, _ in script.files if place != script.real] + [place for place, *_ in script.archives]
     others = [("the script", script.real), ("the function's program", program), ("what requirements= names", requirements)]
     check_replaces_nothing("output", output, [*others, *(("one of user_files=", place) for place in sent)], SinkError)
 
 
 def read_twice(table: TableSource) -> list[str]:
-    """What a job warns of a table that has a file more than once: it may not be meant."""
+    """Return a job's warning that its table has a file more than once, which may be a mistake; [] if it has none."""
     paths = table.read_from.paths if table.read_from is not None else []
     if len(set(paths)) == len(paths):
         return []

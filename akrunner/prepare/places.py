@@ -1,4 +1,4 @@
-"""Where a job writes and keeps things: directories, and files that its rows must not take the place of."""
+"""Checks of the directories that a job writes to: `work_dir`, `checkpoint_dir` and `tensorboard`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from akrunner.foreign import ours
 from akrunner.io.paths import local_path
 from akrunner.prepare.arguments import PathLike
 
-#: what works where a URL was given for a directory
+#: what to do instead if a URL was given for a directory
 _INSTEAD = {
     "checkpoint_dir": "name one that every task reaches (a disk, NFS), or hand the URL to the script as a parameter: what its "
     "TensorFlow opens, it may write",
@@ -22,7 +22,10 @@ _INSTEAD = {
 
 
 def check_directories(settings: Mapping[str, Any]) -> None:
-    """Args: settings: of a `JobSpec`. Raises: ConfigError: `work_dir`, `checkpoint_dir` or `tensorboard` cannot be made, or written to."""
+    """Check a job's directories. Args: settings: the fields of a `JobSpec`.
+
+    Raises: ConfigError: `work_dir`, `checkpoint_dir` or `tensorboard` cannot be made, or not be written to.
+    """
     for name in ("work_dir", "checkpoint_dir", "tensorboard"):
         given = settings.get(name)
         if given is None:
@@ -43,7 +46,7 @@ def check_directories(settings: Mapping[str, Any]) -> None:
 
 
 def made(directory: str | None) -> str | None:
-    """The directory for checkpoints, which is made. Raises: ConfigError: it cannot be."""
+    """Make the directory for checkpoints, if there is one, and return it. Raises: ConfigError: it cannot be made."""
     if directory is not None:
         with ours(ConfigError, f"checkpoint_dir: cannot make {directory}", directory):
             os.makedirs(directory, exist_ok=True)
@@ -51,5 +54,5 @@ def made(directory: str | None) -> str | None:
 
 
 def directory(name: str, given: PathLike | None) -> str | None:
-    """Its absolute path. Raises: ConfigError: it is none of this machine's."""
+    """Return a directory's absolute path, None for None. Raises: ConfigError: it is no directory of this machine."""
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None

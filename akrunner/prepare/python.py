@@ -1,4 +1,4 @@
-"""Which interpreter a job's tasks have, and whether requirements can be installed for it."""
+"""The interpreter of a job's tasks, and whether requirements can be installed for it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from akrunner.spec import Capabilities
 
 
 def interpreter_for(python_env: PathLike | None, engine: Capabilities, keras: str | None = None) -> interpreters.Interpreter:
-    """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
-    unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
+    """Return the tasks' interpreter.
+
+    If the tasks run on a cluster's machines, an interpreter that is only there is examined there, and a packed environment is
+    unpacked there; only the path of such an interpreter is known here.
+    Raises: PythonEnvError: there is no such interpreter, or it cannot be used.
+    """
     named = optional_path("python_env", python_env)
     if named is not None and not engine.here:
         if os.path.isabs(named) and not os.path.exists(named):
@@ -26,15 +30,18 @@ def interpreter_for(python_env: PathLike | None, engine: Capabilities, keras: st
 
 
 def environment_of(name: str) -> interpreters.Interpreter:
-    """The interpreter of a named environment. Raises: PythonEnvError: there is none; it gives the command to create one."""
+    """Return the interpreter of a named environment.
+
+    Raises: PythonEnvError: there is none; the error has the command that creates it.
+    """
     return interpreters.named(environments.recipe_of(name))
 
 
 def instead_of(name: str, other: str) -> interpreters.Interpreter | None:
-    """Which interpreter may be taken if there is no environment of a name, None: there is one.
+    """Return the interpreter to use if there is no environment `name`: the one of `other`; None if `name` exists.
 
-    Args: name, other: named environments. Raises: PythonEnvError: the environment variable of the first names something else, which is not
-        to be passed over; or there is neither.
+    Raises: PythonEnvError: the environment variable for `name` is set to something that is no such environment, which must not
+        be ignored; or neither environment exists.
     """
     wanted = environments.RECIPES[name]
     try:
@@ -52,7 +59,7 @@ def instead_of(name: str, other: str) -> interpreters.Interpreter | None:
             raise e from None
 
 
-#: a package as pip takes it, with its version if it has one; several of them
+#: a package as pip takes it, with or without a version; `_PACKAGES`: several of them
 _PACKAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,. -]*\])?(\s*[~=!<>]=?=?\s*[\w.*+!-]+(\s*,\s*[~=!<>]=?=?\s*[\w.*+!-]+)*)?"
 _PACKAGES = re.compile(rf"{_PACKAGE}([\s,]+{_PACKAGE})*")
 #: endings of files that list packages
@@ -60,7 +67,10 @@ _LISTS = (".txt", ".in", ".pip", ".toml", ".cfg", ".lock", ".yml", ".yaml")
 
 
 def check_requirements(requirements: str, python: str) -> None:
-    """Raises: ConfigError: they cannot be installed for this interpreter; UserFilesError: they are not there."""
+    """Check a requirements file.
+
+    Raises: ConfigError: requirements cannot be installed for this interpreter; UserFilesError: the file does not exist.
+    """
     if environments.is_packed(python) or not os.path.exists(python):
         raise ConfigError(
             f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
@@ -74,7 +84,10 @@ def check_requirements(requirements: str, python: str) -> None:
 
 
 def _meant_package(requirements: str) -> str:
-    """What is said where packages stand in place of a file of them. Args: requirements: a file that is not there; one of a job file has its directory."""
+    """Return a hint if names of packages were given in place of a requirements file, else "".
+
+    Args: requirements: the file that does not exist; if it came from a job file, it has that file's directory in front.
+    """
     words = os.path.basename(requirements)
     if not _PACKAGES.fullmatch(words) or words.lower().endswith(_LISTS):
         return ""
@@ -82,5 +95,5 @@ def _meant_package(requirements: str) -> str:
 
 
 def optional_path(name: str, path: PathLike | None) -> str | None:
-    """The path as text, None: there is none. Raises: ConfigError."""
+    """Return the path as text, None for None. Raises: ConfigError: it is no path."""
     return check_path(name, path) if path is not None else None

@@ -1,4 +1,4 @@
-"""Whatever stands for a schema -> the schema."""
+"""Conversion of every value that can be given as a schema to a `Schema`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from akrunner.schema import BY_SELECT, Schema
 
 
 def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
-    """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
+    """Return a schema given in any form (text, dict, dtypes, Arrow's) as a `Schema`, None for None.
+
+    Raises: SchemaError: the schema is wrong; ConfigError: the value is no schema.
+    """
     try:
         return _schema_of(given, parameter)
     except SchemaError as e:
         what, sign, _ = str(e).partition(BY_SELECT)
         if not sign or parameter != "output_schema":
             raise
-        # which is over the input
+        # the hint names select=, which works on the input and not on the output
         raise SchemaError(
             f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, 'string' for text of any kind"
         ) from None

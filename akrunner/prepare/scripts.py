@@ -1,4 +1,4 @@
-"""What is plainly no script, though it was given as one."""
+"""Checks that find values that were given as a script and are clearly none."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from akrunner.launch import archives, fetch, files
 from akrunner.model.saving import SAVED_MODEL
 from akrunner.spec import JobSpec, ScriptSpec
 
-#: what runs a model
+#: the function and the command that run a model
 _PREDICT = "akrunner.predict (akrunner predict)"
-#: bytes at the beginning of a script that are looked at
+#: how many bytes at the beginning of a script are examined
 _HEAD = 4096
 
 
 def check_order(script: Any, source: Any) -> None:
-    """Raises: ScriptError: the table stands where the script is to be."""
+    """Check the order of the arguments. Raises: ScriptError: the table was given in the place of the script."""
     try:
         names = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else "" for one in (script, source)]
     except Exception:
-        # whoever takes it as a path says what is wrong with it
+        # the check of the path will say what is wrong with it
         return
     if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
         given = repr(names[0]) if names[0] else of_type(script)
@@ -34,7 +34,10 @@ def check_order(script: Any, source: Any) -> None:
 
 
 def check_script(path: str) -> None:
-    """Raises: ScriptError: a file, or directory, is plainly no script: a model, an archive, a table. What is behind a URL is looked at by its name."""
+    """Check that a path can be a script. Of a URL only the name is examined.
+
+    Raises: ScriptError: the path is clearly no script: a model, an archive, a table.
+    """
     real = os.path.expanduser(path)
     if any(os.path.exists(os.path.join(real, name)) for name in SAVED_MODEL):
         raise ScriptError(f"script: {path} is a SavedModel, not a script: {_PREDICT} runs it over a table")
@@ -48,7 +51,7 @@ def check_script(path: str) -> None:
         )
     if is_url:
         return
-    # a script may be called anything
+    # a script may have any name; only .py is certain
     form = format_of(real) if not real.endswith(".py") else None
     if form is not None:
         raise ScriptError(
@@ -60,7 +63,7 @@ def check_script(path: str) -> None:
 
 
 def check_writes(script: ScriptSpec, job: JobSpec) -> None:
-    """Raises: ScriptError: it writes rows, and nobody has said of what columns, which a stream needs."""
+    """Check that a stream whose script writes rows has an output schema. Raises: ScriptError: it has none."""
     if job.output_schema is not None or job.output_inferred:
         return
     line = files.writes_output(files.read_script(script))

@@ -10,7 +10,7 @@ from akrunner.foreign import ours
 
 
 def check_observer(observer: Any) -> None:
-    """Raises: ConfigError: it could not be told anything."""
+    """Check that an observer is None or has the methods `progress` and `log`. Raises: ConfigError: it is neither."""
     with ours(ConfigError, "observer: it cannot be asked what it is"):
         right = observer is None or all(callable(getattr(observer, name, None)) for name in ("progress", "log"))
     if not right:

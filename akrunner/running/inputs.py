@@ -18,14 +18,17 @@ from akrunner.prepare.schemas import schema_of
 def lines_source(
     source: Any, form: str | None, schema: SchemaLike | None, follow: bool
 ) -> tuple[Any, str | None, SchemaLike | None]:
-    """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
+    """Open the source if it is stdin ("-") or a growing file (`follow`).
+
+    Returns: (source, format, schema): unchanged, or the opened lines, which know their format and schema, None and None.
+    """
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow), None, None
     return source, form, schema
 
 
 def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool) -> TableSource:
-    """Stdin or a growing file."""
+    """Open stdin or a growing file, to read its lines as they arrive."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
     name = check_path("source", source, SourceError)
@@ -41,7 +44,10 @@ def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow
 
 
 def table_of(source: Any, engine: Engine) -> Any:
-    """A source as it is, but for a table of a PyFlink program. Raises: ConfigError: an engine that cannot reach it."""
+    """Return the source unchanged, or as a `FlinkTable` if it is a table of a PyFlink program.
+
+    Raises: ConfigError: it is such a table, and the engine cannot reach it.
+    """
     if type(source).__module__.partition(".")[0] != "pyflink":
         return source
     if not engine.capabilities.pyflink:

@@ -20,27 +20,37 @@ from akrunner.prepare.schemas import schema_of
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import OutputSink, RowsSink, file_sink
 
-#: what a plan says of rows that no output= takes
+#: where a plan says that the rows go if `output=` is not given
 IN_MEMORY = "result.table, in memory"
 
 
 def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None) -> None:
-    """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
+    """Check that a stream's rows can be written to `output`.
+
+    Args: schema: the schema of the rows, None if it is not known yet.
+    Raises: SinkError: the rows cannot be written there; SchemaError: the schema is wrong.
+    """
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
 
 
 def check_lines(form: str, schema: SchemaLike | None) -> None:
-    """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
+    """Check that lines of a text format can hold the rows.
+
+    Args: form: csv or jsonl; schema: the schema of the rows, None if it is not known yet.
+    Raises: SinkError: lines cannot hold such rows; SchemaError: the schema is wrong.
+    """
     known = schema_of(schema, "output_schema")
     if known is not None:
         formats.named(form).check(known.arrow)
 
 
 def check_stream_apart(source: str, form: str | None, follow: bool, output: str) -> None:
-    """Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+    """Check that a stream does not write to a file that it reads.
 
-    Raises: SinkError: the output is what is read, or lies among it; SourceError: there is nothing to read.
+    Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+    Raises: SinkError: the output is a file of the input, or lies among the input's files; SourceError: there is nothing to
+        read.
     """
     if source == "-" or follow:
         with ours(SourceError, f"source: {source}"):
@@ -51,7 +61,7 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
             )
         return
     if is_table(source):
-        # what is read is the table as it was
+        # the job reads the table as it was when it started, so it may also write to the table
         return
     with ours(SourceError, "source: it cannot be read"):
         files = expand(source, form)
@@ -59,7 +69,11 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
 
 
 def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsSink:
-    """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
+    """Return a sink for a stream's rows, which count only once the stream has ended well.
+
+    Args: schema: the schema of the rows, None if no row was written.
+    Raises: WriteError: the rows cannot be written there. It is no SinkError because the job runs already.
+    """
     try:
         return file_sink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
     except SinkError as e:
@@ -67,7 +81,10 @@ def stream_sink(output: str, schema: pa.Schema | None, overwrite: bool) -> RowsS
 
 
 class Ended(Protocol):
-    """A job that has ended well. Attributes: only_asked: its script was asked for its help, and has done nothing else."""
+    """A job that has ended well.
+
+    Attributes: only_asked: whether its script was only asked for its help and did nothing else.
+    """
 
     @property
     def only_asked(self) -> bool: ...
@@ -77,10 +94,11 @@ Job = TypeVar("Job", bound=Ended)
 
 
 def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
-    """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
+    """Run a job that writes to a sink, and commit its output, or nothing if its script was only asked for its help.
 
-    Returns: what `run` returns, once the job has ended.
-    Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
+    Returns: the return value of `run`, once the job has ended.
+    Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output
+        that was there before is still there.
     """
     try:
         outcome = run()

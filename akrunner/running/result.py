@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-#: columns that are named of a result
+#: how many column names the repr of a result shows
 _NAMED = 8
 
 
@@ -26,12 +26,13 @@ class Result:
     """A job that succeeded.
 
     Attributes:
-        table: what the scripts wrote, the chief's rows first; None when it went to a file, or nothing was written and there is no output schema.
-        output: the file it (of a train job: the model) went to, if it did.
-        tasks: what became of each task.
-        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if it is known.
+        table: the rows that the scripts wrote, the chief's first; None if they went to a file, or if the scripts wrote nothing
+            and there is no output schema.
+        output: the file that the rows (in a train job: the model) were written to, None if there is none.
+        tasks: the result of each task.
+        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if that is known.
         work_dir: the directory of the job, None unless it was kept (`work_dir=`, `debug=True`).
-        model: what a train job left, None for others.
+        model: the model of a train job, None for other jobs.
     """
 
     table: pa.Table | None
@@ -42,7 +43,7 @@ class Result:
     model: Model | None = None
 
     def __repr__(self) -> str:
-        # what a notebook shows of a cell's last line
+        # a notebook shows this if the result is the last line of a cell
         said = [f"{self.stats.rows_out:,} row{'' if self.stats.rows_out == 1 else 's'}"]
         if self.table is not None:
             names = self.table.column_names
@@ -61,13 +62,14 @@ class Result:
         return f"<Result: {'; '.join(said)}>"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a pandas frame.
+        """Return the table as a pandas frame.
 
         Returns:
-            a frame of its own, as `table.to_pandas()` makes it. One thing is another: a column of integers that has nulls, and numbers beyond 2**53,
-            has pandas' nullable integers (`Int64`, `UInt64`), as the doubles that others with nulls become (NaN for a null) cannot hold them.
+            a new frame, as `table.to_pandas()` makes it, with one difference. A column of integers with nulls becomes doubles
+            (NaN for a null), but if it also has numbers beyond 2**53, which doubles cannot hold, it becomes pandas' nullable
+            integers (`Int64`, `UInt64`).
         Raises:
-            ConfigError: there is no table in memory, or no pandas.
+            ConfigError: there is no table in memory, or pandas is not installed.
         """
         if self.table is None:
             raise ConfigError(

@@ -1,1 +1,1 @@
-"""L4: a trained model over rows: `predict`, `predict_stream`, `LocalPredictor`."""
+"""Predictions of a trained model for rows: `predict`, `predict_stream`, `LocalPredictor`."""

@@ -1,4 +1,4 @@
-"""What `predict`, `predict_stream` and `LocalPredictor` take, by the names they take it."""
+"""The arguments of `predict`, `predict_stream` and `LocalPredictor`, under the names of their parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ModelLike: TypeAlias = Model | PathLike | pa.Table
 
 @dataclass(frozen=True)
 class PredictArguments:
-    """The options of a prediction; of those that a function does not take, the default."""
+    """The options of a prediction; an option that a function does not take has its default."""
 
     # options: written by scripts/gen-options
     model: ModelLike

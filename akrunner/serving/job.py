@@ -1,9 +1,9 @@
-"""`akrunner.predict` and `akrunner.predict_stream`.
+"""The jobs of `akrunner.predict` and `akrunner.predict_stream`.
 
 ::
 
-    table -> chunks -> feed ----- engine, a stream of columns ----> outputs
-               \\-> kept columns, waiting --------------------------/ side by side again, in the table's order
+    table -> chunks -> feed batches ----- engine, a stream of columns ----> outputs
+               \\-> kept columns, waiting ----------------------------------/ joined again, in the table's order
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec,
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import file_sink, open_source
 
-#: about so many rows and bytes are sent at a time, in whole batches of the model's
+#: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
 _CHUNK_BYTES = 4 << 20
 _FIRST = TaskSpec(CHIEF, 0)
 
 
 def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
-    """`akrunner.predict`. Raises: as it does."""
+    """Run a prediction, as `akrunner.predict` says. Raises: the exceptions of `akrunner.predict`."""
     engine = engine_of(given.engine)
     check_observer(observer)
     check_output(given.output, given.output_format, given.overwrite, None)
@@ -86,7 +86,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
 def run_predict_stream(
     given: PredictArguments, follow: bool, observer: Observer | None, watch: WatchLike | None, watch_seconds: float
 ) -> StreamJob:
-    """`akrunner.predict_stream`. Raises: as it does."""
+    """Start a stream of predictions, as `akrunner.predict_stream` says. Raises: the exceptions of `akrunner.predict_stream`."""
     engine = engine_of(given.engine)
     check_observer(observer)
     watched = None if watch is None else Watch.of(watch, watch_seconds)
@@ -100,7 +100,11 @@ def run_predict_stream(
 
 
 def checked(given: PredictArguments, install: bool = True) -> Prediction:
-    """What `predict` would run, of the same arguments. Args: install: the requirements; False: they are looked at. Raises: ConfigError: as it does."""
+    """Return the prediction that `predict` would run with these arguments.
+
+    Args: install: install the requirements; False: only check them.
+    Raises: ConfigError: an argument is wrong.
+    """
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
     check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
     _check_replaces_nothing(given)
@@ -108,7 +112,10 @@ def checked(given: PredictArguments, install: bool = True) -> Prediction:
 
 
 def _check_replaces_nothing(given: PredictArguments) -> None:
-    """Args: given: all checked. Raises: SinkError: rows would be put in place of a file of the job's."""
+    """Check that the output replaces no file of the job. Args: given: arguments that are checked otherwise.
+
+    Raises: SinkError: rows would replace a file of the job.
+    """
     if given.output is not None:
         model = given.model if isinstance(given.model, (str, os.PathLike)) else None
         others = [("the model", model), ("what requirements= names", given.requirements)]
@@ -116,7 +123,7 @@ def _check_replaces_nothing(given: PredictArguments) -> None:
 
 
 def check_model(model: Any) -> None:
-    """As far as it can be told without opening it. Raises: ModelError: it is no model."""
+    """Check a model without opening it. Raises: ModelError: the value cannot be a model."""
     if isinstance(model, (str, bytes, os.PathLike)):
         check_path("model", model, ModelError)
     elif not isinstance(model, (Model, pa.Table)):
@@ -124,7 +131,7 @@ def check_model(model: Any) -> None:
 
 
 def open_model(model: ModelLike) -> Model:
-    """A model from whatever stands for one. Raises: ModelError: it is none."""
+    """Open a model given as a `Model`, a path or a model table. Raises: ModelError: it is no model."""
     check_model(model)
     if isinstance(model, Model):
         return model
@@ -135,16 +142,17 @@ def open_model(model: ModelLike) -> Model:
 
 
 def _called(model: ModelLike) -> str:
-    """What a person calls a model; "": nothing that it is found by."""
+    """Return the path by which a user gave a model, without secrets; "" if it was not given by a path."""
     return redacted(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else ""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a prediction's arguments say of the job and its model, their values checked. What is given as an iterator can be gone through
-    once: it was.
+    """The checked values of a prediction's arguments about the job and its model.
 
-    Attributes: options: of `JobSpec`; the others: as for `akrunner.predict`.
+    An argument that is an iterator can be read only once, so these are lists.
+
+    Attributes: options: keyword arguments of `JobSpec`; the others: as for `akrunner.predict`.
     """
 
     options: Mapping[str, Any]
@@ -157,7 +165,7 @@ class Settings:
 
     @classmethod
     def of(cls, given: PredictArguments) -> Settings:
-        """Raises: ConfigError: a value is wrong."""
+        """Check the values of arguments. Raises: ConfigError: a value is wrong."""
         columns, outputs = schema_of(given.input_schema, "input_schema"), schema_of(given.output_schema, "output_schema")
         options: dict[str, Any] = dict(
             cluster=ClusterSpec(given.num_workers if given.num_workers is not None else 1, 0),
@@ -189,7 +197,7 @@ class Settings:
         )
 
     def plan(self, signature: Signature, table: pa.Schema) -> Plan:
-        """Which column feeds which input. Raises: ConfigError: they do not fit."""
+        """Match the model's signature with the table's columns. Raises: ConfigError: they do not fit."""
         return Plan.make(
             signature,
             table,
@@ -202,7 +210,10 @@ class Settings:
 
 
 def interpreter_of(given: PredictArguments, engine: Engine) -> tuple[str, str | None]:
-    """The workers' interpreter, and the requirements that are to be installed beside it. Raises: ConfigError: it cannot be used."""
+    """Return the workers' interpreter, and the requirements to install beside it, None if there are none.
+
+    Raises: ConfigError: the interpreter, or the requirements, cannot be used.
+    """
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(given.python_env, engine.capabilities, given.keras).path
     requirements = check_path("requirements", given.requirements) if given.requirements is not None else None
@@ -221,7 +232,10 @@ def job_for(
     answer_errors: bool = False,
     notes: Sequence[str] = (),
 ) -> JobSpec:
-    """The job that runs a model: a stream of columns into a module of the bundle."""
+    """Make the job that runs a model: a stream of columns into a module of the bundle.
+
+    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings.
+    """
     batch_size = given.batch_size
     params = {
         "tags": [tag.strip() for tag in given.graph_def_tag.split(",")],
@@ -239,7 +253,7 @@ def job_for(
         mode="stream",
         data_format="columns",
         chunk_rows=max(1, _CHUNK_ROWS // batch_size) * batch_size,
-        # what is sent was cut to size already: a chunk must stay one
+        # chunks are cut to size before they are sent, and must not be cut again
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
@@ -249,10 +263,10 @@ def job_for(
 
 
 class Prediction:
-    """A prediction whose arguments are all checked."""
+    """A prediction whose arguments are all checked: model, plan, job and table."""
 
     def __init__(self, model: Model, plan: Plan, job: JobSpec, table: TableSource, arriving: bool) -> None:
-        self.model = model  # a temporary one goes with its last reference
+        self.model = model  # a temporary model is removed with its last reference
         self.plan = plan
         self.job = job
         self.table = table
@@ -260,7 +274,11 @@ class Prediction:
 
     @classmethod
     def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False, install: bool = True) -> Prediction:
-        """Check every argument, the cheap before the dear. Raises: ConfigError: one is wrong; nothing was started."""
+        """Check every argument, cheap checks before expensive ones.
+
+        Args: arriving: whether the rows arrive as a stream; install: install the requirements; False: only check them.
+        Raises: ConfigError: an argument is wrong; nothing was started.
+        """
         check_model(given.model)
         if engine.capabilities.here:
             capacity.check_fits(num_workers=given.num_workers)
@@ -281,7 +299,8 @@ class Prediction:
                     flush_seconds=given.flush_seconds if arriving else None,
                 )
 
-        # no model is downloaded for a table that is not there; the first rows of an iterable come once
+        # a table of files is opened before the model, so that no model is downloaded if the table does not exist; another table
+        # after all other checks, as the first rows of an iterable come once
         found = read() if named_files(given.source) else None
         opened = open_model(given.model)
         signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag, _called(given.model))
@@ -292,9 +311,9 @@ class Prediction:
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
-        """Of a PyFlink table: an `akrunner.engines.flink.host.attached.Attached`."""
+        """Attach the prediction to its PyFlink table. Returns: an `akrunner.engines.flink.host.attached.Attached`."""
         job = engine.attach(self.job, self.table, observer, restarts, self.plan.result, self.plan.pairing)
-        # a temporary model goes with its last reference
+        # a temporary model is removed with its last reference
         job.holds = self.model
         return job
 
@@ -306,7 +325,10 @@ class Prediction:
         cancel: threading.Event | None = None,
         watch: Watch | None = None,
     ) -> Any:
-        """Args: watch: where new models come meanwhile. Returns: the outcome."""
+        """Run the prediction.
+
+        Args: watch: where new models appear while it runs, None: there are none. Returns: the outcome.
+        """
         if watch is not None:
             with Watcher(watch, self._check_new) as watcher:
                 params = {**self.job.user_params, "watch": watcher.folder}
@@ -332,7 +354,7 @@ class Prediction:
         return outcome
 
     def _check_new(self, model: Model) -> None:
-        """Raises: ModelError: it cannot take the place of the model."""
+        """Check a new model. Raises: ModelError: it cannot replace the current model, as its signature is another one."""
         params = self.job.user_params
         signature = signature_of(model.path, params["signature"], ",".join(params["tags"]))
         mine = signature_of(self.model.path, params["signature"], ",".join(params["tags"]))
@@ -348,9 +370,10 @@ class Prediction:
 
 
 class Pairing:
-    """The source and the sink of a prediction's job: what is kept of a chunk waits here for its outputs.
+    """The source and the sink of a prediction's job: the kept columns of each chunk wait here for the chunk's outputs.
 
-    Chunk k goes to worker k modulo their number (`akrunner.engines.feeder.StreamFeeder`), and a worker answers in order.
+    Chunk k goes to worker k modulo the number of workers (`akrunner.engines.feeder.StreamFeeder`), and a worker answers in
+    order.
     """
 
     replayable = False
@@ -368,11 +391,11 @@ class Pairing:
 
     @property
     def pending(self) -> int:
-        """Chunks without an answer."""
+        """Return the number of chunks without an answer."""
         return sum(map(len, self._waiting))
 
     def where(self, task: str) -> str | None:
-        """The rows a task is at, in words."""
+        """Return the rows that a task is working on, in words; None if it has none."""
         index = next((i for t, i in self._tasks.items() if t.name == task), None)
         if index is None or not self._waiting[index]:
             return None
@@ -380,12 +403,12 @@ class Pairing:
         return f"rows {first} to {first + batch.num_rows - 1} of the table"
 
     def stop(self) -> None:
-        """End a read another thread is in (`StoppableSource`)."""
+        """End a read that another thread is blocked in (`StoppableSource`)."""
         if isinstance(self._source, StoppableSource):
             self._source.stop()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What travels (`RowSource`)."""
+        """Yield the feed batches (`RowSource`)."""
         turn = first = 0
         for chunk in self._chunks():
             fed = self._plan.fed(chunk, first)
@@ -400,11 +423,11 @@ class Pairing:
             yield from rechunk(self._source.batches(), rows, _CHUNK_BYTES)
             return
         for batch in self._source.batches():
-            # what has come is not held back for more
+            # rows that have come are not held back until more come
             yield from rechunk([batch], rows, _CHUNK_BYTES)
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """A worker's answer (`RowSink`)."""
+        """Take a worker's answer (`RowSink`), and write the results that are next in order."""
         turn, _, chunk = self._waiting[self._tasks[task]].popleft()
         self._done[turn] = self._plan.joined(chunk, batch)
         while self._next in self._done:

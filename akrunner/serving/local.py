@@ -1,9 +1,9 @@
-"""`LocalPredictor`: a model kept warm in one worker process, for rows that come one at a time.
+"""`LocalPredictor`: a model that is kept loaded in one worker process, for rows that come one at a time.
 
 ::
 
-    predict()    rows -> a request -> queue ... engine, a stream of columns ... -> its answer -> the caller
-    this thread  runs the job; when the worker dies, runs it once more with what was not answered
+    predict()          rows -> a request -> queue ... engine, a stream of columns ... -> its answer -> the caller
+    predictor thread   runs the job; if the worker dies, runs it once more with the requests that were not answered
 """
 
 from __future__ import annotations
@@ -41,25 +41,26 @@ from akrunner.spec import TaskSpec
 from akrunner.wire.near import nearest
 
 _TICK = 0.1
-#: columns that `repr` shows
+#: how many columns `repr` shows
 _SHOWN = 8
-#: what Arrow, numpy and Python say of a value of another type
+#: exceptions of Arrow, numpy and Python for a value of another type
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class LocalPredictor:
-    """A model kept warm in a worker process of its own.
+    """A model that is kept loaded in a worker process of its own.
 
     >>> with akrunner.LocalPredictor("model.zip") as predictor:
     ...     predictor.predict({"x": 1.0})
     {'y': 2.0}
 
-    Safe for several threads. When the worker process dies it is started once more, with a warning, and what it had not answered
-    is asked again; when it dies again before it has answered anything, whoever waits gets the error and the predictor is closed.
+    Several threads may use it at the same time. If the worker process dies, it is started once more, with a warning, and the
+    requests that it had not answered are sent again. If it dies again before it has answered anything, all waiting callers get
+    the error, and the predictor is closed.
 
     Attributes:
-        input_schema: of the rows it takes.
-        output_schema: of those it gives.
+        input_schema: schema of the rows that it takes.
+        output_schema: schema of the rows that it returns.
     """
 
     # options: written by scripts/gen-options
@@ -163,15 +164,17 @@ class LocalPredictor:
         self._requests.wait_until_warm()
 
     def predict(self, rows: Any) -> Any:
-        """One row, or many.
+        """Predict one row, or many.
 
         Args:
-            rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table, or a frame of pandas or polars.
+            rows: a dict, or a sequence of values in the order of `input_schema`; a list of either; a pyarrow Table; or a frame
+                of pandas or polars.
         Returns:
-            for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table, for a frame a frame (of pandas, with its index).
+            for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table, for a frame a frame (a
+            pandas frame keeps its index).
         Raises:
             DataError: a row lacks a column, or a value does not fit.
-            ScriptFailedError: the model refused these rows.
+            ScriptFailedError: the model raised an exception for these rows.
             JobError: the worker process died twice.
             ConfigError: the predictor is closed.
         """
@@ -216,7 +219,7 @@ class LocalPredictor:
                 try:
                     fed = self._plan.fed(chunk, first)
                 except DataError as e:
-                    # it has no table that could be mended on the way
+                    # the rest of the message tells how to change a table with select=, which is no use here
                     raise DataError(e.args[0].partition("; ")[0], row=e.row, column=e.column) from None
                 asked.append((chunk, self._requests.ask(fed)))
                 first += chunk.num_rows
@@ -224,11 +227,11 @@ class LocalPredictor:
         return pa.Table.from_batches(batches, schema=self.output_schema)
 
     def close(self, timeout: float = 30.0) -> None:
-        """End the worker process; waits until it is gone. Twice is fine.
+        """End the worker process, and wait until it is gone. Closing twice is fine.
 
         Args:
-            timeout: seconds for rows that are asked already to be answered. Whoever still waits then gets a JobCancelledError, and the
-                worker process is ended, whatever it does.
+            timeout: seconds in which requests that were sent already may be answered. Callers that still wait then get a
+                JobCancelledError, and the worker process is ended, whatever it is doing.
         """
         seconds = check_seconds("timeout", timeout, zero=True)
         self._requests.close()
@@ -242,7 +245,7 @@ class LocalPredictor:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # whoever is interrupted does not wait for a row that is stuck
+        # a user who interrupts the block must not wait for a row that is stuck
         self.close(30.0 if error is None or isinstance(error, Exception) else 0.0)
 
     def _run(self) -> None:
@@ -268,7 +271,7 @@ class LocalPredictor:
 
 
 class _Request:
-    """Some rows on their way to the model and back."""
+    """Rows on their way to the model, and their outputs on the way back."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -281,7 +284,7 @@ class _Request:
         self._done.set()
 
     def answer(self) -> pa.RecordBatch:
-        """Block until it is there. Raises: what went wrong."""
+        """Wait for the answer and return it. Raises: the error, if the request failed."""
         self._done.wait()
         if self.error is not None:
             raise self.error
@@ -290,7 +293,7 @@ class _Request:
 
 
 class _Requests:
-    """Between the callers and the job: its source and its sink (`akrunner.engines.base.AnswerSink`)."""
+    """The queue between the callers and the job: the job's source and its sink (`akrunner.engines.base.AnswerSink`)."""
 
     replayable = False
 
@@ -307,11 +310,11 @@ class _Requests:
 
     @property
     def is_over(self) -> bool:
-        """Whether it answers nothing any more."""
+        """Whether no more requests are taken."""
         return self._closed or self._ended is not None
 
     def wait_until_warm(self) -> None:
-        """Until the model is loaded. Raises: what kept it from that."""
+        """Wait until the model is loaded. Raises: the error, if it could not be loaded."""
         self._warm.wait()
         if self._ended is not None:
             raise self._ended
@@ -328,7 +331,7 @@ class _Requests:
         return request
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The job's source. It is drawn from once the model is loaded."""
+        """Yield the job's input, one batch for each request. The engine starts to read it when the model is loaded."""
         self._warm.set()
         mine = self._job
         while True:
@@ -340,15 +343,15 @@ class _Requests:
                 request = self._new.popleft() if self._new else None
                 if request is not None:
                     self._asked.append(request)
-            # nothing at all, now and then: the engine sees whether its job is still on
+            # yield an empty batch now and then, so that the engine can check whether its job still runs
             yield self._nothing if request is None else request.batch
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """The job's sink: requests are answered in the order they were sent."""
+        """Take the outputs for a request: requests are answered in the order in which they were sent."""
         self._answered().answered(batch, None)
 
     def refused(self, task: TaskSpec, record: Mapping[str, Any]) -> None:
-        """The model raised for these rows, and is ready for others."""
+        """Take the error for a request: the model raised for its rows, and is ready for others."""
         what = f"raised {record['type']}: {gist(str(record['message']))}"
         failure = TaskFailure(task.name, what, traceback=str(record["traceback"]), time_ns=int(record["time_ns"]))
         self._answered().answered(None, ScriptFailedError(f"the model {what}", failure=failure))
@@ -359,7 +362,10 @@ class _Requests:
             return self._asked.popleft()
 
     def start_again(self) -> bool:
-        """The worker died: whether to start another, which is asked first what this one had not answered."""
+        """Prepare a new worker after one has died: the requests that were not answered are sent first.
+
+        Returns: whether to start a new worker.
+        """
         with self._changed:
             if not self._may_start_again or self._closed or not self._warm.is_set():
                 return False
@@ -370,7 +376,7 @@ class _Requests:
             return True
 
     def end(self, error: BaseException) -> None:
-        """No job any more: whoever waits is told why."""
+        """End all requests: the job has ended, and all waiting callers get the error."""
         with self._changed:
             self._ended = error
             self._job += 1
@@ -380,7 +386,7 @@ class _Requests:
         self._warm.set()
 
     def close(self) -> None:
-        """No more requests; what was asked is answered first."""
+        """Take no more requests; the ones that were sent are answered first."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -391,7 +397,7 @@ def _closed() -> ConfigError:
 
 
 def _row_schema(signature: Signature, names: Sequence[str] | None, selected: Sequence[str] | None) -> Schema:
-    """The rows a model takes by itself: a column for each input."""
+    """Return the schema of rows for a model if the user gave none: a column for each input."""
     inputs = list(names) if names is not None else list(signature.inputs)
     columns = list(selected) if selected is not None and len(selected) == len(inputs) else inputs
     if selected is not None and len(selected) != len(inputs):
@@ -416,7 +422,10 @@ def _row_schema(signature: Signature, names: Sequence[str] | None, selected: Seq
 
 
 def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
-    """Rows as a batch. Raises: DataError: one lacks a column or has another too many, or a value does not fit its type."""
+    """Return rows as a batch.
+
+    Raises: DataError: a row lacks a column or has an unknown one, or a value does not fit its type.
+    """
     names = schema.names
     columns: list[list[Any]] = []
     for at, row in enumerate(rows):
@@ -443,13 +452,16 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
 
 
 def _in_words(schema: Schema) -> str:
-    """The columns, of many the first."""
+    """Return the columns in words; of many columns only the first."""
     shown = [f"{field.name} {field.type}" for field in itertools.islice(schema, _SHOWN)]
     return ", ".join([*shown, *([f"{len(schema) - _SHOWN} more"] if len(schema) > _SHOWN else [])])
 
 
 def _typed(schema: Schema, table: pa.Table) -> pa.Table:
-    """A table with the columns and types of a schema. Raises: DataError: it lacks one, or a value does not fit its type."""
+    """Return a table with the columns and types of a schema.
+
+    Raises: DataError: the table lacks a column, or a value does not fit its type.
+    """
     columns = []
     for field in schema:
         if field.name not in table.column_names:

@@ -1,9 +1,10 @@
-"""A signature and a table -> which columns feed which inputs, which outputs become which columns. Pure, and checked before
-anything starts.
+"""The matching of a model's signature with a table: which columns feed which inputs, and which outputs become which columns.
+
+It has no side effects, and is checked before anything starts.
 
 ::
 
-    table batch --select, cast--> what travels --worker--> outputs --+ reserved columns--> result batch
+    table batch --select, cast--> feed batch --worker--> outputs --+ reserved columns--> result batch
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from akrunner.signature import Signature, TensorSpec
 from akrunner.wire.features import BYTES, FLOAT, KINDS
 from akrunner.wire.near import nearest
 
-#: a dtype of a signature -> the type of a column
+#: a dtype in a signature -> the Arrow type of a column
 ARROW: dict[str, pa.DataType] = {**{dtype: row.arrow for dtype, row in DTYPES.items()}, KINDS[BYTES].tensor: pa.string()}
 
 
-#: names of inputs that TensorFlow and Keras have given, which say nothing
+#: names of inputs that TensorFlow and Keras have made up, which say nothing about their meaning
 _NUMBERED = re.compile(r"(keras_tensor|inputs?|args?|.+_input)(_\d+)*")
 
 
@@ -39,8 +40,10 @@ class Input:
     """One input of the signature.
 
     Attributes:
-        spec: what it wants; columns: of the table, side by side when there are several; travels: their names on the way.
-        shape: of one row, None where the column's own will do.
+        spec: the input in the signature.
+        columns: the columns of the table that feed it, laid side by side if there are several.
+        travels: the names of these columns in the batches sent to the workers.
+        shape: the shape that a row is given, None if the column's own shape fits.
     """
 
     spec: TensorSpec
@@ -54,10 +57,13 @@ class Plan:
     """How a table becomes a prediction.
 
     Attributes:
-        inputs: of the signature; feed: the schema of what travels to the workers.
-        outputs: (column, output of the signature), in order; output_schema: those columns.
-        reserved: columns of the table that are kept; result: the schema of the prediction.
-        notes: what may not be meant.
+        inputs: the inputs of the signature.
+        feed: the schema of the batches sent to the workers.
+        outputs: (column, output of the signature), in order.
+        output_schema: the columns that the outputs become.
+        reserved: the columns of the table that are kept.
+        result: the schema of the prediction.
+        notes: warnings about matches that the user may not mean.
     """
 
     inputs: tuple[Input, ...]
@@ -79,9 +85,9 @@ class Plan:
         output_schema: Schema | None = None,
         reserved_cols: Sequence[str] | None = None,
     ) -> Plan:
-        """Match both sides.
+        """Match a model's signature with a table.
 
-        Args: as for `akrunner.predict`; table: schema of the input.
+        Args: signature: the model's; table: the schema of the input; the others: as for `akrunner.predict`.
         Raises: ConfigError, ModelError: they do not fit; the message says what the model wants.
         """
         matched = _match_inputs(
@@ -108,7 +114,7 @@ class Plan:
         return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema), notes)
 
     def params(self) -> dict[str, Any]:
-        """What a worker is told of it."""
+        """Return what a worker process is told of the plan."""
         inputs = [
             {"name": i.spec.name, "columns": i.travels, "shape": None if i.shape is None else list(i.shape)}
             for i in self.inputs
@@ -117,16 +123,16 @@ class Plan:
 
     @functools.cached_property
     def pairing(self) -> Pairing:
-        """What each batch goes through."""
+        """Return the pairing, which makes a feed batch of each batch of the table, and joins it with its outputs."""
         inputs = tuple(Fed(one.spec.name, one.spec.dtype, one.columns, one.travels) for one in self.inputs)
         return Pairing(inputs, self.feed.arrow, tuple(self.output_schema.names), self.result)
 
     def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """As `Pairing.fed`."""
+        """Return the feed batch for a batch of the table, as `Pairing.fed` does."""
         return self.pairing.fed(batch, first_row)
 
     def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
-        """As `Pairing.joined`."""
+        """Return the result for a batch of the table and its outputs, as `Pairing.joined` does."""
         return self.pairing.joined(batch, outputs)
 
 
@@ -141,7 +147,7 @@ def _column_of(table: pa.Schema, name: str, parameter: str) -> str:
 def _match_inputs(
     signature: Signature, table: pa.Schema, selected: list[str] | None, names: list[str] | None
 ) -> dict[str, list[str]]:
-    """Input -> columns that feed it."""
+    """Return input -> the columns that feed it. Raises: ConfigError, ModelError: columns and inputs do not match."""
     if selected == [] or names == []:
         raise ConfigError(
             f"{'selected_cols' if selected == [] else 'input_signature_defs'}=[]: a model is fed by at least one column"
@@ -191,7 +197,7 @@ def _match_inputs(
 
 
 def _says_something(fed: Input) -> bool:
-    """Whether somebody has chosen the input's name: Keras and TensorFlow number theirs."""
+    """Whether a person has chosen the input's name; Keras and TensorFlow number the names that they make up."""
     return _NUMBERED.fullmatch(fed.spec.name) is None
 
 
@@ -207,7 +213,11 @@ def _wants(signature: Signature) -> str:
 
 
 def _check_input(signature: Signature, spec: TensorSpec, fields: list[Field]) -> tuple[int, ...] | None:
-    """Whether these columns may feed an input. Returns: the shape of a row to give them, None: as they are."""
+    """Check that columns can feed an input.
+
+    Returns: the shape that a row must be given, None if the columns have the right shape.
+    Raises: ModelError: they cannot feed it.
+    """
     wants = f"input {spec}"
     if spec.shape is not None and (not spec.shape or spec.shape[0] is not None):
         what = f"takes exactly {spec.shape[0]} rows at a time" if spec.shape else "is one value, not one a row"
@@ -234,7 +244,11 @@ def _check_input(signature: Signature, spec: TensorSpec, fields: list[Field]) ->
 
 
 def _row_shape(wants: str, field: Field, row: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
-    """The shape to give a row of a list column for an input of rows like `row`."""
+    """Return the shape to give to a row of a list column, None for its own.
+
+    Args: wants: the input in words, for errors; row: the shape of a row of the input, None if it is not known.
+    Raises: ModelError: the column's rows cannot have a shape that fits.
+    """
     if row is None:
         return field.shape
     unknown = row.count(None)
@@ -258,7 +272,7 @@ def _row_shape(wants: str, field: Field, row: tuple[int | None, ...] | None) -> 
 
 
 def _check_dtype(wants: str, spec: TensorSpec, field: Field) -> None:
-    kind = field.kind  # raises where the column cannot cross at all
+    kind = field.kind  # raises SchemaError if the column cannot cross at all
     value = field.value_type
     if spec.dtype not in ARROW:
         raise ModelError(f"{wants}: no column can feed {spec.dtype}")
@@ -354,7 +368,10 @@ def _reserved(table: pa.Schema, names: list[str] | None) -> tuple[str, ...]:
 
 
 def _result(table: pa.Schema, reserved: tuple[str, ...], outputs: Schema) -> pa.Schema:
-    """Kept columns in the table's order, an output of the same name in its column's place, the others behind."""
+    """Return the schema of a prediction: the kept columns in the table's order, then the outputs.
+
+    An output with the name of a kept column takes that column's place.
+    """
     fields = {name: table.field(name) for name in reserved}
     for field in outputs.arrow:
         fields[field.name] = field

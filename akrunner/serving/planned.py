@@ -1,4 +1,4 @@
-"""What a prediction would do, with nothing of it started: `akrunner.plan_predict`."""
+"""`akrunner.plan_predict`: what a prediction would do, without starting anything of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.serving.plan import Plan
 
-#: what becomes of a null that the model cannot take, and nobody has a value for
+#: what becomes of a null that the model cannot take, if the column has no default
 _REFUSED = "an error"
 
 
@@ -44,9 +44,11 @@ class PredictColumn:
     """A column of the table.
 
     Attributes:
-        name, type: the type as Arrow has it.
-        feeds: inputs of the model; kept: whether it stands beside the outputs.
-        nulls: how many there are, None: nobody has counted.
+        name: the column's name.
+        type: its Arrow type.
+        feeds: the inputs of the model that it feeds.
+        kept: whether it is kept beside the outputs.
+        nulls: number of nulls, None if they are not counted.
         null: what a null becomes.
     """
 
@@ -64,28 +66,28 @@ class PredictPlan:
 
     Attributes:
         engine: local, flink, or one that a package adds.
-        model: its directory, zip or URL.
-        signature: which of the model's.
+        model: the model's directory, zip or URL.
+        signature: the key of the model's signature.
         inputs: (input of the model, "float32 [?, 4]", columns that feed it).
         outputs: (output of the model, column it becomes, the column's type).
-        kept: columns of the table that stand beside the outputs.
-        defaults: column -> what stands there for a null, as text.
-        python: the workers' interpreter; this and the next three are "" where only the cluster can tell.
-        requirements: that are installed at the start, None: there are none.
+        kept: the columns of the table that are kept beside the outputs.
+        defaults: column -> the value that replaces a null, as text.
+        python: path of the workers' interpreter.
+        requirements: the requirements that are installed at the start, None if there are none.
         source: the table's name.
-        rows: of the table; None: not known before they are read.
-        batch_size: rows the model gets at once.
-        tasks: every process, as many as there will be.
+        rows: number of rows of the table, None if it is not known before they are read.
+        batch_size: how many rows the model gets at once.
+        tasks: every process that the job will have.
         output: where the rows go, in words.
-        limits: name -> seconds of what the job waits for.
-        python_version: of the workers.
-        tensorflow: its version.
-        keras: "2 (tf-keras)", "3"...
-        columns: of the table, each with its type, and what becomes of its nulls.
-        output_format: of the file, or files, that rows go to; "": they go to none.
-        env: set in the workers' environment, without secrets.
+        limits: name of each limit -> seconds.
+        python_version: version of the workers' Python, "" if only the cluster can tell.
+        tensorflow: version of its TensorFlow, "" if only the cluster can tell.
+        keras: its Keras, "2 (tf-keras)", "3"..., "" if only the cluster can tell.
+        columns: the columns of the table, each with its type, and what becomes of its nulls.
+        output_format: format of the file, or files, that rows go to, "" if rows go to none.
+        env: variables that are set in the workers' environment, without secrets.
         warnings: what is likely to go wrong.
-        given: beside a job file, where each value came from that is no default; (): there is no such file.
+        given: with a job file: where each value that is no default came from; () without a job file.
     """
 
     engine: str
@@ -116,23 +118,26 @@ class PredictPlan:
         return "\n".join([*_lines(self), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
-        # what a notebook shows of a cell's last line
+        # a notebook shows this if the plan is the last line of a cell
         return str(self)
 
 
 def plan_prediction(given: PredictArguments) -> PredictPlan:
-    """`akrunner.plan_predict`. Raises: ConfigError: what `predict` itself would raise before it starts anything."""
+    """Make a plan, as `akrunner.plan_predict` says.
+
+    Raises: ConfigError: `predict` itself would raise it before it starts anything.
+    """
     if isinstance(given.source, Iterator) and not isinstance(given.source, pa.RecordBatchReader):
         raise ConfigError(
             "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
         )
     engine = engine_of(given.engine)
     source = table_of(given.source, engine)
-    # requirements are looked at, and not installed
+    # requirements are checked, and not installed
     prediction = checked(dataclasses.replace(given, source=source, engine=engine), install=False)
     job, plan = prediction.job, prediction.plan
     engine.check(job)
-    # of a query's result nobody knows how many rows it has
+    # with select=, the number of rows is not known before the query has run
     standing, files = (given.source, prediction.table.read_from) if given.select is None else (None, None)
     rows = known_rows(standing, files)
     interpreter = interpreter_for(given.python_env, engine.capabilities, given.keras)
@@ -171,7 +176,14 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
 def columns_of(
     plan: Plan, table: pa.Schema, nulls: Mapping[str, int], defaults: Mapping[str, Any]
 ) -> tuple[PredictColumn, ...]:
-    """What becomes of each column. Args: table: its schema; nulls: column -> how many it has, of those of which it is known; defaults: as of `predict`."""
+    """Return what becomes of each column of a table.
+
+    Args:
+        plan: the plan of the prediction.
+        table: the table's schema.
+        nulls: column -> number of nulls, for the columns whose number is known.
+        defaults: the `defaults` of `predict`.
+    """
     made = []
     for one in table:
         fed = [
@@ -194,7 +206,7 @@ def columns_of(
 
 
 def _warnings(columns: tuple[PredictColumn, ...], rows: int | None, workers: int) -> list[str]:
-    """Args: rows: of the table, None: nobody knows."""
+    """Return the plan's warnings. Args: rows: number of rows of the table, None if it is not known."""
     told = []
     if rows == 0:
         told.append("the input has no rows: the model is loaded, and predicts none")

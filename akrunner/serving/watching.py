@@ -1,9 +1,9 @@
-"""A prediction stream that takes new models while it runs.
+"""New models for a prediction stream while it runs.
 
 ::
 
-    a place with models --this thread looks--> opened, checked --> a private directory: 1/, 2/, ... --a thread of each worker looks-->
-    loaded beside the model in use, which answers until then
+    the watched path --the watcher's thread looks--> model opened, checked --> a private directory: 1/, 2/, ...
+    --a thread of each worker looks--> loaded beside the model in use, which answers until then
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from akrunner.model import SAVED_MODEL, Model, new_folder
 
 Key = tuple[Any, ...]
 
-#: as Alink names a model of a stream: the second it is of, and a fraction
+#: Alink's name of a model of a model stream: its time as digits, to the second and with a fraction
 _ID = re.compile(r"\d{15,23}")
 _TIMES = ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
 _FILES = (".zip", ".ak", ".tar", ".tar.gz", ".tgz")
@@ -43,12 +43,14 @@ _INSTEAD = (
 
 @dataclass(frozen=True)
 class Watch:
-    """Where new models come.
+    """Where new models appear, and how often to look.
 
     Attributes:
-        path: a model (a SavedModel's directory, a zip, an .ak file) that is replaced; a directory that gets more of them; or the root of a
-            model stream of Alink's. seconds: between two looks. since: models from this time on, "2026-01-31 12:00:00"; None: from now on.
-        from_table: a model of the rows of an .ak file.
+        path: a model (a SavedModel's directory, a zip, an .ak file) that is replaced; a directory in which more models appear;
+            or the root directory of a model stream of Alink.
+        seconds: time between two looks.
+        since: models from this time on are taken, "2026-01-31 12:00:00"; None: from now on.
+        from_table: makes a model from the rows of an .ak file.
     """
 
     path: str
@@ -58,7 +60,7 @@ class Watch:
 
     @classmethod
     def of(cls, given: Any, seconds: Any) -> Watch:
-        """Of what a user gave. Raises: ConfigError: it is wrong."""
+        """Make a watch from the arguments that the user gave. Raises: ConfigError: an argument is wrong."""
         if isinstance(given, Watch):
             watch = given
         else:
@@ -70,12 +72,12 @@ class Watch:
         return cls(local_path(watch.path, "watch", _INSTEAD), watch.seconds, watch.since, watch.from_table)
 
     def begin(self) -> datetime.datetime | None:
-        """`since` as a time. Raises: ConfigError: it is none."""
+        """Return `since` as a time, None for None. Raises: ConfigError: it is no time."""
         return None if self.since is None else time_of(self.since, "modelStreamStartTime")
 
 
 def time_of(text: str, parameter: str) -> datetime.datetime:
-    """Raises: ConfigError: it is no time; it names the parameter."""
+    """Parse a time. Raises: ConfigError: the text is no time; the error names the parameter."""
     told = re.sub(r"(\.\d{6})\d+$", r"\1", text.strip())
     for form in _TIMES:
         try:
@@ -87,7 +89,14 @@ def time_of(text: str, parameter: str) -> datetime.datetime:
 
 @dataclass(frozen=True)
 class Found:
-    """A model that may be taken. Attributes: key: the later, the greater; name: for people; settled: whether it is whole for sure."""
+    """A model that may be taken.
+
+    Attributes:
+        key: orders models by time: a later model has a greater key.
+        name: its name in messages.
+        path: its path.
+        settled: whether it is certainly complete.
+    """
 
     key: Key
     name: str
@@ -96,7 +105,7 @@ class Found:
 
 
 def look(watch: Watch) -> list[Found]:
-    """The models that are there, in their order. Nothing there yet is none."""
+    """Return the models that are at the watched path, in the order of their keys; [] if the path does not exist yet."""
     path = watch.path
     if os.path.isfile(path) or _saved(path):
         return [_of_path(path)] if os.path.exists(path) else []
@@ -114,7 +123,7 @@ def _saved(path: str) -> bool:
 
 
 def _of_path(path: str) -> Found:
-    # of a directory all files: while one of them is still being copied, it does not look the same twice
+    # the key is made of all files of a directory: while a file is still being copied, the key changes between two looks
     files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] or [path]
     states = [os.stat(one) for one in files]
     size, number = sum(state.st_size for state in states), max(state.st_ino for state in states)
@@ -122,7 +131,7 @@ def _of_path(path: str) -> Found:
 
 
 def _of_stream(root: str) -> list[Found]:
-    """Alink's: a model is whole when its directory is in the root, and its log beside."""
+    """Return the models of a model stream of Alink: a model is complete when its directory and its log are both there."""
     names = [
         name for name in os.listdir(root) if _ID.fullmatch(name) and os.path.isfile(os.path.join(root, "conf", name + ".log"))
     ]
@@ -136,7 +145,7 @@ def _of_stream(root: str) -> list[Found]:
 
 
 def opened(watch: Watch, found: Found) -> Model:
-    """Raises: ModelError, SourceError: it is none."""
+    """Open a model that was found. Raises: ModelError, SourceError: it is no model."""
     if not found.settled and not found.path.endswith(".ak"):
         return Model.from_saved_model(found.path)
     source = ak_source(found.path)
@@ -151,9 +160,9 @@ def opened(watch: Watch, found: Found) -> Model:
 
 
 class Watcher:
-    """Looks for models while a stream runs, and hands them to its workers.
+    """A thread that looks for models while a stream runs, and passes them on to the workers in `folder`.
 
-    Args: watch: where; check: raises ModelError for a model that does not fit the stream.
+    Args: watch: where to look; check: raises ModelError for a model that does not fit the stream.
     """
 
     def __init__(self, watch: Watch, check: Callable[[Model], None]) -> None:
@@ -167,7 +176,7 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="akrunner-watch", daemon=True)
 
     def _first_key(self) -> Key | None:
-        """The key that a model's must be greater than; None: any will do."""
+        """Return the key that a new model's key must exceed; None: every model is new."""
         begin = self._watch.begin()
         if os.path.isdir(os.path.join(self._watch.path, "conf")):
             at = begin or datetime.datetime.now()
@@ -197,7 +206,7 @@ class Watcher:
     def _look(self) -> None:
         found = look(self._watch)
         new = [one for one in found if self._last is None or self._is_new(one)]
-        # what is not whole for sure has to look the same twice
+        # a model that may be incomplete must have the same key in two looks
         ready = [one for one in new if one.settled or one.key in self._before]
         self._before = {one.key: one for one in new}
         if not ready:
@@ -215,7 +224,7 @@ class Watcher:
 
     def _is_new(self, one: Found) -> bool:
         last = self._last or ()
-        # a model that is replaced may be older than the one before; a directory may have become a model stream
+        # a replaced model may be older than the one before, and a directory may have become a model stream, with other keys
         if (one.path == self._watch.path and len(last) > 1) or (last and type(last[0]) is not type(one.key[0])):
             return one.key != last
         return one.key > last
@@ -233,7 +242,7 @@ class Watcher:
         shutil.rmtree(old, ignore_errors=True)
 
     def _answers(self) -> None:
-        """What workers could not load."""
+        """Warn of models that a worker could not load."""
         for name in sorted(os.listdir(self.folder)):
             if name.endswith(".failed") and name not in self._told:
                 self._told[name] = None
@@ -245,7 +254,7 @@ class Watcher:
 
 
 def _gist(error: BaseException) -> str:
-    """The first line of what went wrong."""
+    """Return the first line of an error's text."""
     text = str(error.args[0]) if isinstance(error, AkrunnerError) and error.args else in_words(error)
     return text.splitlines()[0] if text else type(error).__name__
 
