@@ -1,5 +1,7 @@
-"""A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported when a
-`dataset` is made, numpy when `batches` are: a task that reads its file by itself needs neither."""
+"""A task's rows in the Examples format, and the code that it shares with the columns format (`akrunner.worker.columnar`).
+
+TensorFlow is imported when a `dataset` is made, and numpy when `batches` are: a task that reads its file itself needs neither.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +26,35 @@ _CACHES = itertools.count()
 
 
 class Examples(object):
-    """Serialized Examples: datasets of them are parsed by TensorFlow, plain batches by numpy (`akrunner.worker.examples`)."""
+    """A task's rows that arrive as serialized Examples.
+
+    TensorFlow parses them for datasets, numpy (`akrunner.worker.examples`) for plain batches.
+    """
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows; split: only the rows in it."""
+        """Make the source of a task's rows.
+
+        Args:
+            schema: as `TaskConfig.schema`.
+            path: a TFRecord file.
+            stream: a `RowStream`, in place of a file.
+            evener: makes the workers' shares of a file's rows equal.
+            split: only the rows of this split are read; None for all.
+        """
         self._schema = schema
         self._path = path
         self._stream: Any = stream
         self._evener: Any = evener
         self._split = split
-        #: rows `batches` has given out in its longest pass, None: nobody knows how the script reads
+        #: rows that the longest pass of `batches` has given out; None if `batches` was not used, so that it is unknown how the
+        #: script reads
         self.given = None
 
     def part(self, split: Split, evener: Evener) -> Examples:
-        """The rows in a split."""
+        """Return the source of one split's rows."""
         return type(self)(self._schema, self._path, None, evener, split)
 
     def dataset(
@@ -49,7 +63,7 @@ class Examples(object):
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
         weights: Optional[str] = None,
     ) -> Any:  # fmt: skip
-        """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
+        """See `BatchTaskConfig.dataset`. Args: how: the steps that are asked for; None for a plain `Reading`."""
         how = how or Reading()
         parts = Parts(label, weights, uneven == "pad")
         check_counts(batch_size, shuffle, repeat, seed)
@@ -81,7 +95,7 @@ class Examples(object):
     def _in_turn(
         self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, parts: Parts, image: Any, how: Reading
     ) -> Any:
-        """Of a stream with barriers: nothing is drawn ahead."""
+        """Return the dataset of a stream with barriers: no row is read before the script asks for it."""
         import tensorflow as tf
 
         def parse(batch: Any) -> Any:
@@ -92,7 +106,12 @@ class Examples(object):
         return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(parse), *does))
 
     def _records(self, spec: Dict[str, Any], uneven: str, made: bool) -> Any:
-        """Serialized Examples, as many as `uneven` says. Args: made: they get a column of weights."""
+        """Return a dataset of serialized Examples, as many as `uneven` says.
+
+        Args:
+            spec: the features by which rows are parsed; a column of weights is added to it.
+            made: whether rows get a column of weights.
+        """
         import tensorflow as tf
 
         if self._stream is not None:
@@ -122,13 +141,13 @@ class Examples(object):
         return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def chunks(self, lazy: bool = False) -> Iterator[Tuple[int, Any]]:
-        """All rows once, as `Columns.chunks` gives them."""
+        """Return an iterator over all rows, once, as `Columns.chunks` returns it."""
         from akrunner.worker.examples import ExampleRows
 
         return ExampleRows(self._schema, self._path, self._stream, self._evener, self._split).chunks(lazy=lazy)
 
     def _padding_row(self, made: bool) -> bytes:
-        """A serialized Example of zeros and empty strings that weighs nothing. Args: made: in a column that the table does not have."""
+        """Return a serialized Example of zeros and empty strings. Args: made: whether to add a column of weights, with 0."""
         import tensorflow as tf
 
         example = tf.train.Example()
@@ -149,24 +168,30 @@ class Examples(object):
 
 
 class Evener(object):
-    """Makes the shares of all workers equal: leaves out rows, or makes up rows that weigh nothing.
+    """Makes the shares of all workers equal: it drops rows, or adds rows of padding with weight 0.
 
-    Args: rows: of this worker; shares: of every worker; told: called with `rows_dropped` or `rows_padded`.
+    Args:
+        rows: the number of this worker's rows.
+        shares: the number of rows of every worker; None or empty for this worker alone.
+        told: called with `rows_dropped=` or `rows_padded=`.
     """
 
     def __init__(self, rows: int, shares: Optional[Sequence[int]], told: Callable[..., Any]) -> None:
         self._rows = rows
         self._shares = shares
         self._told = told
-        #: rows of one pass, made up ones included
+        #: the most rows that one pass may have, with padding
         self.most = max([rows] + list(shares or ()))
 
     def part(self, rows: int, shares: Sequence[int]) -> Evener:
-        """Of some of the rows."""
+        """Return the evener of some of the rows. Args: rows, shares: as for the class, counting those rows only."""
         return Evener(rows, shares, self._told)
 
     def plan(self, uneven: str) -> Tuple[Optional[int], int]:
-        """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""
+        """Return (rows to keep, None for all; rows of padding to add) for one pass, and report them to `told`.
+
+        Raises: ValueError: `uneven` is not "drop", "pad" or "keep".
+        """
         shares = self._shares or [self._rows]
         if uneven == "drop":
             keep = min(shares)
@@ -181,13 +206,13 @@ class Evener(object):
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
 
     def count(self, uneven: str) -> int:
-        """Rows of one pass."""
+        """Return the number of rows in one pass."""
         shares = self._shares or [self._rows]
         return {"drop": min(shares), "pad": max(shares)}.get(uneven, self._rows)
 
 
 def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-    """Columns -> features for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
+    """Return {column: feature} for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
     import tensorflow as tf
 
     from akrunner.worker.defaults import checked
@@ -203,7 +228,7 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
         if default is None and column["kind"] == "float" and column["nullable"]:
             default = float("nan")
         if isinstance(default, bool):
-            # an Example's are numbers
+            # Examples hold booleans as numbers
             default = int(default)
         if default is not None and shape:
             count = 1
@@ -215,13 +240,20 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
 
 
 def _defaults_of(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Those of the columns of a schema."""
+    """Return the defaults of those columns that are in a schema."""
     names = [column["name"] for column in schema]
     return {name: value for name, value in (defaults or {}).items() if name in names}
 
 
 def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> List[Dict[str, Any]]:
-    """The columns of a schema that a script asked for, None: all. Raises: ValueError: one is not there."""
+    """Return the columns of a schema that a script asked for.
+
+    Args:
+        schema: as `TaskConfig.schema`.
+        names: the names of those columns; None for all.
+    Raises:
+        ValueError: there is no such column, or the names are none or a single text.
+    """
     if names is None:
         return schema
     if isinstance(names, str):
@@ -236,7 +268,7 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
 
 
 def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
-    """The batches of one pass; `source.given` tells how many rows they were."""
+    """Yield the batches of one pass, and count their rows in `source.given`."""
     rows = 0
     source.given = source.given or 0
     for batch in timing.batches(iter(batches), _rows_of):
@@ -263,18 +295,18 @@ def order_of(
     source: Any, how: Reading, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], drop_remainder: bool,
     seed: Optional[int], uneven: str,
 ) -> Order:  # fmt: skip
-    """The `Order` of a source's rows (`Examples` or `Columns`)."""
+    """Return the `Order` of the steps for a source's rows. Args: source: `Examples` or `Columns`."""
     buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
     if source._stream is not None or source._evener is None:
         return Order(how, batch_size, buffer, repeat, drop_remainder, seed)
-    # TensorFlow takes room for as many as are said, whether they come or not
+    # TensorFlow allocates a buffer of the size that is asked for, even if there are fewer rows
     buffer = min(buffer, max(1, source._evener.most))
     place = "%s.cache-%d" % (source._path, next(_CACHES))
     return Order(how, batch_size, buffer, repeat, drop_remainder, seed, source._evener.count(uneven), place)
 
 
 def check_cache(source: Any, how: Reading, image: Any) -> None:
-    """Raises: ValueError: what is to be kept in memory does not fit in there."""
+    """Raise a ValueError if the rows or images that `cache=` keeps in memory do not fit there."""
     if how.cache != "memory" or source._stream is not None or source._evener is None:
         return
     rows = source._evener.most
@@ -285,9 +317,12 @@ def check_cache(source: Any, how: Reading, image: Any) -> None:
 
 
 def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] = ()) -> Any:
-    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
+    """Call `tf.data.Dataset.from_generator` with the arguments that the installed TensorFlow expects.
 
-    Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
+    Args:
+        source: the generator function.
+        specs: (dtype, shape) of an element; or {name: (dtype, shape)}, or a list of (dtype, shape).
+        args: tensors that the source is called with.
     """
     import tensorflow as tf
 
@@ -307,7 +342,7 @@ def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] =
 
 
 def not_ahead(dataset: Any) -> Any:
-    """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
+    """Return the dataset with options that keep tf.data from reading ahead, in it and in datasets made from it."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -323,7 +358,7 @@ def not_ahead(dataset: Any) -> Any:
 
 
 def unsharded(dataset: Any) -> Any:
-    """The rows were already split over the workers: keep a distribution strategy from doing it again."""
+    """Return the dataset with options that keep a distribution strategy from sharding it: the rows are already split."""
     import tensorflow as tf
 
     placing.reads()
@@ -338,7 +373,10 @@ def unsharded(dataset: Any) -> Any:
 
 
 def _untuned(options: Any) -> None:
-    """Maps have a call for each core, as many as the tuner would give them, and whoever lets a loop go does not wait for the tuner: in TensorFlow
-    from 2.6 on it may sleep through the end of an iterator, for half as long as the loop took, up to a minute."""
+    """Turn the autotuner off.
+
+    Maps then run one call for each core, as many as the tuner would choose, and ending a loop does not wait for the tuner: in
+    TensorFlow 2.6 and later it may sleep on after the end of an iterator, for half as long as the loop took, up to a minute.
+    """
     if hasattr(type(options), "autotune"):
         options.autotune.enabled = False
