@@ -58,7 +58,7 @@ def checked(defaults: Optional[Mapping[str, Any]], schema: List[Dict[str, Any]])
 
 
 def _of_column(column: Dict[str, Any], value: Any) -> Any:
-    """Return the default of a column, a value or a list of values, converted. Raises: ValueError: it does not fit the column."""
+    """Return a column's default, a value or a list of values, converted. Raises: ValueError: it does not fit the column."""
     kind, unit = _kind(column), column.get("unit")
     values = value.tolist() if isinstance(value, np.ndarray) else value
     many = column["shape"] != []

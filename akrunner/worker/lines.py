@@ -25,7 +25,7 @@ _FEW = 8
 
 
 def dataset(config: Any) -> Any:
-    """Return this task's rows as a dataset of lines. Args: config: the task config. Raises: RuntimeError: a column is a list."""
+    """Return this task's rows as a dataset of lines. Args: config: a task config. Raises: RuntimeError: a column is a list."""
     import numpy as np
     import tensorflow as tf
 
@@ -73,7 +73,7 @@ class RowWriter(object):
         self._schema = _output_schema()
 
     def write(self, row: Any) -> None:
-        """Write one row. Args: row: a `pyflink.common.Row`, list or tuple. Raises: ValueError: the number of values is wrong."""
+        """Write one row. Args: row: a `pyflink.common.Row`, list or tuple. Raises: ValueError: it has too few or many values."""
         write_values(getattr(row, "_values", row), self._schema)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class RecordWriter(object):
         self._schema = _output_schema()
 
     def write(self, input_list: List[Any]) -> Any:
-        """Write records; in a graph, return the operation that writes them. Args: input_list: a list of one tensor of strings."""
+        """Write records; in a graph, return the operation that does. Args: input_list: a list of one tensor of strings."""
         import tensorflow as tf
 
         return tf.numpy_function(self._take, [input_list[0]], tf.int64, name="write_rows")

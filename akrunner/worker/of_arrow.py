@@ -9,7 +9,7 @@ from akrunner.worker import objects
 
 
 def columns_of(given: Any) -> Mapping[str, Any]:
-    """Return {column: values}, as `columns.packed` takes them, from the argument of `write_batch`: a data frame or a mapping."""
+    """Return the argument of `write_batch`, a data frame or a mapping, as the {column: values} that `columns.packed` takes."""
     kind = _library(given)
     if kind == "polars" and hasattr(given, "get_columns"):
         return {one.name: _values(one) for one in given.get_columns()}

@@ -208,7 +208,10 @@ class OutputWriter(object):
             self._flush()
 
     def close(self) -> None:
-        """Send the rows that were collected, and accept no more. The task calls it when `main` returns; a second call does nothing."""
+        """Send the rows that were collected, and accept no more.
+
+        The task calls it when `main` returns. A second call does nothing.
+        """
         with self._lock:
             if not self._closed:
                 self._flush()

@@ -1,4 +1,4 @@
-"""Sets up what a PAI-TensorFlow script expects besides its tables: PAI's flags, the module path, and tolerance of unknown flags."""
+"""Sets up what a PAI-TensorFlow script expects besides its tables: PAI's flags, the module path, tolerance of unknown flags."""
 
 from __future__ import annotations
 
