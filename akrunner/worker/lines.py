@@ -73,7 +73,7 @@ class RowWriter(object):
         self._schema = _output_schema()
 
     def write(self, row: Any) -> None:
-        """Write one row. Args: row: a `pyflink.common.Row`, list or tuple. Raises: ValueError: it has too few or many values."""
+        """Write one row. Args: row: a `pyflink.common.Row`, list or tuple. Raises: ValueError: it has too few or too many."""
         write_values(getattr(row, "_values", row), self._schema)
 
     def close(self) -> None:
