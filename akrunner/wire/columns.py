@@ -9,10 +9,12 @@ from the first buffer. Forms and their buffers:
 
 - `numbers`: values of `dtype` (numpy's name), shape `[rows, ...]`
 - `ragged`: int64 offsets [rows + 1], values of `dtype`; shape `[rows, null]`
-- `text`, `blob`: int64 offsets [n + 1], bytes; shape `[rows, ...]`, or `[rows, null]` with a `counts` buffer (int64 offsets [rows + 1])
+- `text`, `blob`: int64 offsets [n + 1], bytes; shape `[rows, ...]`, or `[rows, null]` with a third buffer, `counts` (int64
+  offsets [rows + 1])
 
-Each may end in a `valid` buffer: one byte a row, 0 for null; `"nulls": true` then. `"untyped": true`: it has no value, and its dtype says nothing. `unpack` checks all of this but for what stands in
-the offsets, which is numpy's to look at: `check_offsets`.
+A column with nulls has a last buffer, `valid` (one byte a row, 0 for null), and `"nulls": true` in its header.
+`"untyped": true` means that the column has no value at all, so its dtype says nothing. `unpack` checks all of this except the values of the
+offsets: reading those takes numpy, see `check_offsets`.
 """
 
 import json
@@ -22,7 +24,7 @@ from typing import Any, Collection, Dict, List, Optional, Tuple
 from akrunner.wire.frames import MOST_ROWS, WireError
 
 _LENGTH = struct.Struct("<I")
-#: bytes of a number, by numpy's name
+#: bytes of one number, by the name of its numpy dtype
 WIDTHS = {
     "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
     "float16": 2, "float32": 4, "float64": 8,
@@ -33,7 +35,7 @@ Unpacked = Tuple[int, List[Tuple[Dict[str, Any], List[memoryview]]]]
 
 
 def pack(rows: int, columns: List[Tuple[Dict[str, Any], List[Any]]]) -> List[Any]:
-    """Buffers to write one after another as one payload.
+    """Return the buffers that, written one after another, are one payload.
 
     Args:
         rows: rows in the batch.
@@ -61,10 +63,13 @@ def pack(rows: int, columns: List[Tuple[Dict[str, Any], List[Any]]]) -> List[Any
 
 
 def unpack(payload: Any, names: Optional[Collection[str]] = None, rows: Optional[int] = None) -> Unpacked:
-    """(rows, [(header, [memoryview, ...]), ...]) of a payload; the views share its memory.
+    """Return a payload's (rows, [(header, [memoryview, ...]), ...]); the views share its memory.
 
-    Args: names: the columns it must have, in any order, None: any; rows: how many it must have, None: any number.
-    Raises: WireError: it is not laid out as above.
+    Args:
+        names: the columns it must have, in any order; None for any.
+        rows: the number of rows it must have; None for any.
+    Raises:
+        WireError: it does not have the layout described above.
     """
     view = memoryview(payload)
     if len(view) < _LENGTH.size:
@@ -92,7 +97,10 @@ def unpack(payload: Any, names: Optional[Collection[str]] = None, rows: Optional
 
 
 def check_offsets(offsets: Any, size: int, name: str) -> None:
-    """Raises: WireError: an int64 array does not cut `size` things: from 0, never down, to `size`."""
+    """Check that int64 offsets cut `size` values or bytes: they begin at 0, never decrease and end at `size`.
+
+    Raises: WireError: they do not.
+    """
     if offsets[0] != 0 or offsets[-1] != size or (offsets[1:] < offsets[:-1]).any():
         raise WireError("column %r has offsets that do not fit its %d values or bytes" % (name, size))
 
@@ -102,7 +110,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _buffers(column: Any, rows: int, data: memoryview) -> List[memoryview]:
-    """The buffers of one column, after a look at everything its header says."""
+    """Return the buffers of one column, once everything in its header has been checked."""
     if not isinstance(column, dict) or not isinstance(column.get("name"), str):
         raise WireError("a column has no name")
     name, form, shape = column["name"], column.get("form"), column.get("shape")
@@ -131,7 +139,7 @@ def _buffers(column: Any, rows: int, data: memoryview) -> List[memoryview]:
 
 
 def _sizes(column: Dict[str, Any], form: Any, ragged: bool, count: int, rows: int) -> List[Optional[int]]:
-    """Bytes each buffer must have, but for `valid`; None where any number will do."""
+    """Return the bytes that each buffer except `valid` must have; None where any number will do."""
     offsets = _OFFSET * (rows + 1)
     if form in ("text", "blob") and column.get("dtype") == "bytes":
         return [None, None, offsets] if ragged else [_OFFSET * (count + 1), None]
@@ -144,7 +152,7 @@ def _sizes(column: Dict[str, Any], form: Any, ragged: bool, count: int, rows: in
 
 
 def _views(name: str, spans: Any, data: memoryview) -> List[memoryview]:
-    """The stretches of a payload that a column says are its buffers: whole, aligned, one after another."""
+    """Return a column's buffers as views of the payload, checked to be inside it, aligned and one after another."""
     views = []
     end = 0
     for span in spans if isinstance(spans, list) else [None]:

@@ -1,5 +1,7 @@
-"""What a task is told before anything else: its context. The host writes it by these declarations, the worker checks it by them, and
-type checkers read in both halves what may be taken from it."""
+"""The context: the first message that a task receives.
+
+The host writes it and the worker checks it by these declarations; type checkers use them in both halves.
+"""
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
 
@@ -8,18 +10,21 @@ from akrunner.wire.frames import WireError
 if TYPE_CHECKING:
     from typing import TypedDict
 else:
-    # Python 3.7 has none; at run time only the annotations are read
+    # Python 3.7 has no TypedDict; at run time only the annotations are read
     TypedDict = object
 
 
 class Script(TypedDict):
-    """The person's script.
+    """The user's script.
 
     Attributes:
-        path: below the work directory, with "/"; real: where the person has it.
-        module: of ours, that is run in its place, "" for none.
-        program: it is run as a program, for it has no `main`; context_entry: the name of a `map_func(context)`, "" for none.
-        pai: it is started as PAI starts one; args: what stands behind its name in `sys.argv`.
+        path: its path below the work directory, with "/".
+        real: its path where the user keeps it.
+        module: the module of akrunner that is run in its place; "" for none.
+        program: whether it is run as a program, because it has no `main`.
+        context_entry: the name of its `map_func(context)`; "" if it has none.
+        pai: whether it is started as PAI starts a script.
+        args: the arguments that follow its name in `sys.argv`.
     """
 
     path: str
@@ -32,36 +37,50 @@ class Script(TypedDict):
 
 
 class Role(TypedDict):
-    """A task's place in its cluster. Attributes: type: chief, worker, ps or evaluator; index: among those of its type."""
+    """A task's role in its cluster. Attributes: type: chief, worker, ps or evaluator; index: its number within that role."""
 
     type: str
     index: int
 
 
 class TFConfig(TypedDict):
-    """As TensorFlow reads it. Attributes: cluster: addresses of the tasks of each type; task: which of them this one is."""
+    """TF_CONFIG as TensorFlow reads it. Attributes: cluster: role -> addresses of its tasks; task: the role of this task."""
 
     cluster: Dict[str, List[str]]
     task: Role
 
 
 class Context(TypedDict):
-    """What a worker process is told.
+    """The context of one worker process.
+
+    The paths that are not described here are below `task_dir`; a path is None if the job has no such file or directory.
 
     Attributes:
-        mode: batch, stream or train; data_format: of its rows on the wire, examples or columns.
-        task: its name; first: that of the task whose model is the job's; fed: names of those that get rows.
-        tf_config: of the cluster; alone: it is no cluster, and TF_CONFIG is not set; cluster_flags: PAI's flags of it are given.
-        stays: after its last word, until it is told to stop; attempt: how often the job was begun again.
-        cpus: the cores it may use, none for all; env: variables that are set; overlay: a directory of further packages, "" for none.
-        task_dir: the task's own directory; work_dir: that of the script; the other paths are below, but for checkpoint_dir (the job's),
-        and null where there is none.
-        file_names: of the script's files, by their path below the work directory -> where the person has them.
-        barriers: a checkpoint's marks come with the rows; splits: names of the table's, none if every row is like any other.
-        schema, output_schema: a dict for each column (`Field.describe`); output_inferred: what is written first says what the output's is.
-        flush_seconds: what is written in a stream is sent no later.
-        model: a SavedModel's directory, "" for none; tables: those the job names, null for none (`TableNames.describe`).
-        profile_input: steps that the input doctor looks at, 0: what costs nothing.
+        mode: batch, stream or train.
+        data_format: the format of the rows on the wire: examples or columns.
+        task: this task's name.
+        first: the name of the task whose model is the job's.
+        fed: the names of the tasks that get rows.
+        tf_config: the cluster, as TF_CONFIG describes it.
+        alone: whether there is no cluster, so that TF_CONFIG is not set.
+        cluster_flags: whether the script gets PAI's flags that describe the cluster.
+        stays: whether the process stays after its last message until the host tells it to stop.
+        attempt: how often the job has been started again.
+        cpus: the cores the process may use; empty for all.
+        env: environment variables to set.
+        overlay: a directory of further packages; "" for none.
+        task_dir: the task's own directory.
+        work_dir: the script's directory.
+        checkpoint_dir: the job's directory for checkpoints, which is not below `task_dir`.
+        file_names: path of each of the script's files below the work directory -> its path where the user keeps it.
+        barriers: whether the marks of Flink's checkpoints come among the rows.
+        splits: the names of the table's splits; empty if it has none.
+        schema, output_schema: a dict for each column (`Field.describe`).
+        output_inferred: whether the first rows that are written determine the output's schema.
+        flush_seconds: a stream sends its output rows after this many seconds at the latest.
+        model: a SavedModel's directory; "" for none.
+        tables: the tables that the job names (`TableNames.describe`); None for none.
+        profile_input: the number of steps that the input doctor looks at; 0 for only what costs nothing.
     """
 
     mode: str
@@ -100,9 +119,9 @@ class Context(TypedDict):
 
 
 def read(body: Mapping[str, Any]) -> Context:
-    """A context, with every field it must have, of the right type. Raises: WireError: it is none."""
+    """Check that a message's body is a context, with every field and of the right types. Raises: WireError: it is not."""
     _check("context", body, Context)
-    # what may have been sent besides is passed over by whoever reads it
+    # a newer host may send further fields; they are ignored
     return body  # type: ignore[return-value]
 
 
@@ -124,7 +143,7 @@ def _fits(value: Any, annotation: Any) -> bool:
         _check(annotation.__name__, value, annotation)
         return True
     if origin is None:
-        # a boolean is no number, and a whole number is one
+        # a boolean does not count as a number; a whole number counts as a float
         return type(value) in ((float, int) if annotation is float else (annotation,))
     of = annotation.__args__
     if origin in (list, List):

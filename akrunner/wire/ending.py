@@ -1,15 +1,20 @@
-"""What a dead host leaves, ended and removed: by its guard process, by its worker processes, or by the next start of akrunner.
+"""Ends the processes and removes the files that a dead host left behind.
+
+The host's guard process does it, or its worker processes, or the next start of akrunner.
 
 ::
 
-    host --- pipe --->  guard (`guard` below, run as `python -c`)     a JSON line each: ["+", "path", PATH], ["-", "path", PATH],
-      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["!"]: leave;
-                                                                   ["awake", SECONDS]: a host stopped for so long is killed
+    host --- pipe --->  guard (`guard` below, run as `python -c`)
+      x (dead) .......  end of file: kill processes, remove paths
 
-What it holds, and no longer, the host writes into its journal (`akrunner.leftovers.journal`) before it tells the guard. So a guard whose host has died goes by the
-journal, removes it last, and goes by what it was told only where there is no journal.
+The host sends a JSON line each time: ["+", "path", PATH] for what it holds, ["-", "path", PATH] for what it holds no longer,
+the same with "group" PID START and "mark" MARK; ["awake", SECONDS]: kill a host that is stopped for so long; ["!"]: leave.
 
-Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
+The host writes what it holds, and what it holds no longer, into its journal (`akrunner.leftovers.journal`) before it tells
+the guard. So when the host dies the guard follows the journal and removes it last; only if there is no journal does it follow
+what it was told.
+
+Imports nothing of akrunner: the guard is this file and nothing else. Runs on Python 3.7 with the standard library only.
 """
 
 import json
@@ -22,16 +27,23 @@ import sys
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-#: in the environment of every process of a job: finds what left the process group
+#: environment variable of every process of a job; it finds the processes that have left the process group
 MARK = "AKRUNNER_JOB"
-#: in the environment of a worker process: JSON of its host's pid and start, and of the path to remove when the host is gone, "" for none
+#: environment variable of a worker process: JSON of its host's pid and start, and of the path to remove when the host is dead
+#: ("" for none)
 HOST = "AKRUNNER_HOST"
 _TRIES = 40
 _PAUSE = 0.025
 
 
 class Held:
-    """What is to go. Attributes: paths; groups: pid -> when its leader started; marks: values of `MARK`."""
+    """What must go when the host dies.
+
+    Attributes:
+        paths: files and directories to remove.
+        groups: process group to kill -> when its leader started (see `started`).
+        marks: values of `MARK` whose processes to kill.
+    """
 
     def __init__(self) -> None:
         self.paths: Dict[str, bool] = {}
@@ -42,7 +54,7 @@ class Held:
         return bool(self.paths or self.groups or self.marks)
 
     def take(self, line: List[Any]) -> None:
-        """Apply one line of a host's: what is held from now on, or no longer."""
+        """Apply one line of the host, which says what it holds from now on ("+") or no longer ("-")."""
         sign, kind, value = line[:3]
         kinds: Dict[str, Any] = {"path": self.paths, "group": self.groups, "mark": self.marks}
         held = kinds[kind]
@@ -52,7 +64,7 @@ class Held:
             held.pop(value, None)
 
     def lines(self) -> List[List[Any]]:
-        """The lines that say all of it."""
+        """Return the lines that, taken by an empty `Held`, make it hold the same."""
         return (
             [["+", "mark", mark] for mark in self.marks]
             + [["+", "group", group, start] for group, start in self.groups.items()]
@@ -60,16 +72,16 @@ class Held:
         )
 
     def clear(self) -> bool:
-        """End the processes, then remove the paths. Returns: whether all of it is gone."""
+        """End the processes, then remove the paths. Returns: whether every path is gone."""
         end(self.groups.items(), self.marks)
         gone = [remove(path) for path in self.paths]
-        # what a process started while it was being killed
+        # a process may have started others while it was being killed
         end((), self.marks)
         return all(gone)
 
 
 def checked(line: Any) -> List[Any]:
-    """A line as a host writes it. Raises: ValueError, TypeError, IndexError: it is none."""
+    """Return a line, checked to be one that a host writes. Raises: ValueError, TypeError, IndexError: it is not."""
     sign, kind, value = line[:3]
     if kind == "group":
         good = type(value) is int and value > 1 and (sign != "+" or isinstance(line[3], str))
@@ -81,7 +93,10 @@ def checked(line: Any) -> List[Any]:
 
 
 def started(pid: int) -> str:
-    """When a process started, in the kernel's own words; "" when it is not there, or is a zombie, or the system does not say."""
+    """Return when a process started, as the kernel writes it (clock ticks since boot).
+
+    "" if there is no such process, if it is a zombie, or if the system does not say.
+    """
     try:
         with open("/proc/%d/stat" % pid, "rb") as f:
             fields = f.read().rsplit(b")", 1)[1].split()
@@ -91,7 +106,14 @@ def started(pid: int) -> str:
 
 
 def end(groups: Iterable[Tuple[int, str]], marks: Iterable[str]) -> None:
-    """SIGKILL to process groups and to whatever carries a mark. A group whose leader is another process by now is left alone."""
+    """Send SIGKILL to process groups, and to every process that carries a mark.
+
+    A group is left alone if another process has its leader's pid by now.
+
+    Args:
+        groups: (process group, when its leader started) of each.
+        marks: values of `MARK`.
+    """
     for group, start in groups:
         now = started(group)
         if group > 1 and (not now or not start or now == start):
@@ -107,7 +129,7 @@ def end(groups: Iterable[Tuple[int, str]], marks: Iterable[str]) -> None:
 
 
 def carrying(mark: str) -> List[int]:
-    """Other processes with the mark in their environment, zombies left out; none where there is no /proc."""
+    """Return the pids of other processes with the mark in their environment, without zombies; none if there is no /proc."""
     wanted = ("%s=%s" % (MARK, mark)).encode("ascii")
     found = []
     try:
@@ -128,9 +150,9 @@ def carrying(mark: str) -> List[int]:
 
 
 def remove(path: str) -> bool:
-    """Remove a file or a directory, whatever modes a script gave to what is in it; a link itself, never what it leads to.
+    """Remove a file or a directory, whatever modes a script gave to its contents. A link is removed, never its target.
 
-    Returns: whether it is gone.
+    Returns: whether the path is gone.
     """
     for attempt in range(_TRIES):
         try:
@@ -150,13 +172,13 @@ def remove(path: str) -> bool:
                 pass
         if not os.path.lexists(path):
             return True
-        # a process that is being killed may still write into it
+        # a process that is being killed may still write into the directory
         time.sleep(_PAUSE)
     return False
 
 
 def _open_up(path: str) -> None:
-    """Each directory before it is looked into: nobody but root can list one of mode 0."""
+    """Give every directory in a tree mode 0700, each before its contents are listed: only root can list one of mode 0."""
     _usable(path)
     for folder, below, _ in os.walk(path):
         for name in below:
@@ -179,7 +201,7 @@ def _kill(how: Any, number: int) -> None:
 
 
 def wake_when_parent_dies() -> None:
-    """Have the kernel continue this process, should it be stopped, when its parent has died; Linux only."""
+    """Have the kernel continue this process, if it is stopped, when its parent dies. Does nothing except on Linux."""
     try:
         import ctypes
 
@@ -189,7 +211,7 @@ def wake_when_parent_dies() -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether SIGSTOP, or the like, holds a process."""
+    """Whether a process is stopped, by SIGSTOP or a similar signal."""
     try:
         with open("/proc/%d/stat" % pid, "rb") as f:
             return f.read().rsplit(b")", 1)[1].split()[0] == b"T"
@@ -198,10 +220,14 @@ def _is_stopped(pid: int) -> bool:
 
 
 def guard(host: int, journal: str) -> None:
-    """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
+    """Run the guard process: read the host's lines on stdin until the host dies, then clean up; or leave when it says "!".
 
-    A pipe may be held open by a child the host has forked, so the host itself is watched, too. Polite signals are blocked by the host.
-    Args: host: its pid; journal: the file it writes, "" for none.
+    A child that the host has forked may hold the pipe open, so the guard also watches the host itself. The host starts the
+    guard with SIGTERM and the like blocked.
+
+    Args:
+        host: the host's pid.
+        journal: path of the journal that the host writes; "" for none.
     """
     wake_when_parent_dies()
     os.set_blocking(0, False)
@@ -243,15 +269,15 @@ def guard(host: int, journal: str) -> None:
 
 
 def _written(journal: str) -> Optional[Held]:
-    """What a journal says is held, but for this process itself; None of one that is not there or cannot be read.
+    """Return what a journal says is held, without this process itself; None if it does not exist or cannot be read.
 
-    A last line without its end was being written when the host died: nothing had been made by then that it speaks of.
+    A last line without a line end was being written when the host died: what it names had not been made by then.
     """
     held = Held()
     try:
         with open(journal, "rb") as f:
             lines = f.read().split(b"\n")
-        # the first line says whose it is
+        # the first line names the journal's host
         for line in lines[1:-1]:
             held.take(checked(json.loads(line)))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

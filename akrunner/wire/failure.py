@@ -1,24 +1,24 @@
-"""Failure records: what a worker says about an exception, as data.
+"""Failure records: exceptions of a worker process, as data.
 
-A record is a JSON object: `type`, `message`, `traceback` (text, the chain of causes included), `phase` (where the task was),
-`time_ns` (since the epoch; the earliest of a job is its root cause).
+A record is a JSON object: `type`, `message`, `traceback` (text, with the chain of causes), `phase` (what the task was doing),
+`time_ns` (since the epoch; a job's earliest record is its root cause).
 """
 
 import time
 import traceback
 from typing import Any, Dict, Optional
 
-#: of the beginning, and of the end, of a message or traceback
+#: characters that are kept of the beginning, and of the end, of a message or traceback
 _MOST_CHARACTERS = 128 << 10
 
 
 def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict[str, Any]:
-    """A failure record of an exception.
+    """Return the failure record of an exception.
 
     Args:
         error: the exception.
-        phase: where the task was, in words: "while importing the script", "in main()", ...
-        text: its formatted traceback, when it was trimmed already.
+        phase: what the task was doing, in words: "while importing the script", "in main()", ...
+        text: its formatted traceback, if the caller has trimmed it; None: the whole one is formatted here.
     """
     kind = type(error)
     name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__name__
@@ -38,7 +38,7 @@ def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict
 
 
 def _shown(text: str) -> str:
-    """The text as it can be printed anywhere; of a very long one, its beginning and end."""
+    """Return a text that can be printed anywhere: without lone surrogates, and if very long only its beginning and end."""
     if len(text) > 2 * _MOST_CHARACTERS:
         text = (
             text[:_MOST_CHARACTERS]

@@ -11,12 +11,12 @@ class Kind(NamedTuple):
     """One kind of list.
 
     Attributes:
-        name: what the worker is told of a column, and how both halves call it.
-        number: of its field in a Feature's message.
-        field: what TensorFlow calls that field.
-        dtype: numpy's name for one of its values; "bytes" for texts and bytes.
-        tensor: TensorFlow's name for the dtype of its values: `tf.int64`, `tf.string`.
-        blank: the value of a row that is made up.
+        name: its name in both halves, and in a column's description (`kind`).
+        number: the number of its field in the Feature message.
+        field: TensorFlow's name for that field.
+        dtype: the numpy name of its values' dtype; "bytes" for strings and bytes.
+        tensor: the name of its values' dtype in `tf`: "int64" for `tf.int64`, "string" for `tf.string`.
+        blank: the value used in a padding row.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
 
     @property
     def tag(self) -> int:
-        """The byte that stands before the list in a Feature: its number, and that it has a length."""
+        """The protobuf tag before the list in a Feature: the field's number and the wire type "length-delimited"."""
         return self.number << 3 | 2
 
 

@@ -1,14 +1,14 @@
-"""One length-prefixed message on a pipe.
+"""Frames: length-prefixed messages on a pipe, their kinds, and their reader and writer.
 
 ::
 
     0      1      2         4          8                 16
     | kind | 0    | 0 (2)   | count(4) | payload length  | payload ...      little endian
 
-`count` is rows where the frame carries rows. A pipe ends well only between frames; anything else is a `WireError`.
+`count` is the number of rows, if the frame carries rows. A pipe may end only between frames; any other end is a `WireError`.
 
-Whoever reads believes nothing: which kinds may come, and how long each may be, is known beforehand (`TO_WORKER`, `FROM_WORKER`), and
-memory is taken for what has come, not for what a header announces.
+A reader does not trust the writer: it knows beforehand which kinds may come and how long each may be (`TO_WORKER`,
+`FROM_WORKER`), and it allocates memory as bytes arrive, not as a header announces them.
 """
 
 import json
@@ -26,9 +26,9 @@ START = 4
 ROWS = 5
 STOP = 6
 BARRIER = 7
-# of the rows of the DATA behind it: a byte each, the number of its split
+# the splits of the rows in the DATA frame that follows: one byte a row, the number of its split
 MARKS = 12
-# host -> a worker process that waits for its job
+# host -> a warm worker
 SPARE = 8
 OFFER = 9
 ORDER = 10
@@ -46,14 +46,14 @@ REFUSED = 24
 SERVING = 25
 ANSWERED = 26
 LEFT = 27
-# a worker process that waits for its job -> host
+# a warm worker -> host
 WAITING = 28
 ANSWER = 29
 FORKED = 30
 ENDED = 31
-# to a host on another machine, in place of rows that do not come to it
+# to a host on another machine, in place of rows that are not sent to it
 PASSED = 32
-# worker -> host, of tables a script asks for; each names its request
+# worker -> host: requests for tables that a script reads or writes; each has the number of its request
 LOOK_TABLE = 40
 READ_TABLE = 41
 WRITE_TABLE = 42
@@ -61,7 +61,7 @@ CLOSE_TABLE = 43
 TAKE_WORK = 44
 READ_MORE = 45
 ADD_ROWS = 46
-# host -> worker: the answers
+# host -> worker: the answers to those requests
 TABLE_OPENED = 48
 TABLE_DONE = 49
 TABLE_FAILED = 50
@@ -81,40 +81,42 @@ NAMES = {
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
-#: bytes of the longest data frame: one row may have as much as Arrow's strings hold, and rows of a model's outputs are not cut
+#: bytes of the longest EXAMPLES or COLUMNS frame: one row may hold as much as an Arrow string, and a row of a model's outputs
+#: is never divided
 MOST_BYTES = 1 << 31
-#: rows of the longest COLUMNS, and of the longest EXAMPLES frame
+#: most rows of a COLUMNS frame, and of an EXAMPLES frame
 MOST_ROWS = 1 << 24
 MOST_EXAMPLES = 4096
-#: bytes of a JSON body: words, numbers, a traceback; of a context, which has the user's params and every column in it
+#: most bytes of a JSON body: of a few words and numbers; with a traceback; of a context, which has the user's params and every
+#: column
 _WORD = 64 << 10
 _STORY = 16 << 20
 _CONTEXT = 256 << 20
-#: of a frame of a table's rows
+#: most bytes of a frame of a table's rows
 _TABLE_ROWS = 1 << 31
-#: most bytes a host's frames have, by kind
+#: kind of frame -> its most bytes, for frames from the host to a worker process
 TO_WORKER = {
     CONTEXT: _CONTEXT, MARKS: 1 << 34, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0,
     TABLE_OPENED: _STORY, TABLE_DONE: _WORD, TABLE_FAILED: _STORY, WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, WRITE_MORE: _WORD,
 }  # fmt: skip
-#: and a worker process's
+#: the same for frames from a worker process to the host
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
     REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY, LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY,
     CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
-#: and before either, while the process waits for its job
+#: the same for frames to and from a warm worker, before it gets its job
 TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY, FORK: _WORD}
 FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD, FORKED: _WORD, ENDED: _WORD}
 EITHER_WAY = {**TO_WORKER, **FROM_WORKER, **TO_SPARE, **FROM_SPARE}
 #: (kind, count) -> most bytes of such a frame
 Most = Callable[[int, int], int]
-#: memory taken at a time for a payload that has not come yet
+#: bytes by which the memory for a payload grows while it arrives
 _STEP = 8 << 20
 
 
 class WireError(Exception):
-    """The bytes on a pipe are not what the protocol says."""
+    """Raised when the bytes on a pipe do not follow the protocol."""
 
 
 class Frame:
@@ -122,8 +124,8 @@ class Frame:
 
     Attributes:
         kind: one of the constants above.
-        count: rows in it, 0 where it carries none.
-        payload: bytearray.
+        count: rows in it; 0 if its kind carries none.
+        payload: its bytes, a bytearray.
     """
 
     __slots__ = ("count", "kind", "payload")
@@ -134,7 +136,7 @@ class Frame:
         self.payload = payload
 
     def json(self) -> Dict[str, Any]:
-        """The payload as the JSON object it is. Raises: WireError: it is not one."""
+        """Return the payload's JSON object. Raises: WireError: the payload is not a JSON object."""
         try:
             value = json.loads(bytes(self.payload).decode("utf-8"))
         except (ValueError, RecursionError) as e:
@@ -148,7 +150,7 @@ class FrameWriter:
     """Writes frames to a file descriptor it owns; safe for several threads.
 
     Attributes:
-        blocked_ns: nanoseconds spent in write calls, that is, mostly waiting for the reader.
+        blocked_ns: nanoseconds spent in write calls; most of that is waiting for the reader.
         bytes: payload bytes written.
     """
 
@@ -161,7 +163,7 @@ class FrameWriter:
     def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
         """Write one frame; payload is bytes-like or a list of bytes-likes. Blocks while the pipe is full.
 
-        Raises: OSError: BrokenPipeError when the other end is gone.
+        Raises: OSError: the write failed; a BrokenPipeError if the reader has closed its end.
         """
         parts = payload if isinstance(payload, list) else [payload]
         views = [memoryview(part).cast("B") if len(part) else memoryview(b"") for part in parts]
@@ -182,14 +184,14 @@ class FrameWriter:
         self.write(kind, json.dumps(value).encode("utf-8"), count)
 
     def _put(self, pending: List[memoryview]) -> int:
-        """Write some of it; returns how many bytes. Another kind of connection has its own."""
+        """Write some of the pending bytes and return how many. Overridden for other kinds of connection."""
         return os.writev(self.fd, pending[:64])
 
     def _end(self, fd: int) -> None:
         os.close(fd)
 
     def close(self) -> None:
-        """Close the descriptor; closing twice is fine."""
+        """Close the descriptor. A second call does nothing."""
         with self._lock:
             fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -200,12 +202,18 @@ class FrameReader:
     """Reads frames from a file descriptor it owns; one thread at a time.
 
     Attributes:
-        starved_ns: nanoseconds spent in read calls, that is, mostly waiting for the writer.
+        starved_ns: nanoseconds spent in read calls; most of that is waiting for the writer.
         bytes: payload bytes read.
     """
 
     def __init__(self, fd: int, kinds: Mapping[int, int] = EITHER_WAY, most: Optional[Most] = None) -> None:
-        """kinds: kind -> most bytes, of the frames that may come; most: what more is known of them."""
+        """Make a reader.
+
+        Args:
+            fd: the descriptor to read.
+            kinds: kind -> most bytes, for each kind of frame that may come.
+            most: a tighter limit: (kind, count) -> most bytes of such a frame; None for none.
+        """
         self.fd = fd
         self.starved_ns = 0
         self.bytes = 0
@@ -213,7 +221,10 @@ class FrameReader:
         self._most = most
 
     def read(self) -> Optional[Frame]:
-        """The next frame, None at the pipe's end. Raises: WireError: the pipe ended inside a frame, or garbage."""
+        """Return the next frame, or None at the pipe's end.
+
+        Raises: WireError: the pipe ended inside a frame, or the bytes are not a frame that may come.
+        """
         header = self.read_header()
         if header is None:
             return None
@@ -221,7 +232,7 @@ class FrameReader:
         return Frame(kind, count, self.read_payload(size))
 
     def read_header(self) -> Optional[Tuple[int, int, int]]:
-        """(kind, count, payload length), None at the pipe's end. The payload must be read next."""
+        """Return the next frame's (kind, count, payload length), or None at the pipe's end. Read its payload next."""
         raw = bytearray(HEADER.size)
         if not self._fill(memoryview(raw), True):
             return None
@@ -238,7 +249,7 @@ class FrameReader:
         return kind, count, size
 
     def read_payload(self, size: int) -> bytearray:
-        """So many bytes from the pipe, held as they come."""
+        """Return the next `size` bytes of the pipe; memory grows as they arrive."""
         payload = bytearray(min(size, _STEP))
         at = 0
         while True:
@@ -269,14 +280,14 @@ class FrameReader:
         return True
 
     def _get(self, view: memoryview) -> int:
-        """Fill some of it; returns how many bytes, 0 at the end. Another kind of connection has its own."""
+        """Read some bytes into `view` and return how many, 0 at the pipe's end. Overridden for other kinds of connection."""
         return os.readv(self.fd, [view])
 
     def _end(self, fd: int) -> None:
         os.close(fd)
 
     def close(self) -> None:
-        """Close the descriptor; closing twice is fine."""
+        """Close the descriptor. A second call does nothing."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             self._end(fd)

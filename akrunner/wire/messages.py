@@ -1,6 +1,6 @@
-"""What the JSON of each message must hold. Whoever receives one checks it here before a field is used.
+"""The fields that the JSON of each message must have. The receiver checks a message here before it uses a field.
 
-Fields that are not named are passed over: the other end may say more.
+Further fields are ignored: the other end may send more.
 """
 
 from typing import Any, Dict, Mapping
@@ -18,7 +18,7 @@ def _number(value: Any) -> bool:
 
 
 def _text(value: Any) -> bool:
-    # half a surrogate pair cannot be printed
+    # a lone surrogate cannot be printed
     return isinstance(value, str) and value.encode("utf-8", "replace").decode("utf-8") == value
 
 
@@ -43,7 +43,7 @@ def _texts(value: Any) -> bool:
 
 
 def _name(value: Any) -> bool:
-    """Of a file, which the system may have in whatever bytes."""
+    """Whether it can be a file's name: unlike a text it may stand for any bytes, as the file system allows."""
     return isinstance(value, str)
 
 
@@ -52,7 +52,7 @@ def _names(value: Any) -> bool:
 
 
 def _environment(value: Any) -> bool:
-    """Names of variables -> what they become, null: they go."""
+    """Whether it maps names of environment variables to their values, or to null for a variable to be removed."""
     return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
 
 
@@ -73,7 +73,7 @@ def _maybe_text(value: Any) -> bool:
 
 
 def _amount(value: Any) -> bool:
-    """Seconds, or what else is no less than nothing."""
+    """Whether it is a finite number that is not negative, such as seconds."""
     return _number(value) and 0 <= value < float("inf")
 
 
@@ -94,7 +94,7 @@ def _fact(value: Any) -> bool:
 
 
 def _chain(value: Any) -> bool:
-    """Nodes of a pipeline; each has a name, a line, and what else is known of it."""
+    """Whether it is the nodes of a pipeline: each has a name, a line of the script, and any further facts."""
     return isinstance(value, list) and all(
         isinstance(node, dict) and _fit(node, {"node": _text, "at": _text}) and all(map(_fact, node.values())) for node in value
     )
@@ -119,7 +119,8 @@ def _fit(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     return all(field in body and fits(body[field]) for field, fits in fields.items())
 
 
-#: a column of a table: its name, type as the store says it, type on the wire, whether it is one of a partition's, or may be null
+#: a column of a table: its name, its type in the store, its type on the wire, whether it is a partition column, whether it may
+#: be null
 _COLUMN = {"name": _text, "type": _text, "dtype": _text, "partition": _truth, "nullable": _truth}
 
 
@@ -127,7 +128,8 @@ def _table_columns(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _COLUMN) for one in value)
 
 
-#: of one node of an input's trace, and of what was measured of a task's input (`akrunner.worker.waits.meter.Meter.record`)
+#: fields of one node of an input's trace, of one line of Python, and of the measurements of a task's input
+#: (`akrunner.worker.waits.meter.Meter.record`)
 _NODE = {"path": _text, "own": _amount, "calls": _count}
 _LINE = {"main": _truth, "at": _text, "in": _text, "share": _amount}
 _INPUT = {
@@ -135,7 +137,7 @@ _INPUT = {
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
     "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip
-#: of that, what not each system says
+#: further fields of those measurements, which depend on the system
 _INPUT_TOO = {
     **{name: _amounts for name in ("calls", "python", "times", "within")},
     "used": _maybe_amount,
@@ -143,9 +145,9 @@ _INPUT_TOO = {
     "disk": _some,
     "version": _text,
 }
-#: a failure record (`akrunner.wire.failure`)
+#: fields of a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
-#: kind of frame -> {field: what it must be}
+#: kind of frame -> {field: the function that says whether its value fits}
 FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.END: {"rows": _count, "total_rows": _count, "shares": _counts, "splits": _table},
     frames.HELLO: {"version": _count, "pid": _count, "python": _text, "executable": _text},
@@ -187,7 +189,7 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
 
 
 def read(frame: frames.Frame) -> Dict[str, Any]:
-    """The body of a message, with every field it must have. Raises: WireError: it is none."""
+    """Return a message's body, checked to have every field it must have. Raises: WireError: it has not."""
     body = frame.json()
     kind = frame.kind
     _check(frames.NAMES[kind], body, FIELDS.get(kind, {}))

@@ -1,16 +1,24 @@
-"""Whether a pipe or a socket can be read or written: by `poll`, as `select` fails in a process with more than 1,024 files open."""
+"""Whether a pipe or a socket can be read or written.
+
+Asks `poll`, because `select` fails in a process with more than 1,024 open files.
+"""
 
 import select
 from typing import Any, Optional
 
 
 def readable(end: Any, seconds: Optional[float]) -> bool:
-    """Wait until there is something to read, or the other end has closed. Args: end: a file, or its descriptor; seconds: at most, None: for ever."""
+    """Wait until there is something to read or the other end has closed. Returns: whether that came in time.
+
+    Args:
+        end: a file, or its descriptor.
+        seconds: the longest time to wait; None for no limit.
+    """
     return _ready(end, select.POLLIN, seconds)
 
 
 def writable(end: Any, seconds: Optional[float]) -> bool:
-    """Wait until there is room for something, or the other end has closed. Args: as of `readable`."""
+    """Wait until something can be written or the other end has closed. Takes and returns the same as `readable`."""
     return _ready(end, select.POLLOUT, seconds)
 
 

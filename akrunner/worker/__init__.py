@@ -1,7 +1,8 @@
-"""L1: what runs beside the user's script. Python 3.7 with the standard library, numpy and TensorFlow, nothing else.
+"""L1, the layer above `wire`: the code that runs in a worker process beside the user's script.
 
-It travels to the worker's interpreter as a zip (the bundle); nothing is installed there. A script may import the names
-below: the classes for annotations, `current` for its task config where no `main` is given it.
+Runs on Python 3.7 with the standard library, numpy and TensorFlow, and nothing else. It travels to the worker's interpreter as
+a zip (the bundle); nothing is installed there. A script may import the names below: the classes for annotations, and `current`
+to get its task config if it has no `main` that receives it.
 """
 
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TaskConfig, TrainTaskConfig

@@ -1,4 +1,4 @@
-"""What a script asks of `dataset()`, `batches()` and such by a wrong name: which one is meant."""
+"""Error messages for wrong argument names of `dataset()`, `batches()` and the like: they suggest the right name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from akrunner.wire.near import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: what reads a task's rows
+#: methods that read a task's rows
 _READ_BY = ("dataset", "batches", "per_worker_dataset", "steps_per_epoch")
 
 
 def told(method: F) -> F:
-    """Of a task config's method: a keyword that it does not have is a TypeError that names the one that is meant, or the method that has it."""
+    """Decorate a method of a task config so that an unknown keyword raises a TypeError with a suggestion.
+
+    The suggestion is the argument that is probably meant, or the method that has an argument of this name.
+    """
     known = list(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)
@@ -29,7 +32,14 @@ def told(method: F) -> F:
 
 
 def unknown(kind: type, method: str, name: str, known: Sequence[str]) -> str:
-    """In words, what is wrong with an argument that a method does not have. Args: kind: the class of it."""
+    """Return the message about an argument that a method does not have.
+
+    Args:
+        kind: the method's class.
+        method: the method's name.
+        name: the unknown argument.
+        known: the arguments that the method has.
+    """
     others = [other for other in _READ_BY if other != method and hasattr(kind, other)]
     has = [other for other in others if name in inspect.signature(getattr(kind, other)).parameters]
     if has:

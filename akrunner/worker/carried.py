@@ -1,4 +1,4 @@
-"""What a program has set in its modules since it imported them, put into the modules that a task has imported."""
+"""Puts values that the submitting program has set in its modules since it imported them into the task's own modules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ _MISSING = object()
 
 
 def put(places: List[Tuple[str, str]], value: Any, in_place: bool) -> None:
-    """Have modules hold a value, by each of some names, as one object.
+    """Set a value under one or more names of modules, so that all of them hold the same object.
 
-    Args: places: (module, name in it, or in a class of its: `Config.rates`); in_place: what the first of them holds is to have what the value has, if it is of
-    its kind, as others hold that, too.
+    A module that cannot be imported is left out.
+
+    Args:
+        places: (module, name) of each; the name may be inside a class of the module: `Config.rates`.
+        in_place: whether the object that the first name holds is kept and filled with the value's contents, if it is of the
+            value's type, because other names refer to that object, too.
     """
     for at, (module, name) in enumerate(places):
         try:
             around: Any = importlib.import_module(module)
         except ImportError:
-            # the script says so itself, if it wants it
+            # if the script needs the module, the script's own import raises the error
             continue
         *classes, own = name.split(".")
         for one in classes:
@@ -33,7 +37,7 @@ def put(places: List[Tuple[str, str]], value: Any, in_place: bool) -> None:
 
 
 def _refilled(there: Any, value: Any) -> bool:
-    """Whether it was possible to have an object hold what another one of its kind holds."""
+    """Replace an object's contents by those of another one of the same type; return whether that was possible."""
     kind = type(there)
     if (kind.__module__, kind.__qualname__) != (type(value).__module__, type(value).__qualname__):
         return False

@@ -1,4 +1,4 @@
-"""Rows that came as columns: the payload of a chunk -> {column: array}; chunks cut and joined into batches.
+"""Rows that arrive as columns: unpacks the payload of a chunk to {column: array}, and cuts and joins chunks into batches.
 
 ::
 
@@ -22,22 +22,25 @@ from akrunner.worker import objects
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: what a script is given for nulls that have no default, and how `filled` keeps them until then
+#: the values of `nulls=`, which says what a script gets for nulls that have no default
 NULLS = ("error", "none", "mask")
+#: the value of `lazy` by which `filled` keeps nulls
 KEPT = "kept"
-#: in a file, each chunk has its length in front
+#: the length that precedes each chunk in a file
 LENGTH = struct.Struct("<Q")
-#: among chunks: those before it are not to wait for others
+#: marks a point among chunks: the rows before it must not wait for rows after it
 NOW = (0, None)
-#: rows handed to `tf.data` at a time, about
+#: about how many rows are handed to `tf.data` at a time
 ROWS_AT_ONCE = 8192
 
 
 class Ragged(object):
-    """A column whose values differ in number from row to row.
+    """A column of lists whose length varies from row to row.
 
-    Attributes: values: all of them, end to end; lengths: [rows] int64; valid: [rows] bool whether a row is a list and no null, None: all are, or nobody
-        asked.
+    Attributes:
+        values: the values of all rows, end to end.
+        lengths: [rows] int64, the number of values of each row.
+        valid: [rows] bool, whether a row is a list and not a null; None if no row is null, or if nulls are not kept.
     """
 
     def __init__(self, values: NDArray[Any], lengths: NDArray[Any], valid: Optional[NDArray[Any]] = None) -> None:
@@ -63,7 +66,7 @@ class Ragged(object):
         return cls(np.concatenate([p.values for p in parts]), np.concatenate([p.lengths for p in parts]), valid)
 
     def take(self, rows: NDArray[Any]) -> Ragged:
-        """The rows of these numbers, in that order."""
+        """Return the rows with these numbers, in that order."""
         ends = np.cumsum(self.lengths)
         lengths = self.lengths[rows]
         starts = np.repeat((ends - self.lengths)[rows], lengths)
@@ -71,10 +74,10 @@ class Ragged(object):
         return Ragged(self.values[starts + inside], lengths, None if self.valid is None else self.valid[rows])
 
     def rows(self) -> NDArray[Any]:
-        """An object array, one array a row, None for a null."""
+        """Return an object array with one array for each row, and None for a null."""
         out = np.empty(len(self), dtype=object)
         ends = np.cumsum(self.lengths)
-        # an array of arrays of one length would be taken for a matrix if it were assigned as a whole
+        # numpy would take a list of arrays of one length for a matrix, so they are assigned one by one
         for i, (start, end) in enumerate(zip((ends - self.lengths).tolist(), ends.tolist())):
             out[i] = self.values[start:end]
         if self.valid is not None:
@@ -83,9 +86,12 @@ class Ragged(object):
 
 
 class Nulled(object):
-    """A column with nulls for which no value stands: an error when somebody looks at it, not before.
+    """A column that has nulls and no default for them: to take its array is an error, and only then.
 
-    Attributes: name; values: under nulls anything; valid: [rows] bool.
+    Attributes:
+        name: the column's name.
+        values: [rows, ...]; the value of a null row is undefined.
+        valid: [rows] bool, whether a row has a value.
     """
 
     def __init__(self, name: str, values: NDArray[Any], valid: NDArray[Any]) -> None:
@@ -109,11 +115,18 @@ class Nulled(object):
         return cls(name, np.concatenate([p.values for p in parts]), np.concatenate([p.valid for p in parts]))
 
     def take(self, rows: NDArray[Any]) -> Nulled:
-        """The rows of these numbers, in that order."""
+        """Return the rows with these numbers, in that order."""
         return self[rows]
 
     def array(self, first: Union[int, NDArray[Any], None] = None) -> NDArray[Any]:
-        """The values. Args: first: number of the first one's row in the task, or of each one's; None: they are a batch. Raises: ValueError: one is null."""
+        """Return the values.
+
+        Args:
+            first: for the error: the number of the first row in the task, or an array of each row's number; None if the rows
+                are a batch, whose rows are counted from its start.
+        Raises:
+            ValueError: one of the rows is null.
+        """
         if self.valid.all():
             return self.values
         row = int(np.flatnonzero(~self.valid)[0])
@@ -129,7 +142,10 @@ class Nulled(object):
 
 
 class Batch(Dict[str, Any]):
-    """{column: array}, where a column that has nulls for which no value stands is an error when it is taken. Attributes: rows."""
+    """A dict {column: array} in which taking a column raises a ValueError if it has nulls and no default for them.
+
+    Attributes: rows: the number of rows.
+    """
 
     rows = 0
 
@@ -138,7 +154,7 @@ class Batch(Dict[str, Any]):
         return value.array() if isinstance(value, Nulled) else value
 
     def __iter__(self) -> Iterator[str]:
-        # an iterator of its own has dict(batch) and **batch go by __getitem__
+        # because of this method, dict(batch) and **batch call __getitem__
         return iter(list(self.keys()))
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -160,19 +176,24 @@ class Batch(Dict[str, Any]):
         return other
 
     def plain(self) -> Dict[str, Any]:
-        """A dict of what is in it, looked at or not."""
+        """Return a plain dict of the columns without checking them: a column with nulls stays a `Nulled`."""
         return {name: dict.__getitem__(self, name) for name in self.keys()}
 
 
 def with_nulls(columns: Dict[str, Any], nulls: str) -> Dict[str, Any]:
-    """{column: array} for a script that asked for its nulls. Args: columns: {column: array, Ragged or Nulled}; nulls: "none": a column of a batch that has some
-    is an object array with None for each; "mask": every column of one size is a masked array. Lists whose length varies are objects in both."""
+    """Return {column: array} for a script that asked for nulls.
+
+    Args:
+        columns: {column: array, Ragged or Nulled}.
+        nulls: "none": a column with nulls in this batch becomes an object array with None for each null; "mask": every column
+            becomes a masked array. In both cases a column of lists whose length varies becomes an object array.
+    """
     out = {}
     for name, values in columns.items():
         if isinstance(values, Ragged):
             values = values.rows()
         elif nulls == "mask":
-            # whatever a row holds is masked with it
+            # all values of a null row are masked
             whole = values.values if isinstance(values, Nulled) else values
             mask = np.zeros(whole.shape, bool)
             if isinstance(values, Nulled):
@@ -185,11 +206,11 @@ def with_nulls(columns: Dict[str, Any], nulls: str) -> Dict[str, Any]:
 
 
 def _with_none(nulled: Nulled) -> NDArray[Any]:
-    """An object array with None for each null; of rows of several values, one array a row."""
+    """Return an object array with None for each null; if a row has several values, each element is an array."""
     if nulled.valid.all():
         return nulled.values
     if nulled.values.ndim == 1:
-        # whoever writes it back finds in it which type the numbers were of
+        # the array keeps the type that the numbers had, for `write_batch`
         out: NDArray[Any] = objects.empty(len(nulled), objects.named(nulled.values.dtype.name))
         out[:] = nulled.values
     else:
@@ -201,14 +222,14 @@ def _with_none(nulled: Nulled) -> NDArray[Any]:
 
 
 def check_nulls(nulls: str) -> str:
-    """Raises: ValueError: it is none of `NULLS`."""
+    """Return `nulls`. Raises: ValueError: it is not one of `NULLS`."""
     if nulls not in NULLS:
         raise ValueError("nulls=%.100r: give one of %s" % (nulls, ", ".join(map(repr, NULLS))))
     return nulls
 
 
 def given(columns: Dict[str, Any]) -> Dict[str, Any]:
-    """{column: array} for a script. Args: columns: {column: array, Ragged or Nulled}."""
+    """Return a batch as the script gets it: {column: array}. Args: columns: {column: array, Ragged or Nulled}."""
     out = {}
     rows = None
     for name, values in columns.items():
@@ -226,7 +247,7 @@ def given(columns: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def read_file(path: str) -> Iterator[memoryview]:
-    """The payloads of a file of chunks, as views of its memory; what is written to them stays in this process."""
+    """Yield the payloads of a file of chunks, as views of the mapped file; writing to them does not change the file."""
     size = os.path.getsize(path)
     if not size:
         return
@@ -246,13 +267,19 @@ def unpack(
     payload: Union[bytes, bytearray, memoryview], schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None,
     taken: Optional[Sequence[str]] = None, lazy: Union[bool, str] = False, first: int = 0,
 ) -> Tuple[int, Dict[str, Any]]:  # fmt: skip
-    """A chunk's payload -> (rows, {column: array, Ragged or, if `lazy`, Nulled}).
+    """Return a chunk's (rows, {column: array, Ragged or, if `lazy`, Nulled}).
 
     Args:
-        schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
-        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`, KEPT: those of floats and lists are kept, too;
-            first: number of its first row, for errors.
-    Raises: ValueError: a null in another column, not `lazy`; WireError: the payload is not what the protocol says.
+        payload: the chunk.
+        schema: list of dicts, as `TaskConfig.schema`.
+        defaults: column -> its value for nulls. Without one a null float becomes NaN.
+        taken: the names of the columns to unpack; None for all.
+        lazy: whether a column other than floats that has nulls and no default becomes a `Nulled`; KEPT: the nulls of floats and
+            of lists are kept as well.
+        first: the number of the chunk's first row in the task, for errors.
+    Raises:
+        ValueError: such a column has a null, and `lazy` is false.
+        WireError: the payload does not follow the protocol.
     """
     described = {column["name"]: column for column in schema}
     rows, packed = layout.unpack(payload, described)
@@ -278,10 +305,13 @@ def unpack(
 def masked(
     payload: Union[bytes, bytearray, memoryview], schema: Iterable[Dict[str, Any]]
 ) -> Tuple[int, Dict[str, Tuple[Any, Any]]]:
-    """A chunk's payload -> (rows, {column: (array, [rows] bool whether there is a value, or None: everywhere)}).
+    """Return a chunk's (rows, {column: (array, valid)}); `valid` is [rows] bool, or None if no row is null.
 
-    Args: schema: as of `unpack`, of columns that have one value a row.
-    Raises: WireError: the payload is not what the protocol says.
+    Args:
+        payload: the chunk.
+        schema: as for `unpack`; each of its columns has one value a row.
+    Raises:
+        WireError: the payload does not follow the protocol.
     """
     described = {column["name"]: column for column in schema}
     rows, packed = layout.unpack(payload, described)
@@ -293,7 +323,7 @@ def masked(
 
 
 def _values(header: Dict[str, Any], buffers: Sequence[Any], column: Dict[str, Any]) -> Any:
-    """Array or Ragged; under nulls anything."""
+    """Return a column's array or Ragged; the value of a null row is undefined."""
     name, shape = header["name"], column["shape"]
     text = column["dtype"] == "bytes"
     varies = shape is None or (text and shape)
@@ -310,7 +340,7 @@ def _values(header: Dict[str, Any], buffers: Sequence[Any], column: Dict[str, An
     ragged = Ragged(blobs, np.diff(_offsets(buffers[2], len(blobs), name)))
     if shape is None:
         return ragged
-    # a null row has no values: something must stand in its place
+    # a null row has no values, so empty strings take their place
     width = int(np.prod(shape, dtype=np.int64))
     whole = np.full((len(ragged), width), b"", dtype=object)
     there = ragged.lengths == width
@@ -328,7 +358,7 @@ def _offsets(buffer: Any, size: int, name: str) -> NDArray[Any]:
 
 
 def _blobs(offsets: NDArray[Any], data: Any) -> NDArray[Any]:
-    """An object array of byte strings."""
+    """Return an object array of byte strings."""
     cuts = offsets.tolist()
     data = bytes(data)
     out = np.empty(len(cuts) - 1, dtype=object)
@@ -337,7 +367,14 @@ def _blobs(offsets: NDArray[Any], data: Any) -> NDArray[Any]:
 
 
 def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: Union[int, NDArray[Any]]) -> Any:
-    """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: as of `Nulled.array`."""
+    """Return a column with its nulls replaced, or a `Nulled`.
+
+    Args:
+        nulled: the column.
+        default: the value for nulls; None: NaN in a column of floats, and an error in another.
+        lazy: whether a `Nulled` is returned in place of that error; KEPT: also for floats.
+        first: as for `Nulled.array`.
+    """
     if default is None and lazy == KEPT:
         return nulled
     if default is None:
@@ -352,13 +389,26 @@ def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: Union[in
 
 
 def among(mine: NDArray[Any], first: int, rows: int) -> NDArray[Any]:
-    """Those of some rows' numbers, which are in order, that a chunk has."""
+    """Return the row numbers in `mine` that lie in a chunk.
+
+    Args:
+        mine: row numbers, ascending.
+        first: the number of the chunk's first row.
+        rows: the chunk's rows.
+    """
     start, stop = mine.searchsorted([first, first + rows])
     return mine[start:stop]
 
 
 def picked(columns: Dict[str, Any], numbers: NDArray[Any], first: int, lazy: Union[bool, str]) -> Dict[str, Any]:
-    """Some rows of every column. Args: columns: of a chunk, unpacked lazily; numbers: of the rows in the task; first: of the chunk's first; lazy: as of `unpack`."""
+    """Return some rows of every column of a chunk.
+
+    Args:
+        columns: the chunk's columns, unpacked lazily.
+        numbers: the rows' numbers in the task.
+        first: the number of the chunk's first row in the task.
+        lazy: as for `unpack`.
+    """
     out = taken(columns, numbers - first)
     if not lazy:
         out = {name: value.array(numbers) if isinstance(value, Nulled) else value for name, value in out.items()}
@@ -366,7 +416,7 @@ def picked(columns: Dict[str, Any], numbers: NDArray[Any], first: int, lazy: Uni
 
 
 def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, Any]]:
-    """Chunks up to so many rows."""
+    """Yield chunks up to `limit` rows in all."""
     for rows, columns in chunks:
         if limit <= 0:
             return
@@ -375,7 +425,11 @@ def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, 
 
 
 def rebatched(chunks: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool = False) -> Iterator[Dict[str, Any]]:
-    """Chunks (rows, columns) -> columns of `batch_size` rows each; the last, and the one before a `NOW`, may have fewer."""
+    """Yield batches of `batch_size` rows from chunks (rows, columns).
+
+    The last batch, and the one before a `NOW`, may have fewer rows. With `drop_remainder` none has: rows before a `NOW` wait
+    for more, and rows left over at the end are dropped.
+    """
     held: List[Dict[str, Any]] = []
     held_rows = 0
     for rows, columns in chunks:
@@ -403,8 +457,14 @@ def rebatched(chunks: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder
 
 
 def stacks(rows: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool, at_once: int) -> Iterator[Dict[str, Any]]:
-    """{column: [batches, batch_size, ...]}: whole batches, `at_once` rows and more at a time; before a `NOW` and at the end what
-    there is, the last of it one short batch. Args: rows: chunks (rows, columns), none of them ragged."""
+    """Yield stacks of batches, {column: [batches, batch_size, ...]}, of at least `at_once` rows each.
+
+    Before a `NOW` and at the end, the rows that are there are yielded, the last of them as one short batch (not with
+    `drop_remainder`).
+
+    Args:
+        rows: chunks (rows, columns) without ragged columns.
+    """
     held, count = [], 0
     for more, columns in itertools.chain(rows, [NOW]):
         if columns is not None:
@@ -429,7 +489,7 @@ def _stacked(columns: Dict[str, Any], batch_size: int) -> Dict[str, Any]:
 
 
 def shuffled(chunks: Iterable[Tuple[int, Any]], buffer_rows: int, seed: Optional[int]) -> Iterator[Tuple[int, Any]]:
-    """The same rows in a random order: a row goes at most about twice `buffer_rows` from its place, or comes that much later."""
+    """Yield the rows in a random order: a row moves forward by at most about 2 x `buffer_rows`, but may come much later."""
     random = np.random.RandomState(seed)
     held, held_rows = [], 0
     for rows, columns in chunks:
@@ -445,13 +505,13 @@ def shuffled(chunks: Iterable[Tuple[int, Any]], buffer_rows: int, seed: Optional
 
 
 def cut(columns: Dict[str, Any], start: int, stop: int) -> Dict[str, Any]:
-    """Rows start to stop of every column, not copied."""
+    """Return rows `start` to `stop` of every column, without a copy."""
     part = slice(start, stop)
     return {name: values[part] for name, values in columns.items()}
 
 
 def joined(parts: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Several {column: values} as one."""
+    """Return several {column: values} joined into one."""
     if len(parts) == 1:
         return parts[0]
     out: Dict[str, Any] = {}
@@ -471,7 +531,7 @@ def _permuted(columns: Dict[str, Any], rows: int, random: Any) -> Dict[str, Any]
 
 
 def taken(columns: Dict[str, Any], rows: NDArray[Any]) -> Dict[str, Any]:
-    """The rows of these numbers, in that order."""
+    """Return the rows with these numbers of every column, in that order."""
     return {
         name: values.take(rows) if isinstance(values, (Ragged, Nulled)) else values[rows] for name, values in columns.items()
     }

@@ -1,4 +1,4 @@
-"""A task's rows as columns."""
+"""A task's rows in the columns format: `Columns` makes datasets and plain batches of them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,36 @@ if TYPE_CHECKING:
     from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
-#: rows handed to `tf.data` at a time that are large, as encoded images are
+#: rows handed to `tf.data` at a time if rows are large, such as encoded images
 _ROWS_OF_IMAGES = 32
 
 
 class Columns(object):
-    """Columns, as they came."""
+    """A task's rows that arrive as columns: a file of chunks, or a stream of them."""
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows; split: only the rows in it."""
+        """Make the source of a task's rows.
+
+        Args:
+            schema: as `TaskConfig.schema`.
+            path: a file of chunks.
+            stream: a `RowStream` of chunks, in place of a file.
+            evener: makes the workers' shares of a file's rows equal.
+            split: only the rows of this split are read; None for all.
+        """
         self._schema = schema
         self._path: Any = path
         self._stream = stream
         self._evener: Any = evener
         self._split = split
-        #: as of `data.Examples`
+        #: see `data.Examples.given`
         self.given = None
 
     def part(self, split: Split, evener: Evener) -> Columns:
-        """The rows in a split."""
+        """Return the source of one split's rows."""
         return type(self)(self._schema, self._path, None, evener, split)
 
     def chunks(
@@ -49,8 +57,15 @@ class Columns(object):
         lazy: Union[bool, str] = False,
         made: bool = True,
     ) -> Iterator[Tuple[int, Any]]:
-        """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
-        `BatchTaskConfig.dataset` for `uneven`, `chunks.unpack` for `taken` and `lazy`. Args: made: rows get a column of weights with "pad"."""
+        """Return an iterator over all rows, once, in chunks (rows, {column: values}) as they arrived.
+
+        `chunks.NOW` comes before each barrier of a stream.
+
+        Args:
+            defaults, uneven: see `BatchTaskConfig.dataset`.
+            taken, lazy: see `chunks.unpack`.
+            made: whether rows get a column of weights if `uneven` is "pad".
+        """
         if uneven != "keep":
             keep, pad = self._evener.plan(uneven)
             if uneven == "pad":
@@ -72,7 +87,7 @@ class Columns(object):
             if payload is None:
                 yield chunks.NOW
                 continue
-            # a null is no error in a row that is not taken
+            # a null in a row of another split is no error
             rows, columns = chunks.unpack(payload, self._schema, defaults, taken, lazy if mine is None else lazy or True, first)
             if mine is None:
                 yield rows, columns
@@ -90,7 +105,7 @@ class Columns(object):
         lazy: Union[bool, str],
         made: bool,
     ) -> Iterator[Tuple[int, Any]]:
-        """Args: made: as of `chunks`."""
+        """Yield the rows and then the rows of padding. Args: pad: how many of these; made: as for `chunks`."""
         for rows, columns in self._chunks(defaults, taken, lazy):
             yield rows, dict(columns, **{WEIGHT: np.ones(rows, np.float32)}) if made else columns
         if pad:
@@ -98,7 +113,7 @@ class Columns(object):
             yield pad, dict(padding, **{WEIGHT: np.zeros(pad, np.float32)}) if made else padding
 
     def _padding(self, rows: int, taken: Optional[Sequence[str]]) -> Dict[str, Any]:
-        """Zeros, empty strings, lists of nothing."""
+        """Return rows of padding: zeros, empty strings and empty lists."""
         columns: Dict[str, Any] = {}
         for column in common.taken_of(self._schema, taken):
             text = column["dtype"] == "bytes"
@@ -120,7 +135,7 @@ class Columns(object):
         self, batch_size: int, defaults: Optional[Mapping[str, Any]], drop_remainder: bool, uneven: str,
         columns: Optional[Sequence[str]], nulls: str,
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
-        """The same; nobody counts."""
+        """Return the same batches as `batches`, without counting the rows that the script takes."""
         reading.check_counts(batch_size)
         defaults = defaulting.checked(defaults, self._schema)
         if uneven == "pad":
@@ -138,7 +153,7 @@ class Columns(object):
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
         weights: Optional[str] = None,
     ) -> Any:  # fmt: skip
-        """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
+        """See `BatchTaskConfig.dataset`. Args: how: the steps that are asked for; None for a plain `Reading`."""
         import tensorflow as tf
 
         how = how or reading.Reading()
@@ -153,7 +168,7 @@ class Columns(object):
         common.check_cache(self, how, image)
         ragged = [column["name"] for column in schema if column["shape"] is None]
         if uneven != "keep":
-            # said, and refused, here, not when somebody draws
+            # a wrong word is refused, and dropped or padded rows are noted, now and not when the first row is drawn
             self._evener.plan(uneven)
         order = common.order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
         in_turn = self._stream is not None and self._stream.barriers
@@ -166,7 +181,7 @@ class Columns(object):
                 )
             return self._by_row(tf, schema, order, parts, defaults, uneven, taken, image)
 
-        # what is kept is kept before it is repeated
+        # a cache comes before the repetition
         cached = how.cache is not None and not shuffle and order.whole()
         epochs = 1 if cached else repeat
 
@@ -176,13 +191,13 @@ class Columns(object):
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
             else:
-                # rows of a stream are there to be had, not to wait for others
+                # a stream's rows are handed on as they arrive and do not wait for more
                 yield from chunks.stacks(rows, batch_size, drop_remainder, chunks.ROWS_AT_ONCE if self._stream is None else 1)
 
         specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), parts.made)
         dataset = tf_data.from_generator(source, specs)
         if not ragged:
-            # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
+            # tf.data takes the stacks apart into batches, so that one call of Python makes many batches
             dataset = tf_data.unbatched(tf, dataset)
         if cached:
             dataset = order.cached(dataset)
@@ -201,7 +216,7 @@ class Columns(object):
         self, tf: Any, schema: List[Dict[str, Any]], order: Order, parts: Parts, defaults: Optional[Mapping[str, Any]],
         uneven: str, taken: Optional[Sequence[str]], image: Any,
     ) -> Any:  # fmt: skip
-        """The same, for what is to be done with each row before they are batched. Args: order: an `Order`."""
+        """Return the dataset if something is done with each row before rows are batched (`image=`, `interleave=`)."""
         most = 1 if self._stream is not None else _ROWS_OF_IMAGES
 
         def source() -> Iterator[Dict[str, Any]]:
@@ -227,12 +242,18 @@ class Columns(object):
                 some = True
                 yield chunk
             if not some:
-                return  # an empty table has no end to come to
+                return  # an empty table would be repeated for ever
 
     def _specs(
         self, tf: Any, schema: List[Dict[str, Any]], batch_size: Optional[int], flat: bool, made: bool
     ) -> Dict[str, Tuple[Any, List[Any]]]:
-        """{name: (dtype, shape)} of what the generator gives."""
+        """Return {name: (dtype, shape)} of the generator's elements.
+
+        Args:
+            batch_size: the batches' size, None if it varies.
+            flat: whether elements are batches, and not stacks of batches.
+            made: whether there is a column of weights.
+        """
         specs: Dict[str, Tuple[Any, List[Any]]] = {}
         before: List[Any] = [] if flat else [None]
         for column in schema:
@@ -251,7 +272,7 @@ _LENGTHS = "/lengths"
 
 
 def _flat(batch: Any) -> Iterator[Tuple[str, Any]]:
-    """A batch whose ragged columns are two: values and lengths."""
+    """Yield a batch's columns, each ragged one as two: its values, and its lengths."""
     for name, values in batch.items():
         if isinstance(values, chunks.Ragged):
             yield name, values.values
@@ -261,7 +282,7 @@ def _flat(batch: Any) -> Iterator[Tuple[str, Any]]:
 
 
 def _sparse(tf: Any, columns: Dict[str, Any], ragged: List[str]) -> Dict[str, Any]:
-    """Values and lengths as the SparseTensor that `parse_example` would give."""
+    """Replace the values and lengths of ragged columns by the SparseTensor that `parse_example` would return."""
     columns = dict(columns)
     for name in ragged:
         columns[name] = tf.RaggedTensor.from_row_lengths(columns[name], columns.pop(name + _LENGTHS)).to_sparse()

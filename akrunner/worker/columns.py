@@ -1,4 +1,4 @@
-"""{column: values} -> the payload of a COLUMNS frame (`akrunner.wire.columns`)."""
+"""Packs the {column: values} that a script writes into the payload of COLUMNS frames (`akrunner.wire.columns`)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 def packed(
     columns: Mapping[str, Any], names: Optional[Sequence[str]], types: Optional[Mapping[str, str]] = None
 ) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
-    """(rows, [(header, buffers), ...]) of a batch.
+    """Return a batch's (rows, [(header, buffers), ...]).
 
     Args:
-        columns: {column: array, tensor or list}; names: the columns of the output schema, None: those given; types: {column: Arrow's word for
-            its type} of the output schema, None: there is none.
-    Raises: ValueError, TypeError: see `OutputWriter.write_batch`.
+        columns: {column: array, tensor or list}.
+        names: the columns of the output schema; None for those of the batch.
+        types: {column: name of its Arrow type} in the output schema; None if there is no output schema.
+    Raises:
+        ValueError, TypeError: see `OutputWriter.write_batch`.
     """
     if names is None:
         names = list(columns)
@@ -54,7 +56,7 @@ def packed(
 def pieces(
     rows: int, packed: List[Tuple[Dict[str, Any], List[Any]]], most_rows: int, most_bytes: int
 ) -> Iterator[Tuple[int, List[Any]]]:
-    """(rows, payload) of each frame a batch goes in: one, or where that would be too long several of fewer rows."""
+    """Yield (rows, payload) of each frame of a batch: one frame, or several of fewer rows if one would be too long."""
     if not rows:
         return
     size = sum(memoryview(buffer).nbytes for _, buffers in packed for buffer in buffers)
@@ -69,7 +71,7 @@ def pieces(
 
 
 def _rows_of(header: Dict[str, Any], buffers: List[Any], start: int, stop: int) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, buffers) of some rows of a packed column."""
+    """Return the (header, buffers) of rows `start` to `stop` of a packed column."""
     shape = header["shape"]
     valid = []
     if header.get("nulls"):
@@ -88,14 +90,14 @@ def _rows_of(header: Dict[str, Any], buffers: List[Any], start: int, stop: int) 
 
 
 def _between(offsets: NDArray[Any], values: Any, start: int, stop: int) -> Tuple[NDArray[Any], Any]:
-    """Offsets from 0 of things `start` to `stop`, and what they cut; nothing is copied but the offsets."""
+    """Return the offsets of values `start` to `stop`, counted from 0, and the part of `values` that they cut, not copied."""
     offsets = offsets[start : stop + 1]
     whole = values if isinstance(values, np.ndarray) else memoryview(values)
     return offsets - offsets[0], whole[int(offsets[0]) : int(offsets[-1])]
 
 
 def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str, Any], List[Any]]:
-    """(rows, header, buffers) of one column. Args: type_: Arrow's word for its type in the output schema, None: nobody has said."""
+    """Return one column's (rows, header, buffers). Args: type_: its Arrow type in the output schema; None if there is none."""
     if hasattr(values, "numpy"):
         values = values.numpy()
     was = objects.type_of(values)
@@ -109,7 +111,7 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
     if values.ndim == 0:
         raise ValueError("write_batch: column %r is a single value; give an array of one value a row" % name)
     valid = None
-    # whoever has one has imported its module; numpy 2 does not by itself, and it takes a while
+    # a script that has a masked array has imported numpy.ma; numpy 2 does not import it by itself, and that takes a while
     if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
         valid = _unmasked(name, np.ma.getmaskarray(values))
         values = _refilled(values)
@@ -117,7 +119,7 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
         values = _plain_ones(values)
         present = np.fromiter((value is not None for value in values.reshape(-1)), bool, values.size)
         if not present.all():
-            # a row of several values is a null if all of it is
+            # a row of several values is a null if all its values are null
             present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
         if not _is_time(next((value for value in values.reshape(-1) if value is not None), None)):
@@ -133,12 +135,12 @@ def _column(name: str, values: Any, type_: Optional[str]) -> Tuple[int, Dict[str
     return _numbers(name, values, list(values.shape), valid)
 
 
-#: types whose values stand for nothing else
+#: types whose values need no conversion
 _PLAIN = frozenset([int, float, bool, str, bytes, type(None), list, tuple, dict])
 
 
 def _plain(value: Any) -> Any:
-    """One value of a list as Python or numpy has it: what an array or a tensor without dimensions holds, None for pandas' NA."""
+    """Return one value of a list as Python or numpy has it: a scalar array or tensor becomes its value, pandas' NA None."""
     if type(value) in _PLAIN or isinstance(value, np.generic):
         return value
     if type(value).__name__ == "NAType" and type(value).__module__.partition(".")[0] == "pandas":
@@ -149,7 +151,7 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_ones(values: NDArray[Any]) -> NDArray[Any]:
-    """An array of objects, each of them as `_plain` has it."""
+    """Return an object array with `_plain` of each value."""
     if all(type(value) in _PLAIN for value in values.reshape(-1)):
         return values
     made = np.empty(values.shape, object)
@@ -160,7 +162,10 @@ def _plain_ones(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _nulls_of_pandas(values: Any) -> Optional[NDArray[Any]]:
-    """[rows] whether a row of a series, an index or an array of pandas' is null; None: it is none of these, or has numbers of numpy's, in which NaN is a number."""
+    """Return [rows] bool, whether a row of a pandas series, index or array is null.
+
+    None if the values are not of pandas, or are of a numpy dtype, in which NaN is a number and not a null.
+    """
     if type(values).__module__.partition(".")[0] != "pandas" or not hasattr(values, "isna") or getattr(values, "ndim", 0) != 1:
         return None
     if isinstance(values.dtype, np.dtype) and values.dtype.kind != "O":
@@ -169,21 +174,28 @@ def _nulls_of_pandas(values: Any) -> Optional[NDArray[Any]]:
 
 
 def _rows(values: NDArray[Any]) -> NDArray[Any]:
-    """The number of the row that each value is in, one after another."""
+    """Return the row number of each value, in the order of the flattened values."""
     return np.arange(values.size) // max(1, int(np.prod(values.shape[1:], dtype=np.int64)))
 
 
-#: Arrow's words for what datetimes can be counted in -> numpy's
+#: Arrow type of a date or timestamp -> numpy's unit
 _UNITS = {"date32[day]": "D", "timestamp[s]": "s", "timestamp[ms]": "ms", "timestamp[us]": "us", "timestamp[ns]": "ns"}
 
 
 def _is_time(value: Any) -> bool:
-    """Whether it is one of Python's or numpy's."""
+    """Whether a value is a date, time or duration of Python or numpy."""
     return isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64))
 
 
 def _moments(name: str, values: List[Any], type_: Optional[str], rows: NDArray[Any]) -> NDArray[Any]:
-    """Datetimes and dates of Python's, or numpy's or pandas' one by one, and None, as an array of numpy's. Args: rows: the row of each."""
+    """Return a numpy array of dates and datetimes; None becomes NaT.
+
+    Args:
+        values: dates and datetimes of Python, numpy or pandas, or None.
+        rows: the row of each value, for errors.
+    Raises:
+        TypeError, ValueError: one of the values cannot be kept as it is.
+    """
     finest, made = "us", []
     for row, value in zip(rows.tolist(), values):
         if value is not None and not _is_time(value):
@@ -200,7 +212,7 @@ def _moments(name: str, values: List[Any], type_: Optional[str], rows: NDArray[A
             finest = "ns"
         made.append(np.datetime64("NaT", "us") if value is None else value)
     exact = np.array(made, "datetime64[%s]" % finest)
-    # nanoseconds begin in 1677, and numpy has another year for what was before
+    # nanoseconds reach back to the year 1677 only; numpy turns an earlier time into a wrong year without an error
     odd = (exact.astype("datetime64[us]") != np.array(made, "datetime64[us]")) & ~np.isnat(exact)
     if odd.any():
         at = int(np.argmax(odd))
@@ -213,13 +225,20 @@ def _moments(name: str, values: List[Any], type_: Optional[str], rows: NDArray[A
 def _counts(
     name: str, values: NDArray[Any], type_: Optional[str], rows: NDArray[Any], valid: Optional[NDArray[Any]] = None
 ) -> Tuple[NDArray[Any], NDArray[Any]]:
-    """(int64, whether there is one) of datetimes of numpy's, in the unit of the schema: NaT is none. Args: rows: the row of each."""
+    """Return numpy datetimes as (int64 in the unit of the schema, bool whether it is a time and not NaT).
+
+    Args:
+        rows: the row of each value.
+        valid: [rows] bool, rows that are not null; None if all are.
+    Raises:
+        TypeError, ValueError: the schema has no such times, or one of them does not fit its unit.
+    """
     unit = _UNITS.get(type_ or "")
     if unit is None or values.dtype.kind == "m":
         raise _no_times(name, str(values.dtype), type_)
     there = ~np.isnat(values)
     made = values.astype("datetime64[%s]" % unit)
-    # back, because numpy has another year for what nanoseconds cannot say
+    # converted back, because numpy turns a time that nanoseconds cannot hold into a wrong year
     lost = (there & (made.astype(values.dtype) != values)).reshape(-1)
     if valid is not None:
         lost &= valid[rows]
@@ -237,7 +256,7 @@ _ZONE = " with a time zone"
 
 
 def _no_times(name: str, what: str, type_: Optional[str], row: Optional[int] = None) -> TypeError:
-    """What is said of times that cannot be taken as they are."""
+    """Return the error about times that cannot be written as they are."""
     where = "" if row is None else " in row %d" % row
     zoned = what.endswith(_ZONE)
     span = what.startswith("timedelta")
@@ -278,8 +297,10 @@ def _numbers(
 
 
 def _refilled(values: Any) -> NDArray[Any]:
-    """What is in a masked array, with something of its own type in place of what is masked: numpy would put its fill value there, for
-    which it makes doubles of uint64, and texts among objects."""
+    """Return the data of a masked array, with a value of its own type in place of each masked one.
+
+    numpy would put its fill value there, and for that would turn uint64 into doubles and put texts among objects.
+    """
     mask = np.ma.getmaskarray(values)
     out: NDArray[Any] = np.array(np.ma.getdata(values))
     stand_in = np.zeros(1, out.dtype)
@@ -290,10 +311,10 @@ def _refilled(values: Any) -> NDArray[Any]:
 
 
 def _unmasked(name: str, mask: NDArray[Any]) -> NDArray[Any]:
-    """[rows] whether a row of a masked array is there."""
+    """Return [rows] bool, whether a row has a value. Args: mask: [rows, ...]. Raises: ValueError: a row is masked in part."""
     flat = mask.reshape(len(mask), int(np.prod(mask.shape[1:], dtype=np.int64)))
     if not flat.shape[1]:
-        # lists of no values: there is none to mask
+        # rows without values have nothing to mask
         return np.ones(len(mask), bool)
     if (flat.any(axis=1) != flat.all(axis=1)).any():
         raise _null_inside(name)
@@ -308,12 +329,12 @@ def _null_inside(name: str) -> ValueError:
 
 
 def _check_numbers(name: str, dtype: np.dtype[Any]) -> None:
-    # numpy's long double is none that Arrow has
+    # Arrow has no type for numpy's long double
     if dtype.kind not in "biuf" or _name(dtype.newbyteorder("<")) not in layout.WIDTHS:
         raise TypeError("write_batch: column %r has dtype %s, which no column can hold" % (name, dtype))
 
 
-#: dtype -> its name, which numpy takes 10 us to put together
+#: dtype -> its name, kept because numpy takes 10 us to make it
 _NAMES: Dict[Any, str] = {}
 
 
@@ -347,7 +368,7 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
-    """What is no array yet, as one; nothing of it changes on the way."""
+    """Return values as an array that holds each of them unchanged."""
     if isinstance(values, np.ndarray):
         return values
     if not all(type(value) in _PLAIN for value in values):
@@ -376,14 +397,18 @@ def _is_whole(value: Any) -> bool:
 
 
 def _exact(name: str, floats: NDArray[Any], given: List[Any]) -> NDArray[Any]:
-    """The values in a type that holds each as it is. Args: floats: what numpy makes of them; given: the same, one after another.
+    """Return the values in a type that holds each of them exactly.
 
-    Raises: ValueError: a whole number would lose digits as a fraction.
+    Args:
+        floats: the array of floats that numpy makes of them.
+        given: the values themselves, one after another.
+    Raises:
+        ValueError: a whole number would lose digits as a float.
     """
     whole = [int(value) for value in given if _is_whole(value)]
     other = next((value for value in given if not _is_whole(value)), None)
     if whole and other is None and min(whole) >= 0:
-        # numpy has doubles for a uint64 from 2**63 up beside an integer
+        # numpy makes doubles of integers if one of them is 2**63 or more
         return np.array(whole, np.uint64)
     for value in whole:
         if value != int(float(value)):
@@ -401,14 +426,20 @@ def _exact(name: str, floats: NDArray[Any], given: List[Any]) -> NDArray[Any]:
 def _objects(
     name: str, values: NDArray[Any], valid: Optional[NDArray[Any]], type_: Optional[str], was: Optional[str] = None
 ) -> Tuple[int, Dict[str, Any], List[Any]]:
-    """Strings, byte strings, or one array a row. Args: type_: as of `_column`; was: numpy's name for the type that numbers were of, None: nobody has said."""
+    """Return (rows, header, buffers) of an object array: of strings, byte strings, numbers with None, or one list for each row.
+
+    Args:
+        valid: [rows] bool, rows that are not null; None if all are.
+        type_: as for `_column`.
+        was: the numpy name of the type that the numbers had before they became objects; None if unknown.
+    """
     rows = len(values)
     flat = values.reshape(-1).tolist()
     sample = next((value for value in flat if value is not None), None)
     if isinstance(sample, (str, bytes)):
         header, buffers = _strings(name, flat, list(values.shape), _rows(values))
     elif sample is None:
-        # nulls of any type, or nothing at all
+        # only nulls, whose type is unknown, or no rows at all
         rows, header, buffers = _numbers(
             name, np.zeros(values.shape, was or float), list(values.shape), np.zeros(rows, bool) if flat else valid
         )
@@ -416,7 +447,7 @@ def _objects(
     elif hasattr(sample, "__len__"):
         header, buffers = _lists(name, flat, type_)
     else:
-        # of truths, a number beside them would make numbers of all
+        # among booleans a number in place of a null would turn all of them into numbers
         nothing = False if isinstance(sample, (bool, np.bool_)) else 0
         array = _array(name, [nothing if v is None else v for v in flat])
         if array.dtype.kind not in "biuf":
@@ -427,7 +458,7 @@ def _objects(
 
 
 def _odd(name: str, values: List[Any], rows: NDArray[Any]) -> Exception:
-    """What is wrong with values that no column can hold together. Args: values: one after another; rows: the row of each."""
+    """Return the error about values that one column cannot hold. Args: values: one after another; rows: the row of each."""
     some = [(row, value) for row, value in zip(rows.tolist(), values) if value is not None]
     first = some[0][1]
     for row, value in some:
@@ -445,14 +476,14 @@ def _odd(name: str, values: List[Any], rows: NDArray[Any]) -> Exception:
 
 
 def _sort(value: Any) -> Any:
-    """What values of a column have in common."""
+    """Return a key that is equal for values that may be in one column."""
     if isinstance(value, (int, float, np.bool_, np.integer, np.floating)):
         return "number"
     return next((kind for kind in (str, bytes) if isinstance(value, kind)), type(value))
 
 
 def _strings(name: str, values: List[Any], shape: List[Any], rows: NDArray[Any]) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, [offsets, bytes]) of strings or byte strings; None is an empty one. Args: rows: the row of each."""
+    """Return (header, [offsets, bytes]) of strings or byte strings; None becomes an empty one. Args: rows: the row of each."""
     text = isinstance(next((value for value in values if value is not None), None), str)
     try:
         blobs = [b"" if v is None else v.encode("utf-8") if text else v for v in values]
@@ -465,14 +496,18 @@ def _strings(name: str, values: List[Any], shape: List[Any], rows: NDArray[Any])
 
 
 def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, buffers) of one array, or list, a row; None is an empty one. Args: type_: as of `_column`, of the lists' values."""
+    """Return the (header, buffers) of a column with one array or list for each row; None becomes an empty one.
+
+    Args:
+        type_: the Arrow type of the lists' values in the output schema; None if there is none.
+    """
     arrays = [np.zeros(0) if v is None else _array(name, v.numpy() if hasattr(v, "numpy") else v).reshape(-1) for v in values]
     lengths = [len(a) for a in arrays]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     some = [a for a in arrays if len(a)]
     kinds = {a.dtype.kind for a in some}
     if kinds & set("OSUMm"):
-        # a list of numpy's times would be one of numbers
+        # tolist() would turn numpy's times of nanoseconds into numbers
         flat = [v for a in some for v in (a if a.dtype.kind in "Mm" else a.tolist())]
         rows = np.repeat(np.arange(len(values)), lengths)
         if any(v is None for v in flat):
@@ -500,14 +535,14 @@ def _lists(name: str, values: List[Any], type_: Optional[str]) -> Tuple[Dict[str
 
 
 def cut(blobs: Sequence[bytes]) -> Tuple[NDArray[Any], bytes]:
-    """(offsets, bytes) of byte strings, end to end."""
+    """Return (offsets, bytes) of byte strings that are joined end to end."""
     offsets = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)), out=offsets[1:])
     return offsets, b"".join(blobs)
 
 
 def with_nulls(header: Dict[str, Any], buffers: List[Any], valid: Optional[NDArray[Any]]) -> Tuple[Dict[str, Any], List[Any]]:
-    """(header, buffers), with the `valid` buffer where some row is null."""
+    """Return (header, buffers), with a `valid` buffer if a row is null."""
     if valid is None or valid.all():
         return header, buffers
     return dict(header, nulls=True), buffers + [valid.astype(np.uint8)]

@@ -15,7 +15,14 @@ _CACHES = itertools.count()
 
 
 def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> List[Dict[str, Any]]:
-    """The columns of a schema that a script asked for, None: all. Raises: ValueError: one is not there."""
+    """Return the columns of a schema that a script asked for.
+
+    Args:
+        schema: as `TaskConfig.schema`.
+        names: the names of those columns; None for all.
+    Raises:
+        ValueError: there is no such column, or the names are none or a single text.
+    """
     if names is None:
         return schema
     if isinstance(names, str):
@@ -30,7 +37,7 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
 
 
 def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
-    """The batches of one pass; `source.given` tells how many rows they were."""
+    """Yield the batches of one pass, and count their rows in `source.given`."""
     rows = 0
     source.given = source.given or 0
     for batch in timing.batches(iter(batches), _rows_of):
@@ -57,18 +64,18 @@ def order_of(
     source: Any, how: Reading, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], drop_remainder: bool,
     seed: Optional[int], uneven: str,
 ) -> Order:  # fmt: skip
-    """The `Order` of a source's rows (`Examples` or `Columns`)."""
+    """Return the `Order` of the steps for a source's rows. Args: source: `Examples` or `Columns`."""
     buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
     if source._stream is not None or source._evener is None:
         return Order(how, batch_size, buffer, repeat, drop_remainder, seed)
-    # TensorFlow takes room for as many as are said, whether they come or not
+    # TensorFlow allocates a buffer of the size that is asked for, even if there are fewer rows
     buffer = min(buffer, max(1, source._evener.most))
     place = "%s.cache-%d" % (source._path, next(_CACHES))
     return Order(how, batch_size, buffer, repeat, drop_remainder, seed, source._evener.count(uneven), place)
 
 
 def check_cache(source: Any, how: Reading, image: Any) -> None:
-    """Raises: ValueError: what is to be kept in memory does not fit in there."""
+    """Raise a ValueError if the rows or images that `cache=` keeps in memory do not fit there."""
     if how.cache != "memory" or source._stream is not None or source._evener is None:
         return
     rows = source._evener.most

@@ -1,4 +1,4 @@
-"""What a script's `main(task_config)` is given."""
+"""The task config that a script's `main(task_config)` receives: a class for each mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from akrunner.worker import data, reading
 from akrunner.worker.asking import told
 
 if TYPE_CHECKING:
-    # Python 3.7 has none, and looks at no annotation
+    # Python 3.7 has no Literal, and does not evaluate annotations
     from typing import Literal
 
     import tensorflow as tf
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 
 class TaskConfig(object):
-    """Common to all modes. As Alink's: built by keyword, unknown keywords ignored, every field a plain attribute.
+    """The part of the task config that all modes have.
+
+    As Alink's, it is made from keywords, ignores unknown keywords, and has every field as a plain attribute.
 
     Attributes:
-        tf_context: the context object of the Flink-AI-Extended interface; `flink_stream_dataset()` among its methods.
-        num_workers: workers in the cluster, the chief included unless it only coordinates (`coordinator=True`).
+        tf_context: the context object of the Flink-AI-Extended interface; `flink_stream_dataset()` is one of its methods.
+        num_workers: the number of workers in the cluster, with the chief unless it only coordinates (`coordinator=True`).
         cluster: role -> list of "host:port", as in TF_CONFIG; one worker alone has no TF_CONFIG unless the job says `chief=`.
-        task_type: "chief", "worker", "ps" or "evaluator". Without a chief (`chief=False`) worker 0 is the first.
+        task_type: "chief", "worker", "ps" or "evaluator". Without a chief (`chief=False`) worker 0 takes its part.
         task_index: index within the role, from 0.
         work_dir: directory of the script and its files; also the current directory.
-        user_params: dict, as given to the job.
-        schema: list of dicts, a column each: name, kind (of its feature: int64, float, bytes), dtype (where rows travel as
-            columns), shape ([] a scalar, null when it varies), type (the table's), unit (of a time), nullable.
-        checkpoint_dir: a directory every task of the job reaches, or None.
-        attempt: 0, or how often the job was started again after a failure (`max_restarts=`): restore a checkpoint then.
+        user_params: the dict of params that the job was given.
+        schema: list of dicts, one for each column: name, kind (of its feature: int64, float, bytes), dtype (if rows travel as
+            columns), shape ([] for a scalar, None if it varies), type (in the table), unit (of a time), nullable.
+        checkpoint_dir: a directory that every task of the job can reach, or None.
+        attempt: how often the job was started again after a failure (`max_restarts=`); if it is not 0, restore a checkpoint.
     """
 
     tf_context: TFContext
@@ -55,10 +57,10 @@ class TaskConfig(object):
     )  # fmt: skip
 
     def __init__(self, **fields: Any) -> None:
-        """As a task makes it.
+        """Make a config from its attributes, as the task does.
 
         Args:
-            **fields: the attributes, by name; those that are missing are None.
+            **fields: the attributes, by name; an attribute that is not given is None.
         """
         for name in self.FIELDS:
             setattr(self, name, fields.get(name))
@@ -69,27 +71,32 @@ class TaskConfig(object):
 
     @property
     def feature_spec(self) -> Dict[str, Any]:
-        """{column: feature} for `tf.io.parse_example`. A missing float is NaN; a missing int or string is an error of
-        `parse_example` unless you replace its entry by one with a `default_value`. A list whose length varies is a
-        `VarLenFeature` (a SparseTensor)."""
+        """The dict {column: feature} for `tf.io.parse_example`.
+
+        A missing float becomes NaN. A missing int or string is an error of `parse_example`, unless you replace its entry by one
+        with a `default_value`. A list whose length varies is a `VarLenFeature` (a SparseTensor).
+        """
         return data.feature_spec(self.schema)
 
     def report(self, metrics: Mapping[str, Any], step: Optional[int] = None) -> None:
-        """Send numbers to whoever started the job: shown while it runs and kept in its stats.
+        """Send metrics to the host, which shows them while the job runs and keeps them in the job's stats.
 
         Args:
-            metrics: dict name -> number (anything `float()` takes).
-            step: the training step they belong to.
+            metrics: dict name -> number (anything that `float()` takes).
+            step: the training step that they belong to; None for none.
         """
         self._job.report({str(k): float(v) for k, v in metrics.items()}, None if step is None else int(step))
 
     def serve(self) -> None:
-        """Be one of those that do what the chief asks: for workers and parameter servers of a `ClusterCoordinator`, and
-        parameter servers of any kind. Starts TensorFlow's server for this task and returns when the job is done, so that
-        `return task_config.serve()` is all such a task needs.
+        """Do the work that the chief sends, until the job is done.
+
+        This is for the workers and parameter servers of a `ClusterCoordinator`, and for parameter servers of any kind. It
+        starts TensorFlow's server for this task and returns when the job is done, so `return task_config.serve()` is all that
+        such a task needs.
 
         Raises:
-            RuntimeError: called by the chief or the evaluator, whom nobody could ask.
+            RuntimeError: the task is the chief or the evaluator, or a worker of a job without a chief: no task would send it
+                work.
         """
         if self.task_type not in ("worker", "ps"):
             raise RuntimeError("serve() is for workers and parameter servers; this task is the %s" % self.task_type)
@@ -99,7 +106,7 @@ class TaskConfig(object):
 
         server = serve.start(self.cluster, self.task_type, self.task_index)
         self._job.serve()
-        # alive until here
+        # the server has to live until here
         del server
 
 
@@ -107,9 +114,9 @@ class BatchTaskConfig(TaskConfig):
     """A batch task: its rows may be read many times. As Alink's `BatchTaskConfig`.
 
     Attributes:
-        dataset_file: TFRecord file of this task's rows, each a `tf.train.Example`. With `data_format="columns"` a file only
-            `dataset()` and `batches()` read.
-        dataset_length: rows in it.
+        dataset_file: TFRecord file of this task's rows, each a `tf.train.Example`. With `data_format="columns"` only
+            `dataset()` and `batches()` can read the file.
+        dataset_length: the number of rows in it.
         output_writer: takes the rows of the result, see `OutputWriter`.
     """
 
@@ -122,7 +129,10 @@ class BatchTaskConfig(TaskConfig):
 
     @property
     def splits(self) -> Dict[str, int]:
-        """Rows of this task in each split that the job has declared (`split={"train": 0.8, "test": 0.2}`), {} where it has declared none."""
+        """The number of this task's rows in each split.
+
+        {} if the job has not declared splits (`split={"train": 0.8, "test": 0.2}`).
+        """
         counts: Dict[str, int] = self._splits.counts()
         return counts
 
@@ -138,37 +148,49 @@ class BatchTaskConfig(TaskConfig):
         interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
         weights: Optional[str] = None, split: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
-        """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
-        shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
+        """Return this task's rows as a `tf.data.Dataset` of parsed batches, which TensorFlow does not shard again.
+
+        The steps come in the order that TensorFlow's guides recommend: rows are shuffled, repeated, batched, parsed a batch at
+        a time, mapped by several threads, prefetched.
 
         Args:
-            batch_size: rows a batch.
+            batch_size: rows in a batch.
             shuffle: False, True (a buffer of 10 batches) or the buffer's size in rows.
-            repeat: epochs; None for ever.
+            repeat: the number of epochs; None for endless.
             drop_remainder: leave out a last batch that is not full.
-            label: a column to give apart: elements are then (features, label).
-            defaults: column -> value for nulls. Without one a null float is NaN, which is written as NaN and not as null (`write_batch` takes
-                `numpy.ma.masked_invalid(values)`); a null list whose length varies is empty; any other is an error.
-            seed: of the shuffle.
-            uneven: workers' shares differ by up to a row, and one batch more on one of them is waited for by all the others for
-                ever where they compute together. "drop" leaves out what others do not have; "pad" makes up rows of zeros and
-                empty strings, which a weight of 0 marks: elements are (features, label, weight), as Keras takes them, or without
-                `label` have a column `sample_weight`; "keep" gives every row once. What was dropped or padded is in the job's stats.
-            columns: names of those to read, with `label` and `weights`; None: all. What is not read need have no value for its nulls.
-            map: a function of each batch, called by several threads and in order: of the columns, of (features, label) or (features, label, weights).
-            image: decode a column of encoded images (JPEG, PNG, GIF, BMP), an image at a time and many at once, before rows are batched: (height,
-                width), or a dict of `column` (default: "image", or the only binary one), `size` (None: all are of one size), `channels` (1,
-                3, 4; default 3), `fit` ("stretch", "crop" or "pad"), `dtype` ("float32", from 0 to 1, or "uint8") and `augment`: True ("flip"
-                and "shift"), a list of those, "brightness", "contrast" and functions of one float32 image. True: no size.
-            cache: True, or "memory", keeps in memory, "disk" beside the rows, what is the same in every epoch: parsed rows, decoded and resized images. What is
-                by chance (a shuffle, `augment`) and `map` come after it. False, None: nothing is kept.
-            interleave: a function of one row's columns that gives a dataset, of the file that a column names, say. Several are read at the same
-                time, and it is their elements that are cached, shuffled, repeated, batched and given to `map`.
-            prefetch: batches made ahead, 0 for none, -1 for `tf.data.AUTOTUNE`; None: 2.
-            deterministic: False: batches, images and files may come in another order if one takes longer than the next. None: True.
-            weights: a column of numbers that says how much each row counts: elements are (features, label, weights), as `Model.fit` takes them,
-                the weights as float32; needs `label`. Rows that `uneven="pad"` makes up have 0 in it.
-            split: only the rows of this split, of those that the job has declared (`split={"train": 0.8, "test": 0.2}`); None: all rows.
+            label: a column to separate from the others: each element is then (features, label).
+            defaults: column -> value for nulls. Without one, a null float becomes NaN, which is written as NaN and not as null
+                (for a null, give `write_batch` the array `numpy.ma.masked_invalid(values)`); a null list whose length varies
+                becomes empty; any other null is an error.
+            seed: the seed of the shuffle.
+            uneven: what to do because workers' shares differ by up to one row. If workers compute together, one batch more on
+                one of them makes the others wait for ever. "drop" leaves out the rows that other workers do not have; "pad"
+                adds rows of zeros and empty strings with a weight of 0: elements are (features, label, weight), as Keras takes
+                them, or without `label` have a column `sample_weight`; "keep" gives every row once. The job's stats say how
+                many rows were dropped or added.
+            columns: the names of the columns to read besides `label` and `weights`; None for all. A column that is not read
+                needs no default for its nulls.
+            map: a function that several threads call, in order, for each batch: with its columns, with (features, label), or
+                with (features, label, weights).
+            image: decode a column of encoded images (JPEG, PNG, GIF, BMP), one image in a call and several calls at once,
+                before rows are batched. Give (height, width); or True if the images need no resizing; or a dict of `column`
+                (default: "image", or the only binary column), `size` (None if all images are of one size), `channels` (1, 3 or
+                4; default 3), `fit` ("stretch", "crop" or "pad"), `dtype` ("float32", from 0 to 1, or "uint8") and `augment`:
+                True ("flip" and "shift"), or a list of "flip", "shift", "brightness", "contrast" and functions of one float32
+                image.
+            cache: keep what is the same in every epoch, that is, parsed rows, and decoded and resized images: True or "memory"
+                in memory, "disk" in a file beside the rows. Random steps (the shuffle, `augment`) and `map` come after the
+                cache. False or None: keep nothing.
+            interleave: a function that returns a dataset for one row's columns, for instance of the file that a column names.
+                Several such datasets are read at the same time, and their elements are cached, shuffled, repeated, batched and
+                given to `map`.
+            prefetch: batches made ahead; 0 for none, -1 for `tf.data.AUTOTUNE`; None for 2.
+            deterministic: False if batches, images and files may come in another order when one takes longer than the next.
+                None for True.
+            weights: a column of numbers that says how much each row counts: each element is then (features, label, weights), as
+                `Model.fit` takes them, the weights as float32. Needs `label`. Rows that `uneven="pad"` adds have weight 0.
+            split: the split whose rows to read, one of those that the job has declared (`split={"train": 0.8, "test": 0.2}`);
+                None for all rows.
         Returns:
             a dataset of dicts, column -> tensor [batch, ...]; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
@@ -186,32 +208,33 @@ class BatchTaskConfig(TaskConfig):
         cache: Union[bool, str, None] = False, interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None,
         deterministic: Optional[bool] = True, weights: Optional[str] = None, split: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
-        """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
-        to that is called on the chief, and what it returns is read in every worker.
+        """Return a dataset of the rows of the worker that reads it, for `ClusterCoordinator.create_per_worker_dataset`.
+
+        The coordinator calls the function that it is given on the chief, and every worker reads the dataset that is returned.
 
         Args:
-            batch_size: rows a batch; this and the others as for `dataset`.
+            batch_size: rows in a batch; this and the others as for `dataset`.
             shuffle: False, True, or the buffer's size in rows.
-            repeat: epochs; None for ever.
+            repeat: the number of epochs; None for endless.
             drop_remainder: leave out a last batch that is not full.
-            label: a column to give apart.
+            label: a column to separate from the others.
             defaults: column -> value for nulls.
-            seed: of the shuffle.
+            seed: the seed of the shuffle.
             map: a function of each batch.
             image: decode a column of encoded images.
-            cache: True, or "memory"; nothing is kept on disk.
-            interleave: a function of one row's columns that gives a dataset.
+            cache: True, or "memory"; "disk" is refused.
+            interleave: a function that returns a dataset for one row's columns.
             prefetch: batches made ahead.
-            deterministic: False: batches may come in another order.
-            weights: a column of numbers, how much each row counts.
-            split: only the rows of this split.
+            deterministic: False if batches may come in another order.
+            weights: a column of numbers that says how much each row counts.
+            split: the split whose rows to read; None for all rows.
         Returns:
-            a dataset as `dataset` gives it.
+            a dataset like that of `dataset`.
         Raises:
-            RuntimeError: with `data_format="columns"`, whose rows only Python can read.
-            ValueError: `cache="disk"`, which would be the chief's.
+            RuntimeError: the job has `data_format="columns"`, whose rows only Python can read.
+            ValueError: `cache="disk"` was given: the workers would keep their rows in files of the chief.
         """
-        # each worker's current directory is its own, and TensorFlow opens the file there
+        # a relative path, which TensorFlow opens in each worker's own current directory
         path = os.path.relpath(self.dataset_file, self.work_dir)
         if not isinstance(self._rows, data.Examples):
             raise RuntimeError("per_worker_dataset needs data_format='examples'")
@@ -227,25 +250,28 @@ class BatchTaskConfig(TaskConfig):
         uneven: Literal["keep", "drop", "pad"] = "keep", columns: Optional[Sequence[str]] = None,
         nulls: Literal["error", "none", "mask"] = "error", split: Optional[str] = None,
     ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
-        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
-        imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
+        """Return an iterator over this task's rows, once, as batches {column: numpy array [rows, ...]}.
 
-        In both formats a list whose length varies is an object array of arrays, text an object array of bytes, and a column with nulls
-        for which there is no default an error when it is taken out of a batch that has one, not before. Examples hold int64, float32 and
-        bytes; with `data_format="columns"`, the fastest way in, every column keeps its own type.
+        TensorFlow is not used and not imported: rows can be read before a strategy is made, inside an `input_fn`, and by
+        scripts without TensorFlow.
 
-        A null float is NaN, and written it stays NaN; masked (`numpy.ma.masked_invalid(values)`) it is a null again for `write_batch`.
+        A list whose length varies becomes an object array of arrays, and text an object array of bytes. If a column has nulls
+        and no default, taking it out of a batch that has such a null is an error. Examples hold int64, float32 and bytes; with
+        `data_format="columns"`, the fastest way to read rows, every column keeps its own type.
+
+        A null float becomes NaN, and is written as NaN; `write_batch` writes nulls for `numpy.ma.masked_invalid(values)`.
 
         Args:
-            batch_size: rows a batch.
+            batch_size: rows in a batch.
             defaults: column -> value for nulls.
             drop_remainder: leave out a last batch that is not full.
             uneven: as for `dataset`: "keep", "drop" or "pad".
-            columns: names of those to read; None: all.
-            nulls: those for which there is no default: "error", as said above; "none": a column of a batch that has some is an object array
-                with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are
-                object arrays with None. `write_batch` takes both back, so that a table is copied with its nulls.
-            split: only the rows of this split, of those that the job has declared; None: all rows.
+            columns: the names of the columns to read; None for all.
+            nulls: how nulls without a default are given: "error", as described above; "none": a column with nulls in a batch is
+                an object array with None for each null; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), except
+                lists whose length varies, which are object arrays with None. `write_batch` takes both, so a table can be copied
+                with its nulls.
+            split: the split whose rows to read, one of those that the job has declared; None for all rows.
         Returns:
             an iterator over the rows, once.
         """
@@ -258,14 +284,15 @@ class BatchTaskConfig(TaskConfig):
     def steps_per_epoch(
         self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop", split: Optional[str] = None
     ) -> int:
-        """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
-        that has run out.
+        """Return the number of batches that every worker can read in one pass over its rows.
+
+        The number is equal on all workers, so that none waits in a collective operation for a worker that has no rows left.
 
         Args:
-            batch_size: rows a batch on one worker.
+            batch_size: rows in a batch on one worker.
             drop_remainder: count full batches only.
             uneven: "drop", or "pad" for a `dataset(..., uneven="pad")`.
-            split: of the rows of this split only.
+            split: count the rows of this split only; None for all rows.
         Returns:
             the number of batches.
         """
@@ -278,11 +305,12 @@ class BatchTaskConfig(TaskConfig):
 
 
 class TrainTaskConfig(BatchTaskConfig):
-    """A batch task that leaves a model. As Alink's `TrainTaskConfig`.
+    """A batch task that exports a model. As Alink's `TrainTaskConfig`.
 
     Attributes:
-        saved_model_dir: where to export the SavedModel, there or in a timestamped child; only the chief's, or worker 0's, is taken.
-        latest_ckpt_dir: where to put the latest checkpoint, when the job asks for it, else None.
+        saved_model_dir: the directory for the SavedModel, which may also be in a timestamped directory below it. The job takes
+            the model of the chief only, or of worker 0 if there is no chief.
+        latest_ckpt_dir: the directory for the latest checkpoint, or None if the job does not ask for it.
     """
 
     saved_model_dir: str
@@ -292,11 +320,11 @@ class TrainTaskConfig(BatchTaskConfig):
 
 
 class StreamTaskConfig(TaskConfig):
-    """A task whose rows come as they arrive, once, possibly for ever. As Alink's `StreamTaskConfig`.
+    """A task of a stream: its rows come as they arrive, once, and the stream may be endless. As Alink's `StreamTaskConfig`.
 
     Attributes:
-        dataset_fn: call it for a `tf.data.Dataset` of scalar serialized Examples; rows can be drawn once.
-        output_writer: takes the rows of the result; they leave within milliseconds.
+        dataset_fn: a function that returns a `tf.data.Dataset` of scalar serialized Examples; rows can be read once.
+        output_writer: takes the rows of the result, and sends them within milliseconds.
     """
 
     dataset_fn: Callable[[], tf.data.Dataset]
@@ -310,24 +338,24 @@ class StreamTaskConfig(TaskConfig):
         map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         prefetch: Optional[int] = None, deterministic: Optional[bool] = True, weights: Optional[str] = None, **other: Any,
     ) -> tf.data.Dataset:  # fmt: skip
-        """The stream as parsed batches, prefetched; a batch waits until it is full.
+        """Return the stream as a dataset of parsed batches, prefetched; a batch waits until it is full.
 
         Args:
-            batch_size: rows a batch; this and the others as for `BatchTaskConfig.dataset`.
+            batch_size: rows in a batch; this and the others as for `BatchTaskConfig.dataset`.
             drop_remainder: leave out a last batch that is not full.
-            label: a column to give apart.
+            label: a column to separate from the others.
             defaults: column -> value for nulls.
-            columns: names of those to read; None: all.
+            columns: the names of the columns to read; None for all.
             map: a function of each batch.
             image: decode a column of encoded images.
             prefetch: batches made ahead.
-            deterministic: False: batches may come in another order.
-            weights: a column of numbers, how much each row counts.
-            **other: none is taken.
+            deterministic: False if batches may come in another order.
+            weights: a column of numbers that says how much each row counts.
+            **other: no further argument is accepted.
         Returns:
-            a dataset of dicts, column -> tensor [batch, ...], which can be drawn once.
+            a dataset of dicts, column -> tensor [batch, ...], which can be read once.
         Raises:
-            TypeError: another argument; it says what a stream takes.
+            TypeError: there is a further argument; the message lists the arguments that a stream takes.
         """
         reading.check_stream(other)
         how = reading.Reading(map, image, prefetch=prefetch, deterministic=deterministic)
@@ -340,16 +368,16 @@ class StreamTaskConfig(TaskConfig):
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
         columns: Optional[Sequence[str]] = None, nulls: Literal["error", "none", "mask"] = "error",
     ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
-        """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full.
+        """Return an iterator over the stream as batches {column: numpy array [rows, ...]}; a batch waits until it is full.
 
         Args:
-            batch_size: rows a batch; this and the others as for `BatchTaskConfig.batches`.
+            batch_size: rows in a batch; this and the others as for `BatchTaskConfig.batches`.
             defaults: column -> value for nulls.
             drop_remainder: leave out a last batch that is not full.
-            columns: names of those to read; None: all.
+            columns: the names of the columns to read; None for all.
             nulls: "error", "none" or "mask".
         Returns:
-            an iterator over the rows as they come, once.
+            an iterator over the rows as they arrive, once.
         """
         batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
             batch_size, defaults, drop_remainder, columns=columns, nulls=nulls

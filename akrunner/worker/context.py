@@ -1,4 +1,4 @@
-"""`task_config.tf_context`: the context object scripts of the Flink-AI-Extended family expect."""
+"""`task_config.tf_context`: the context object that scripts of the Flink-AI-Extended family expect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TFContext(object):
-    """Attributes: index: of the task in its role; output_writer_op: the task's output writer."""
+    """The context of a task. Attributes: index: the task's index in its role; output_writer_op: the task's output writer."""
 
     def __init__(self, context: Context, writer: OutputWriter, stream: Optional[RowStream] = None) -> None:
         self._context = context
@@ -20,7 +20,7 @@ class TFContext(object):
         self.index: int = context["tf_config"]["task"]["index"]
 
     def flink_stream_dataset(self, buffer_size: int = 0) -> Any:
-        """This task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
+        """Return this task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
         if self._stream is not None:
             return self._stream.dataset()
         if self._context["data_format"] == "columns":
@@ -30,28 +30,28 @@ class TFContext(object):
         return tf.data.TFRecordDataset(self._context["dataset_file"])
 
     def get_tf_cluster(self) -> Dict[str, List[str]]:
-        """role -> list of "host:port"."""
+        """Return the cluster: role -> list of "host:port"."""
         cluster: Dict[str, List[str]] = self._context["tf_config"]["cluster"]
         return cluster
 
     def export_estimator_cluster(self) -> Dict[str, List[str]]:
-        """role -> list of "host:port", as `get_tf_cluster`; TF_CONFIG in the environment says the same already."""
+        """Return the same as `get_tf_cluster`; TF_CONFIG is already set in the environment."""
         return self.get_tf_cluster()
 
     def get_role_name(self) -> str:
-        """ "chief", "worker", "ps" or "evaluator"."""
+        """Return "chief", "worker", "ps" or "evaluator"."""
         role: str = self._context["tf_config"]["task"]["type"]
         return role
 
     def get_index(self) -> int:
-        """Index within the role."""
+        """Return the task's index within its role."""
         return self.index
 
     @property
     def properties(self) -> Dict[str, str]:
-        """User params, every value a string."""
+        """The user params, every value as a string."""
         return {key: str(value) for key, value in self._context["user_params"].items()}
 
     def get_property(self, key: str) -> Optional[str]:
-        """One user param as a string, None when there is none."""
+        """Return one user param as a string, or None if there is no such param."""
         return self.properties.get(key)

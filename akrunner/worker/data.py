@@ -1,5 +1,7 @@
-"""A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported when a
-`dataset` is made, numpy when `batches` are: a task that reads its file by itself needs neither."""
+"""A task's rows in the Examples format, and the code that it shares with the columns format (`akrunner.worker.columnar`).
+
+TensorFlow is imported when a `dataset` is made, and numpy when `batches` are: a task that reads its file itself needs neither.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,35 @@ _BUFFER = 1 << 20
 
 
 class Examples(object):
-    """Serialized Examples: datasets of them are parsed by TensorFlow, plain batches by numpy (`akrunner.worker.examples`)."""
+    """A task's rows that arrive as serialized Examples.
+
+    TensorFlow parses them for datasets, numpy (`akrunner.worker.examples`) for plain batches.
+    """
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows; split: only the rows in it."""
+        """Make the source of a task's rows.
+
+        Args:
+            schema: as `TaskConfig.schema`.
+            path: a TFRecord file.
+            stream: a `RowStream`, in place of a file.
+            evener: makes the workers' shares of a file's rows equal.
+            split: only the rows of this split are read; None for all.
+        """
         self._schema = schema
         self._path = path
         self._stream: Any = stream
         self._evener: Any = evener
         self._split = split
-        #: rows `batches` has given out in its longest pass, None: nobody knows how the script reads
+        #: rows that the longest pass of `batches` has given out; None if `batches` was not used, so that it is unknown how the
+        #: script reads
         self.given = None
 
     def part(self, split: Split, evener: Evener) -> Examples:
-        """The rows in a split."""
+        """Return the source of one split's rows."""
         return type(self)(self._schema, self._path, None, evener, split)
 
     def dataset(
@@ -43,7 +57,7 @@ class Examples(object):
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
         weights: Optional[str] = None,
     ) -> Any:  # fmt: skip
-        """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
+        """See `BatchTaskConfig.dataset`. Args: how: the steps that are asked for; None for a plain `Reading`."""
         how = how or Reading()
         parts = Parts(label, weights, uneven == "pad")
         check_counts(batch_size, shuffle, repeat, seed)
@@ -75,7 +89,7 @@ class Examples(object):
     def _in_turn(
         self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, parts: Parts, image: Any, how: Reading
     ) -> Any:
-        """Of a stream with barriers: nothing is drawn ahead."""
+        """Return the dataset of a stream with barriers: no row is read before the script asks for it."""
         import tensorflow as tf
 
         def parse(batch: Any) -> Any:
@@ -86,7 +100,12 @@ class Examples(object):
         return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(parse), *does))
 
     def _records(self, spec: Dict[str, Any], uneven: str, made: bool) -> Any:
-        """Serialized Examples, as many as `uneven` says. Args: made: they get a column of weights."""
+        """Return a dataset of serialized Examples, as many as `uneven` says.
+
+        Args:
+            spec: the features by which rows are parsed; a column of weights is added to it.
+            made: whether rows get a column of weights.
+        """
         import tensorflow as tf
 
         if self._stream is not None:
@@ -116,13 +135,13 @@ class Examples(object):
         return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def chunks(self, lazy: bool = False) -> Iterator[Tuple[int, Any]]:
-        """All rows once, as `Columns.chunks` gives them."""
+        """Return an iterator over all rows, once, as `Columns.chunks` returns it."""
         from akrunner.worker.examples import ExampleRows
 
         return ExampleRows(self._schema, self._path, self._stream, self._evener, self._split).chunks(lazy=lazy)
 
     def _padding_row(self, made: bool) -> bytes:
-        """A serialized Example of zeros and empty strings that weighs nothing. Args: made: in a column that the table does not have."""
+        """Return a serialized Example of zeros and empty strings. Args: made: whether to add a column of weights, with 0."""
         import tensorflow as tf
 
         example = tf.train.Example()
@@ -143,24 +162,30 @@ class Examples(object):
 
 
 class Evener(object):
-    """Makes the shares of all workers equal: leaves out rows, or makes up rows that weigh nothing.
+    """Makes the shares of all workers equal: it drops rows, or adds rows of padding with weight 0.
 
-    Args: rows: of this worker; shares: of every worker; told: called with `rows_dropped` or `rows_padded`.
+    Args:
+        rows: the number of this worker's rows.
+        shares: the number of rows of every worker; None or empty for this worker alone.
+        told: called with `rows_dropped=` or `rows_padded=`.
     """
 
     def __init__(self, rows: int, shares: Optional[Sequence[int]], told: Callable[..., Any]) -> None:
         self._rows = rows
         self._shares = shares
         self._told = told
-        #: rows of one pass, made up ones included
+        #: the most rows that one pass may have, with padding
         self.most = max([rows] + list(shares or ()))
 
     def part(self, rows: int, shares: Sequence[int]) -> Evener:
-        """Of some of the rows."""
+        """Return the evener of some of the rows. Args: rows, shares: as for the class, counting those rows only."""
         return Evener(rows, shares, self._told)
 
     def plan(self, uneven: str) -> Tuple[Optional[int], int]:
-        """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""
+        """Return (rows to keep, None for all; rows of padding to add) for one pass, and report them to `told`.
+
+        Raises: ValueError: `uneven` is not "drop", "pad" or "keep".
+        """
         shares = self._shares or [self._rows]
         if uneven == "drop":
             keep = min(shares)
@@ -175,13 +200,13 @@ class Evener(object):
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
 
     def count(self, uneven: str) -> int:
-        """Rows of one pass."""
+        """Return the number of rows in one pass."""
         shares = self._shares or [self._rows]
         return {"drop": min(shares), "pad": max(shares)}.get(uneven, self._rows)
 
 
 def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-    """Columns -> features for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
+    """Return {column: feature} for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
     import tensorflow as tf
 
     from akrunner.worker.defaults import checked
@@ -197,7 +222,7 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
         if default is None and column["kind"] == "float" and column["nullable"]:
             default = float("nan")
         if isinstance(default, bool):
-            # an Example's are numbers
+            # Examples hold booleans as numbers
             default = int(default)
         if default is not None and shape:
             count = 1
@@ -209,6 +234,6 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
 
 
 def _defaults_of(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Those of the columns of a schema."""
+    """Return the defaults of those columns that are in a schema."""
     names = [column["name"] for column in schema]
     return {name: value for name, value in (defaults or {}).items() if name in names}

@@ -1,5 +1,8 @@
-"""What stands for the nulls of a column (`defaults=` of `dataset()` and `batches()`): checked, in the words of `defaults=` of the job, and as the
-column's own numbers: a date as its days, a time in the column's unit."""
+"""Checks the values that replace a column's nulls (`defaults=` of `dataset()` and `batches()`).
+
+It converts them to the column's own numbers, a date to days and a time to the column's unit, and words its errors as those of
+the job's option `defaults=`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import numpy as np
 from akrunner.wire.near import nearest
 
 _DATE, _MOMENT, _TIME, _SPAN = "date", "timestamp", "time", "duration"
-#: what a value of a column is, in words
+#: kind of column -> what its values are, in words
 _WORDS = {
     "bool": "True or False",
     "int64": "a whole number",
@@ -26,15 +29,19 @@ _WORDS = {
 }
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?"
-#: of a text that is a moment: its day, its time of day, what it is ahead of UTC
+#: the parts of a text that is a timestamp: date, time of day, offset from UTC
 _MOMENTS = re.compile(r"(%s)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(Z|[+-]\d\d:?\d\d)?)?" % _DAY)
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def checked(defaults: Optional[Mapping[str, Any]], schema: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """The defaults as values of their columns' features; None stays None. Args: schema: as `TaskConfig.schema`.
+    """Return the defaults as values of their columns' features; a value None stays None. {} for None.
 
-    Raises: ValueError: a column is not there, or is of another type; TypeError: they are no mapping.
+    Args:
+        schema: as `TaskConfig.schema`.
+    Raises:
+        ValueError: there is no such column, or the column is of another type.
+        TypeError: the defaults are not a mapping.
     """
     if defaults is None:
         return {}
@@ -51,7 +58,7 @@ def checked(defaults: Optional[Mapping[str, Any]], schema: List[Dict[str, Any]])
 
 
 def _of_column(column: Dict[str, Any], value: Any) -> Any:
-    """A value, or values of a row that is a list. Raises: ValueError: the column has no such value."""
+    """Return a column's default, a value or a list of values, converted. Raises: ValueError: it does not fit the column."""
     kind, unit = _kind(column), column.get("unit")
     values = value.tolist() if isinstance(value, np.ndarray) else value
     many = column["shape"] != []
@@ -79,11 +86,11 @@ def _of_column(column: Dict[str, Any], value: Any) -> Any:
 
 
 class _Other(Exception):
-    """A value that is none of a column's."""
+    """Raised for a value that is not of the column's type."""
 
 
 def _kind(column: Dict[str, Any]) -> str:
-    """What its values are, a key of `_WORDS`."""
+    """Return what kind of values a column has, a key of `_WORDS`."""
     if column.get("dtype") == "bool" or column.get("type") == "bool":
         return "bool"
     words = re.match(r"[a-z]*", column.get("type") or "")
@@ -96,7 +103,7 @@ def _each(kind: str, unit: Optional[str], values: Any) -> List[Any]:
 
 
 def _one(kind: str, unit: Optional[str], value: Any) -> Any:
-    """Raises: _Other."""
+    """Return one value converted. Raises: _Other: it is not of this kind."""
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
     if kind == "bytes":
@@ -112,7 +119,7 @@ def _one(kind: str, unit: Optional[str], value: Any) -> Any:
             return bool(value)
         raise _Other
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        # a time may be given as the number it is in the script, too
+        # a time may also be given as the number that the script sees
         return _whole(int(value))
     if kind == "int64":
         if isinstance(value, float) and value.is_integer():
@@ -181,7 +188,7 @@ def _numpy(text: str) -> Any:
     try:
         return np.datetime64(text)
     except ValueError:
-        # 2024-02-30
+        # such as 2024-02-30
         raise _Other from None
 
 

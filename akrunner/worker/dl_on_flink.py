@@ -1,7 +1,8 @@
-"""What a script of Deep Learning on Flink (`map_func(context)`) is given: its `Context` and `TFContext`, backed by the task this process runs.
+"""`Context` and `TFContext` for scripts of Deep Learning on Flink (`map_func(context)`), backed by the task of this process.
 
-As in `dl_on_flink_framework.context` and `dl_on_flink_tensorflow.tensorflow_context` of its 0.5, and under the older names of Flink AI Extended.
-There, rows are lines of CSV or Examples, as the program that submits says; here as its properties say, or as the script reads them.
+They follow `dl_on_flink_framework.context` and `dl_on_flink_tensorflow.tensorflow_context` of version 0.5, and also have the
+older names of Flink AI Extended. There, the submitting program says whether rows are lines of CSV or Examples; here, the
+properties say it, or else the functions that the script calls.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from akrunner.wire.context import TFConfig
 from akrunner.worker import lines, running
 from akrunner.worker.context import TFContext as _Rows
 
-#: properties that say how rows are coded: the class's name has CSV or Example in it
+#: properties that say how rows are encoded: their value is a class whose name has CSV or Example in it
 _IN = "sys:decoding_class"
 _OUT = "sys:encoding_class"
-#: what such a context has for the processes beside it, and a task here has not -> what to write instead
+#: attribute of the original context that a task here does not have -> what to write instead
 _NOT_HERE = {
     "get_finished_worker_nodes": "a parameter server is ended when all workers are done: wait with `server.join()`",
     "get_context_proto": "context.properties, get_index() and get_node_type() say what is in it",
@@ -34,11 +35,18 @@ for _old, _new in (
 
 
 class Context(object):
-    """What a task knows of itself.
+    """What a task knows about itself.
 
     Attributes:
-        roleName: "worker" or "ps"; index: within the role, worker 0 the first; roleParallelism: role -> how many.
-        properties: user params, every value a string, and "cluster"; identity, mode, userScript, funcName; failNum: starts before this one.
+        roleName: "worker" or "ps".
+        index: the task's index within its role; worker 0 is the first.
+        roleParallelism: role -> number of its tasks.
+        properties: the user params, every value as a string, and "cluster".
+        identity: the task's name.
+        mode: the job's mode.
+        userScript: the script's path.
+        funcName: the name of the script's `map_func`.
+        failNum: how often the job was started before.
     """
 
     def __init__(self) -> None:
@@ -60,29 +68,32 @@ class Context(object):
         raise AttributeError("a context has no %r; the task config of the task has more: akrunner.worker.current()" % name)
 
     def get_property(self, key: str) -> Optional[str]:
-        """A user param as a string, None when there is none."""
+        """Return one user param as a string, or None if there is no such param."""
         return self.properties.get(key)
 
     def get_index(self) -> int:
-        """Index within the role."""
+        """Return the task's index within its role."""
         return self.index
 
     def get_node_type(self) -> str:
-        """ "worker" or "ps"."""
+        """Return "worker" or "ps"."""
         return self.roleName
 
     def get_node_type_count_map(self) -> Dict[str, int]:
-        """Role -> how many."""
+        """Return role -> number of its tasks."""
         return self.roleParallelism
 
     def get_current_attempt_index(self) -> int:
-        """Starts of the job before this one."""
+        """Return how often the job was started before."""
         return self.failNum
 
     get_role_name, get_role_parallelism_map, get_failed_num = get_node_type, get_node_type_count_map, get_current_attempt_index
 
     def from_java(self) -> str:
-        """Path of the rows as a TFRecord file of Examples. Raises: RuntimeError: they are in none."""
+        """Return the path of the TFRecord file of Examples with the task's rows.
+
+        Raises: RuntimeError: there is no such file, because the job is a stream or its rows are columns.
+        """
         told = running.context()
         if told["mode"] == "stream" or told["data_format"] != "examples":
             raise RuntimeError(
@@ -92,13 +103,13 @@ class Context(object):
         return path
 
     def to_java(self) -> str:
-        """Path of a TFRecord file whose Examples become rows of the result when the script has ended."""
+        """Return the path of a TFRecord file whose Examples become rows of the result when the script has ended."""
         path: str = running.context()["output_file"]
         return path
 
 
 class TFContext(Context):
-    """The TensorFlow side of it. Args: other: the context the script was given."""
+    """A `Context` with functions for TensorFlow. Args: other: the context that the script was given; None for this task's."""
 
     def __init__(self, other: Optional[Context] = None) -> None:
         super(TFContext, self).__init__()
@@ -106,25 +117,25 @@ class TFContext(Context):
             self.__dict__.update(vars(other))
 
     def get_tf_cluster_config(self) -> Dict[str, List[str]]:
-        """Role -> list of "host:port": "worker", and "ps" if there are any."""
+        """Return role -> list of "host:port", for "worker", and for "ps" if there are any."""
         return self.to_tf_cluster(self.properties["cluster"])
 
     def set_tf_config_env(self) -> Tuple[Dict[str, List[str]], str, int]:
-        """Set TF_CONFIG, with worker 0 as the chief. Returns: (cluster, task type, task index) that are in it."""
+        """Set TF_CONFIG, with worker 0 as the chief. Returns: its (cluster, task type, task index)."""
         return self.export_cluster_env(self.properties["cluster"], self.roleName, self.index)
 
     get_tf_cluster, export_estimator_cluster = get_tf_cluster_config, set_tf_config_env
 
     @staticmethod
     def to_tf_cluster(cluster_str: str) -> Dict[str, List[str]]:
-        """Role -> list of "host:port", of the property "cluster"."""
+        """Return role -> list of "host:port" from the property "cluster"."""
         roles = {job["name"]: job["tasks"] for job in json.loads(cluster_str)["job"]}
         tasks = {role: [roles[role][str(i)] for i in range(len(roles[role]))] for role in ("ps", "worker") if roles.get(role)}
         return {role: ["%s:%s" % (one["ip"], one["props"]["sys:tf_port"]) for one in ones] for role, ones in tasks.items()}
 
     @staticmethod
     def cluster_to_estimator(cluster_str: str) -> Dict[str, List[str]]:
-        """The same with worker 0 as the chief."""
+        """Return the same as `to_tf_cluster`, but with worker 0 as the chief."""
         cluster = TFContext.to_tf_cluster(cluster_str)
         first, others = cluster["worker"][0], cluster.pop("worker")[1:]
         if others:
@@ -134,7 +145,7 @@ class TFContext(Context):
 
     @staticmethod
     def export_cluster_env(cluster_str: str, job_name: str, index: int) -> Tuple[Dict[str, List[str]], str, int]:
-        """As `set_tf_config_env`, of another task."""
+        """Do as `set_tf_config_env`, for the task that the arguments name."""
         cluster = TFContext.cluster_to_estimator(cluster_str)
         chief = job_name == "worker" and index == 0
         kind = "chief" if chief else job_name
@@ -145,7 +156,10 @@ class TFContext(Context):
     def get_tfdataset_from_flink(
         self, compression_type: Optional[str] = None, buffer_size: int = 0, num_parallel_reads: Optional[int] = None
     ) -> Any:
-        """This task's rows as a `tf.data.Dataset` of strings: lines of CSV, or serialized Examples. The arguments are ignored."""
+        """Return this task's rows as a `tf.data.Dataset` of strings: lines of CSV, or serialized Examples.
+
+        The arguments are ignored.
+        """
         if self._coded(_IN, "decode_csv"):
             return lines.dataset(running.config())
         return _Rows(running.context(), running.writer(), running.stream()).flink_stream_dataset()
@@ -153,39 +167,44 @@ class TFContext(Context):
     flink_stream_dataset = get_tfdataset_from_flink
 
     def example_input_dataset(self) -> Any:
-        """Each row parsed by `self.features`, which the script sets."""
+        """Return a dataset of the rows, each parsed by `self.features`, which the script sets."""
         import tensorflow as tf
 
         features = self.features
         return self.get_tfdataset_from_flink().map(lambda record: tf.io.parse_single_example(record, features))
 
     def get_row_writer_to_flink(self) -> lines.RowWriter:
-        """Takes rows of the result; see `lines.RowWriter`."""
+        """Return a writer that takes rows of the result; see `lines.RowWriter`."""
         return lines.RowWriter(self)
 
     def get_tfrecord_writer_to_flink(self) -> lines.RecordWriter:
-        """Takes tensors of records; see `lines.RecordWriter`."""
+        """Return a writer that takes tensors of records; see `lines.RecordWriter`."""
         return lines.RecordWriter(self.to_java())
 
     def output_writer_op(self, input_list: List[Any]) -> Tuple[Any, Any]:
-        """(an operation that writes a tensor of records, one that ends it)."""
+        """Return (an operation that writes a tensor of records, an operation that closes the writer)."""
         writer = self.get_tfrecord_writer_to_flink()
         return writer.write(input_list), writer.close()
 
     def _coded(self, key: str, reads: str) -> bool:
-        """Whether rows are lines of CSV. Args: key: the property that says so; reads: a function only scripts of such rows call."""
+        """Whether rows are lines of CSV.
+
+        Args:
+            key: the property that says so.
+            reads: if it is not set: the name of a function that only scripts with rows of CSV call.
+        """
         told = self.properties.get(key)
         return "csv" in told.lower() if told else running.script_says(reads)
 
 
 def workers_only(cluster: Dict[str, List[str]]) -> Dict[str, List[str]]:
-    """A cluster without a chief: it is worker 0 then, as everywhere in Deep Learning on Flink."""
+    """Return a cluster in which the chief is worker 0, as everywhere in Deep Learning on Flink."""
     named = {"worker": cluster.get("chief", []) + cluster.get("worker", []), "ps": cluster.get("ps", [])}
     return {role: addresses for role, addresses in named.items() if addresses}
 
 
 def role_of(tf_config: TFConfig) -> Tuple[str, int]:
-    """(role, index) of a task in such a cluster."""
+    """Return a task's (role, index) in the cluster that `workers_only` returns."""
     role, index = tf_config["task"]["type"], tf_config["task"]["index"]
     if role == "chief":
         return "worker", 0
@@ -193,7 +212,7 @@ def role_of(tf_config: TFConfig) -> Tuple[str, int]:
 
 
 def described(cluster: Dict[str, List[str]]) -> Dict[str, Any]:
-    """A cluster as the property "cluster" has it."""
+    """Return a cluster in the form of the property "cluster"."""
     jobs = []
     for role, addresses in cluster.items():
         tasks = {}
@@ -205,9 +224,15 @@ def described(cluster: Dict[str, List[str]]) -> Dict[str, Any]:
 
 
 def get_gpus(num_gpu: int = 1, worker_index: int = -1) -> List[str]:
-    """Numbers of the graphics cards this task has, as strings; akrunner has dealt them out (`gpus_per_worker=`). [] without any.
+    """Return the numbers of up to `num_gpu` of the graphics cards that akrunner gave this task (`gpus_per_worker=`), as
+    strings.
 
-    Args: worker_index: ignored. Raises: RuntimeError: it has fewer than `num_gpu`.
+    [] if the task has none.
+
+    Args:
+        worker_index: ignored.
+    Raises:
+        RuntimeError: the task has cards, but fewer than `num_gpu`.
     """
     there = [card.strip() for card in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if card.strip() not in ("", "-1")]
     if there and len(there) < num_gpu:

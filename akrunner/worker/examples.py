@@ -1,4 +1,4 @@
-"""Rows that came as Examples -> {column: array}, with numpy alone, thousands of rows at a time.
+"""Decodes rows that arrive as Examples to {column: array}, with numpy alone, thousands of rows at a time.
 
 ::
 
@@ -6,8 +6,9 @@
              entry      key            feature   list        packed
                                                  0A size bytes 0A size bytes ...      a list of byte strings
 
-Whoever writes them (`akrunner.codec.encode`) does so in the order of the schema, leaves a null out, and gives the sizes and numbers of a
-column one width for some thousand rows. So what stands before a feature's values is as in the first row, or is read for all rows at once.
+The host (`akrunner.codec.encode`) writes the features in the order of the schema, leaves out nulls, and writes the sizes and
+the numbers of a column with one width for some thousand rows. So the bytes before a feature's values are the same as in the
+first row, or can be read for all rows at once.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
     from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
-#: bytes of a row's numbers, in the mean, from which on each row is copied as a whole
+#: if a row's numbers take this many bytes or more on average, each row is copied as a whole
 _LONG = 64
-#: lists of strings that are read one after the other, where the others have no more
+#: if fewer lists of strings than this have strings left, they are read one after another
 _FEW_LISTS = 16
-#: numbers
+#: numbers that are decoded at a time
 _AT_ONCE = 1 << 14
 
 
 class ExampleRows(Columns):
-    """As `Columns`, of Examples: their int64, float32 and bytes."""
+    """`Columns` whose rows arrive as Examples: their types are int64, float32 and bytes."""
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
@@ -76,7 +77,7 @@ class ExampleRows(Columns):
             yield len(starts), columns
 
     def _pieces(self) -> Iterator[Any]:
-        """(bytes, starts, ends) of some thousand records each; None before a stream's barrier."""
+        """Yield (bytes, starts, ends) of some thousand records at a time, and None before each barrier of a stream."""
         if self._stream is None:
             memory = records.read_file(self._path)
             if memory is None:
@@ -104,10 +105,15 @@ def decoded(
     schema: List[Dict[str, Any]],
     taken: Optional[Sequence[str]] = None,
 ) -> Iterator[Tuple[str, Any]]:
-    """(name, array, Ragged or Nulled) of each column of some records.
+    """Yield (name, array or Ragged or Nulled) of each column of some records.
 
-    Args: buffer: bytes-like; starts, ends: int64, where each record lies in it; schema: as `TaskConfig.schema`; taken: names, None: all.
-    Raises: WireError: they are not laid out as above.
+    Args:
+        buffer: bytes-like.
+        starts, ends: int64, where each record begins and ends in the buffer.
+        schema: as `TaskConfig.schema`.
+        taken: the names of the columns to decode; None for all.
+    Raises:
+        WireError: the records do not have the layout described above.
     """
     octets = np.frombuffer(buffer, np.uint8)
     at = _Heads(octets, starts, ends).example()
@@ -129,7 +135,13 @@ def decoded(
 
 
 class _Heads(object):
-    """Reads what stands before the values, in all rows at once. Args: octets; at: [rows] where each is read; ends: of the rows."""
+    """Reads the tags and sizes before the values, in all rows at once.
+
+    Args:
+        octets: uint8, the bytes of all rows.
+        at: [rows] where each row is read.
+        ends: [rows] where each row ends.
+    """
 
     def __init__(self, octets: NDArray[Any], at: NDArray[Any], ends: NDArray[Any]) -> None:
         self._octets = octets
@@ -137,10 +149,10 @@ class _Heads(object):
         self._ends = ends
 
     def example(self) -> NDArray[Any]:
-        """Where the first feature begins."""
+        """Return where the first feature of each row begins."""
         if (self._octets[self._at[self._at < self._ends]] != 0x0A).any():
             raise WireError("a chunk of rows holds something else than Examples")
-        # one without any feature may say nothing at all
+        # an Example without features may have no bytes at all
         return np.where(
             self._at < self._ends, _varint(self._octets, np.minimum(self._at + 1, len(self._octets) - 1))[1], self._at
         )
@@ -148,7 +160,12 @@ class _Heads(object):
     def feature(
         self, column: Dict[str, Any], wanted: bool
     ) -> Tuple[Optional[NDArray[Any]], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """(rows that have it, or None for all; where its values begin; their bytes; where each row's next feature begins)."""
+        """Read a column's feature, which must come next in each row that has it.
+
+        Returns:
+            (the rows that have the feature, None for all; where its values begin; their size in bytes; where the next feature
+            of each row begins).
+        """
         key = column["name"].encode("utf-8")
         rows = np.flatnonzero(self._at < self._ends)
         at = self._at[rows]
@@ -167,7 +184,7 @@ class _Heads(object):
         return there, body, size, after
 
     def _entry(self, at: NDArray[Any], key: bytes) -> Tuple[NDArray[Any], NDArray[Any]]:
-        """(where the feature of an entry of this name begins, -1 where the entry has another name; where it ends)."""
+        """Return (where the feature in the entry begins, -1 if the entry is not named `key`; where the entry ends)."""
         if not len(at):
             return at, at
         size, inside = _varint(self._octets, at + 1)
@@ -175,11 +192,11 @@ class _Heads(object):
         head = bytes(_tagged(0x0A, len(key))) + key + b"\x12"
         window = _window(self._octets, inside, len(head))
         named = (window == np.frombuffer(head, np.uint8)).all(axis=1)
-        # a shorter entry than the head has another name
+        # an entry that is shorter than the head cannot match, so it counts as having another name
         return np.where(named, inside + len(head), -1), end
 
     def _values(self, at: NDArray[Any], end: NDArray[Any], column: Dict[str, Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
-        """(where the numbers, or the first tagged byte string, begin; how many bytes there are)."""
+        """Return (where the numbers, or the first tagged byte string, begin; their size in bytes)."""
         _, at = _varint(self._octets, at)
         if (self._octets[at] != KINDS[column["kind"]].tag).any():
             raise WireError("column %r came as a list of another kind" % column["name"])
@@ -202,7 +219,7 @@ def _tagged(tag: int, size: int) -> Iterator[int]:
 
 
 def _varint(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
-    """(value, where it ends) of the varints that begin there."""
+    """Return the (value, end) of the varints that begin at `at`."""
     first = octets[at]
     value = (first & 0x7F).astype(np.int64)
     after = at + 1
@@ -218,7 +235,7 @@ def _varint(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any], NDArr
 
 
 def _window(octets: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[Any]:
-    """[len(at), size] the bytes from there on; zeros behind the last one."""
+    """Return [len(at), size]: the `size` bytes from each position on; zeros after the last byte of `octets`."""
     beyond = int(at.max()) + size - len(octets) if len(at) else 0
     if beyond > 0:
         octets = np.concatenate([octets, np.zeros(beyond, np.uint8)])
@@ -228,13 +245,13 @@ def _window(octets: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def _gathered(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
-    """The bytes of all these stretches, end to end."""
+    """Return the bytes of all stretches, joined end to end. Args: at: where each begins; size: its bytes."""
     if len(at) and (size == size[0]).all():
         return _window(octets, at, int(size[0])).reshape(-1)
     total = np.cumsum(size)
     whole = int(total[-1]) if len(total) else 0
     if whole >= _LONG * len(at):
-        # a number for each byte, to say where it lies, would be eight times what is gathered
+        # an index with a number for each byte would take eight times the memory of the bytes
         memory = octets.data
         return np.frombuffer(bytearray().join([memory[a:b] for a, b in zip(at.tolist(), (at + size).tolist())]), np.uint8)
     inside = np.arange(whole) - np.repeat(total - size, size)
@@ -243,7 +260,7 @@ def _gathered(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]) -> NDA
 
 
 def _numbers(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any], column: Dict[str, Any]) -> Any:
-    """Array of a column whose rows have as many numbers each, or Ragged."""
+    """Return the array of a column of numbers, or a Ragged if the number of values varies."""
     packed = _gathered(octets, at, size)
     if column["kind"] == "float":
         values, counts = packed.view("<f4"), size // 4
@@ -258,11 +275,11 @@ def _numbers(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any], column:
 
 
 def _integers(packed: NDArray[Any], size: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
-    """(numbers, how many each row has) of packed varints. Args: size: bytes of each row."""
+    """Return (numbers, how many each row has) of packed varints. Args: size: bytes of each row."""
     last = packed < 0x80
     width = int(last.argmax()) + 1 if len(last) else 1
     if np.count_nonzero(last) * width == len(packed) and last[width - 1 :: width].all():
-        # all as long, as nearly always
+        # nearly always, all of them have the same width
         return _of_one_width(packed.reshape(-1, width)), size // width
     stops = np.flatnonzero(last)
     if not len(stops):
@@ -273,11 +290,11 @@ def _integers(packed: NDArray[Any], size: NDArray[Any]) -> Tuple[NDArray[Any], N
 
 
 def _of_one_width(octets: NDArray[Any]) -> NDArray[Any]:
-    """int64 [values] of varints. Args: octets: [values, bytes of each]."""
+    """Return the int64 values of varints that have one width. Args: octets: [values, width]."""
     width = octets.shape[1]
     kind = np.uint32 if width <= 4 else np.uint64
     out = np.empty(len(octets), np.uint64)
-    # as many at a time as the processor has at hand
+    # so few at a time that they fit the processor's cache
     for first in range(0, len(octets), _AT_ONCE):
         some = octets[first : first + _AT_ONCE]
         value: Any = (some[:, 0] & 0x7F).astype(kind)
@@ -290,7 +307,7 @@ def _of_one_width(octets: NDArray[Any]) -> NDArray[Any]:
 
 
 def _strings(octets: NDArray[Any], whole: bytes, at: NDArray[Any], size: NDArray[Any], column: Dict[str, Any]) -> Any:
-    """Object array of byte strings, or Ragged of them. Args: whole: `octets` as bytes."""
+    """Return an object array of byte strings, or a Ragged of them. Args: whole: `octets` as bytes."""
     if column["shape"] == []:
         starts, stops = _tagged_string(octets, at)
         if (stops != at + size).any():
@@ -307,7 +324,7 @@ def _strings(octets: NDArray[Any], whole: bytes, at: NDArray[Any], size: NDArray
 
 
 def _tagged_string(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
-    """(where it begins, where it ends) of the strings whose tags stand there."""
+    """Return the (start, end) of the strings whose tags are at `at`."""
     size, starts = _varint(octets, at + 1)
     return starts, starts + size
 
@@ -315,14 +332,17 @@ def _tagged_string(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any]
 def _every_string(
     octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]
 ) -> Tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """(row, start, end) of every string of some lists: of all rows the first, of all rows the second, ...; then in order."""
+    """Return the (row, start, end) of every string of some lists, in the order of the rows.
+
+    It finds the first string of all rows, then the second of all rows, and so on, and sorts them at the end.
+    """
     rows, ends = np.arange(len(at)), at + size
     found = [(rows[:0], rows[:0], rows[:0])]
     left = size > 0
     while left.any():
         rows, at, ends = rows[left], at[left], ends[left]
         if len(rows) < _FEW_LISTS:
-            # of few that are long, each string is quicker found by itself
+            # if only few long lists are left, it is quicker to find each string by itself
             found.append(_one_by_one(octets, rows, at, ends))
             break
         starts, stops = _tagged_string(octets, at)
@@ -338,7 +358,7 @@ def _every_string(
 def _one_by_one(
     octets: NDArray[Any], rows: NDArray[Any], at: NDArray[Any], ends: NDArray[Any]
 ) -> Tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """As `_every_string`."""
+    """Return the same as `_every_string`, one string after another."""
     owners: List[int] = []
     starts: List[int] = []
     stops: List[int] = []
@@ -371,7 +391,12 @@ def _cut(whole: bytes, starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[Any
 
 
 def _spread(values: Any, there: Optional[NDArray[Any]], rows: int, column: Dict[str, Any]) -> Any:
-    """The values of some rows among all. Args: there: numbers of those rows, None: all."""
+    """Return a column of all rows from the values of the rows that have any.
+
+    Args:
+        there: the numbers of the rows that have values; None for all.
+        rows: the number of all rows.
+    """
     if there is None:
         return values
     if isinstance(values, chunks.Ragged):

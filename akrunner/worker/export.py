@@ -1,4 +1,4 @@
-"""What a train task must have left: a SavedModel TensorFlow can read, and a checkpoint if one was asked for."""
+"""Checks what a train task leaves: a SavedModel that TensorFlow can read, and a checkpoint if the job asked for one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Optional
 
 
 def check(saved_model_dir: str, latest_ckpt_dir: Optional[str]) -> None:
-    """Raises: RuntimeError: it is not there, or TensorFlow cannot read it."""
+    """Check the model and the checkpoint. Args: latest_ckpt_dir: None if the job asked for no checkpoint.
+
+    Raises: RuntimeError: one of them is missing, or TensorFlow cannot read the model.
+    """
     path = _newest(saved_model_dir)
     if path is None:
         raise RuntimeError(
@@ -28,7 +31,7 @@ def check(saved_model_dir: str, latest_ckpt_dir: Optional[str]) -> None:
 
 
 def _newest(directory: str) -> Optional[str]:
-    """The directory itself, or its newest timestamped child, that holds a SavedModel; None when neither does."""
+    """Return the directory, or else its newest timestamped child, that holds a SavedModel; None if there is none."""
     if not os.path.isdir(directory):
         return None
     children = [name for name in os.listdir(directory) if name.isdigit()]

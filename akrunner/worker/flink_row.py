@@ -19,7 +19,7 @@ _ABSENT = (
 class Row(Tuple[Any, ...]):
     """Values in their order, which may have names: `Row(1, "a")`, `Row(n=1, name="a")`, `Row("n", "name")(1, "a")`.
 
-    In place of PyFlink's: the values are there by number, by name and as attributes.
+    It stands in for PyFlink's `Row`: values can be had by number, by name and as attributes.
     """
 
     _fields: List[str]
@@ -33,7 +33,7 @@ class Row(Tuple[Any, ...]):
         return row
 
     def __call__(self, *values: Any) -> Row:
-        """A row with these names, which are the values of this one."""
+        """Return a row with these values, whose names are the values of this row."""
         if len(values) > len(self):
             raise TypeError("a Row of %d names was given %d values: %s" % (len(self), len(values), list(self)))
         return Row(**dict(zip(self, values)))
@@ -43,13 +43,13 @@ class Row(Tuple[Any, ...]):
         return list(self)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Name -> value. Raises: TypeError: it has no names."""
+        """Return name -> value. Raises: TypeError: the row has no names."""
         if "_fields" not in vars(self):
             raise TypeError("a Row without names is no dict")
         return dict(zip(self._fields, self))
 
     def __getnewargs__(self) -> Tuple[Any, ...]:
-        # a tuple's would be taken for one value
+        # with a tuple's own method, unpickling would pass all values as one
         return tuple(self)
 
     def __getitem__(self, which: Any) -> Any:
@@ -66,7 +66,7 @@ class Row(Tuple[Any, ...]):
 
 
 def stand_in() -> None:
-    """Make `pyflink.common.Row` importable, where there is no PyFlink: neither the interpreter's nor one among the user's files."""
+    """Make `pyflink.common.Row` importable if neither the interpreter nor the user's files have PyFlink."""
     if "pyflink" in sys.modules or importlib.util.find_spec("pyflink") is not None:
         return
     package, common = (_package(name) for name in ("pyflink", "pyflink.common"))
@@ -74,7 +74,7 @@ def stand_in() -> None:
 
 
 def _package(name: str) -> Any:
-    """One without a place: modules of it that are imported are not found, as without PyFlink."""
+    """Make an empty package without a location: importing a submodule fails, as it does without PyFlink."""
     module: Any = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, None, is_package=True))
     module.__getattr__ = _not_here(name)
     sys.modules[name] = module

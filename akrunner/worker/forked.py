@@ -1,4 +1,4 @@
-"""Children that the script forks: what they may not do in their task's name, and how the task comes to know that they have tried."""
+"""Processes that the script forks: what they may not do in the name of the task, and how the task learns that one has tried."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import List, Set
 
 ROWS, REPORTS, READING, TABLES, ENDING = range(5)
 
-#: what is said to a child that wants to speak for the task
+#: the error for a forked process that tries to send rows or reports for the task
 WHY = (
     "this process was forked from the task's: rows and reports are sent by the task's own process only; hand it what it shall send, "
     "by a multiprocessing.Pool, say, or a pipe"
 )
-#: what is said to a child that wants rows of a stream
+#: the error for a forked process that tries to read rows of a stream
 WHY_NOT_READ = (
     "this process was forked from the task's: the rows of a stream arrive in the task's own process only; read them there, and hand "
     "them on, by a multiprocessing.Pool, say, or a pipe"
@@ -30,19 +30,19 @@ _TOLD = {
 
 
 class Refused(object):
-    """What children have tried, in memory that they share with the task."""
+    """A record of what forked processes have tried, in memory that they share with the task."""
 
     def __init__(self) -> None:
-        # not a file: it goes with the last of these processes
+        # anonymous memory, not a file: it is freed when the last of these processes ends
         self._seen = mmap.mmap(-1, len(_TOLD))
         self._told: Set[int] = set()
 
     def note(self, what: int) -> None:
-        """In a child. Args: what: ROWS, REPORTS, READING, TABLES or ENDING."""
+        """Record an attempt; called in the forked process. Args: what: ROWS, REPORTS, READING, TABLES or ENDING."""
         self._seen[what] = 1
 
     def news(self) -> List[str]:
-        """In the task. Returns: what was tried and was not told yet, in sentences."""
+        """Return a sentence for each kind of attempt that was not returned before; called in the task."""
         new = [what for what in sorted(_TOLD) if self._seen[what] and what not in self._told]
         self._told.update(new)
         return [_TOLD[what] for what in new]

@@ -1,9 +1,11 @@
-"""Columns of encoded images (`dataset(..., image=)`): decoded, resized and augmented by TensorFlow, an image at a time and many at once.
+"""Columns of encoded images (`dataset(..., image=)`): TensorFlow decodes, resizes and augments them.
+
+Each call handles one image, and several calls run at the same time.
 
 ::
 
-    bytes -> decode (JPEG, PNG, GIF, BMP) -> fit -> uint8 [height, width, channels]      may be kept (cache=)
-          -> augment, by chance                  -> dtype                                anew in every epoch
+    bytes -> decode (JPEG, PNG, GIF, BMP) -> fit -> uint8 [height, width, channels]      may be cached (cache=)
+          -> augment, at random                  -> dtype                                again in every epoch
 """
 
 from __future__ import annotations
@@ -15,14 +17,15 @@ _KEYS = ("column", "size", "channels", "fit", "dtype", "augment")
 _FITS = ("stretch", "crop", "pad")
 _DTYPES = ("float32", "uint8")
 _CHANGES = ("flip", "shift", "brightness", "contrast")
-#: those that move pixels and compute nothing: a byte each is a quarter of the work
+#: changes that only move pixels: they work on bytes, which is a quarter of the work of float32
 _OF_BYTES = ("flip", "shift")
-#: what `augment=True` does: right for nearly all photographs
+#: the changes of `augment=True`, which are right for nearly all photographs
 _USUAL = ("flip", "shift")
-#: numbers drawn for each image
+#: random numbers drawn for each image
 _DRAWS = 5
 _LARGEST = 1 << 16
-#: of what TensorFlow decodes, JPEG, PNG, GIF, BMP, and WebP with the newest: its first bytes; and how many of another value are told
+#: the first bytes of the formats that TensorFlow decodes (JPEG, PNG, GIF, BMP, and WebP in the newest TensorFlow); and how many
+#: bytes of a value that is not one of them the error shows
 _JPEG, _PNG = b"\xff\xd8", b"\x89P"
 _GREY_OF_FEW_BITS = [b"\x01\0", b"\x02\0", b"\x04\0"]
 _BEGINS, _SHOWN = (_JPEG, _PNG, b"GI", b"BM", b"RI"), 60
@@ -30,13 +33,27 @@ _HOW = "give (height, width), True for images that are of one size already, or a
 
 
 class Images(object):
-    """What `image=` asks for, checked.
+    """The checked value of `image=`; see `BatchTaskConfig.dataset`.
 
-    Attributes: column: that is decoded; size: (height, width) or None; channels; fit; dtype; augment: tuple of words and functions.
+    Attributes:
+        column: the column of encoded images.
+        size: (height, width), or None if the images need no resizing.
+        channels: 1, 3 or 4.
+        fit: "stretch", "crop" or "pad".
+        dtype: "float32" or "uint8".
+        augment: tuple of words and functions.
     """
 
     def __init__(self, asked: Any, schema: List[Dict[str, Any]], ignored: Sequence[str] = ()) -> None:
-        """Args: schema: columns of the table; ignored: those that are not read. Raises: ValueError: it cannot be done."""
+        """Check what `image=` asks for.
+
+        Args:
+            asked: the value of `image=`.
+            schema: the columns of the table.
+            ignored: the names of columns that are not read.
+        Raises:
+            ValueError: it is not a valid value, or there is no such column.
+        """
         given = asked if isinstance(asked, dict) else {} if asked is True else {"size": asked}
         unknown = sorted(str(key) for key in given if key not in _KEYS)
         if unknown:
@@ -63,28 +80,35 @@ class Images(object):
         )
 
     def bytes_each(self) -> Optional[int]:
-        """Bytes of a decoded image; None: nobody knows before it is decoded."""
+        """Return the bytes of a decoded image; None if its size is unknown before it is decoded."""
         return self.size[0] * self.size[1] * self.channels if self.size else None
 
     def of_decoding(self) -> Tuple[str, ...]:
-        """What `decoded` does, for the input doctor."""
+        """Return what `decoded` does, in the words of the input doctor."""
         return ("images", "decodes", "resizes") if self.size else ("images", "decodes")
 
     def of_finishing(self) -> Tuple[str, ...]:
-        """What `finished` does, for the input doctor: to mirror images takes no longer than to make batches of them."""
+        """Return what `finished` does, in the words of the input doctor.
+
+        Flips are not named: mirroring images takes no longer than batching them.
+        """
         does = ["images"] + (["floats"] if self.dtype == "float32" else [])
         return tuple(does + (["augments"] if any(change != "flip" for change in self.augment) else []))
 
     # -- inside tf.data
 
     def decoded(self, columns: Dict[str, Any]) -> Dict[str, Any]:
-        """A row's columns with uint8 pixels in place of the encoded image."""
+        """Return a row's columns with uint8 pixels in place of the encoded image."""
         columns = dict(columns)
         columns[self.column] = self._pixels(columns[self.column])
         return columns
 
     def finished(self, columns: Dict[str, Any], draws: Any = None) -> Dict[str, Any]:
-        """Pixels augmented, and as `dtype`. Args: draws: numbers from 0 to 1 to go by; None: nobody seeded them."""
+        """Return the columns with the pixels augmented and converted to `dtype`.
+
+        Args:
+            draws: random numbers from 0 to 1 for the changes; None: they are drawn here, without a seed.
+        """
         import tensorflow as tf
 
         columns = dict(columns)
@@ -104,7 +128,7 @@ class Images(object):
         return columns
 
     def batch(self, columns: Dict[str, Any]) -> Dict[str, Any]:
-        """A whole batch of them, one after the other: for streams of which nothing may be drawn ahead."""
+        """Decode and finish the images of a whole batch, one after another, for streams that must not be read ahead."""
         import tensorflow as tf
 
         columns = dict(columns)
@@ -123,20 +147,23 @@ class Images(object):
             with tf.control_dependencies([tf.debugging.Assert(known, [self._refusal, tf.strings.substr(data, 0, _SHOWN)])]):
                 encoded = tf.identity(data)
             pixels = self._read(tf, encoded)
-            # it says nothing of it, as there are formats of moving images
+            # decode_image sets no shape, because some formats have moving images
             pixels.set_shape([None, None, self.channels])
             return self._fitted(tf, pixels)
 
         if self.size is None:
             return read()
         shape = list(self.size) + [self.channels]
-        # a row made up to fill a share (uneven="pad"), or a null whose default is b""
+        # an empty value is a row of padding (uneven="pad"), or a null whose default is b""
         pixels = tf.cond(tf.equal(tf.strings.length(data), 0), lambda: tf.zeros(shape, tf.uint8), read)
         pixels.set_shape(shape)
         return pixels
 
     def _read(self, tf: Any, encoded: Any) -> Any:
-        """uint8 [height, width, channels], of every format: TensorFlow itself makes others of the channels there are of JPEG and PNG only."""
+        """Return uint8 [height, width, channels] of an image of any format.
+
+        TensorFlow converts between numbers of channels for JPEG and PNG only; for the other formats it is done here.
+        """
         wanted = self.channels
         begins = tf.strings.substr(encoded, 0, 2)
 
@@ -145,26 +172,26 @@ class Images(object):
             return _as(tf, tf.image.decode_image(encoded, channels=asked, expand_animations=False), there, wanted)
 
         def webp() -> Any:
-            # of a moving one TensorFlow's decoder writes beyond its memory
+            # TensorFlow's decoder writes beyond its memory when it decodes a moving WebP
             header = tf.strings.substr(encoded + b"\0" * 21, 12, 9)
             extended = tf.equal(tf.strings.substr(header, 0, 4), b"VP8X")
             flags = tf.cast(tf.io.decode_raw(tf.strings.substr(header, 8, 1), tf.uint8)[0], tf.int32)
             moving = tf.logical_and(extended, tf.equal(tf.math.floormod(flags // 2, 2), 1))
             with tf.control_dependencies([tf.debugging.Assert(tf.logical_not(moving), [self._moving])]):
                 whole = tf.identity(encoded)
-            # it gives what there is, or nothing
+            # with channels=0 the decoder returns the channels that the file has; for WebP it takes no other number
             pixels = tf.image.decode_image(whole, channels=0, expand_animations=False)
             return tf.cond(
                 tf.equal(tf.shape(pixels)[2], 4), lambda: _as(tf, pixels, 4, wanted), lambda: _as(tf, pixels, 3, wanted)
             )
 
         def others() -> Any:
-            # bits of a pixel, where a BMP has them; it may be shorter
+            # the byte in which a BMP has the bits of a pixel; the value may be shorter, so zeros are appended
             bits = tf.strings.substr(encoded + b"\0" * 29, 28, 1)
             bmp = tf.equal(begins, b"BM")
             known = [
                 (tf.logical_and(bmp, tf.equal(bits, b"\x20")), lambda: read(4)),
-                # newer ones want no word of the one channel
+                # newer versions of TensorFlow do not accept channels=1 for a BMP
                 (tf.logical_and(bmp, tf.equal(bits, b"\x08")), lambda: read(1, asked=0)),
             ]
             if hasattr(getattr(tf, "raw_ops", None), "DecodeWebP"):
@@ -175,7 +202,7 @@ class Images(object):
             pixels = read(wanted)
             if wanted < 4:
                 return pixels
-            # TensorFlow makes the fourth channel of grey ones of 1, 2 and 4 bits in their own bits
+            # for grey PNGs of 1, 2 and 4 bits TensorFlow scales the fourth channel to that many bits and not to 8
             few = tf.reduce_any(tf.equal(tf.strings.substr(encoded + b"\0" * 26, 24, 2), tf.constant(_GREY_OF_FEW_BITS)))
             return tf.cond(
                 few,
@@ -186,7 +213,7 @@ class Images(object):
         def jpeg() -> Any:
             if wanted != 1:
                 return read(3)
-            # of four inks it makes no grey
+            # TensorFlow does not convert a JPEG with four channels (CMYK) to grey
             inks = tf.equal(tf.image.extract_jpeg_shape(encoded)[2], 4)
             return tf.cond(inks, lambda: read(3), lambda: read(1))
 
@@ -198,7 +225,7 @@ class Images(object):
     def _fitted(self, tf: Any, pixels: Any) -> Any:
         if self.size is None:
             return pixels
-        # TensorFlow 1's own has the corners elsewhere
+        # tf.image.resize of TensorFlow 1 aligns the corners differently
         resize = tf.compat.v2.image.resize
         height, width = self.size
         if self.fit == "stretch":
@@ -214,7 +241,11 @@ class Images(object):
 
 
 def _as(tf: Any, pixels: Any, there: int, wanted: int) -> Any:
-    """Pixels with another number of channels. Args: there, wanted: 1, 3 or 4; nothing can be seen through a fourth that is made."""
+    """Convert pixels to another number of channels. A fourth channel that is added makes all pixels opaque.
+
+    Args:
+        there, wanted: the number of channels before and after: 1, 3 or 4.
+    """
     if there == wanted:
         return pixels
     colours = pixels[:, :, :3] if there > 1 else tf.tile(pixels[:, :, :1], [1, 1, 3])
@@ -226,13 +257,19 @@ def _as(tf: Any, pixels: Any, there: int, wanted: int) -> Any:
 
 
 def seeded_draws(tf: Any, seed: int) -> Any:
-    """A dataset without end of the numbers that `finished` goes by: the same for the same seed."""
+    """Return an endless dataset of the random numbers for `finished`; the same seed gives the same numbers."""
     kind = tf.data.Dataset.random if hasattr(tf.data.Dataset, "random") else tf.data.experimental.RandomDataset
     return kind(seed).map(lambda value: tf.random.stateless_uniform([_DRAWS], seed=tf.stack([value, value])))
 
 
 def _changed(tf: Any, change: Any, pixels: Any, draws: Any) -> Any:
-    """Pixels (from 0 to 1, or bytes where nothing is computed), changed in one of our ways, by chance."""
+    """Apply one of the named changes to pixels, at random.
+
+    Args:
+        change: one of `_CHANGES`.
+        pixels: numbers from 0 to 1; bytes for changes of `_OF_BYTES`.
+        draws: the random numbers for this image.
+    """
     if change == "flip":
         return tf.cond(draws[0] < 0.5, lambda: tf.reverse(pixels, [1]), lambda: pixels)
     if change == "shift":
@@ -245,7 +282,7 @@ def _changed(tf: Any, change: Any, pixels: Any, draws: Any) -> Any:
 
 
 def _shifted(tf: Any, length: Any, draw: Any) -> Any:
-    """Which lines of pixels to take: all of them moved by an eighth at most; what comes in is the mirror image of what stood at the edge."""
+    """Return indices of lines of pixels, all moved by at most an eighth of the length; new lines mirror those at the edge."""
     most = length // 8
     lines = tf.range(length) + tf.cast(draw * tf.cast(2 * most + 1, tf.float32), tf.int32) - most
     return length - 1 - tf.abs(length - 1 - tf.abs(lines))
@@ -266,7 +303,7 @@ def _size(size: Any) -> Optional[Tuple[int, int]]:
 
 
 def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
-    # `True in (1, 3, 4)`, and an array is in nothing
+    # not `value in known`: that holds for True in (1, 3, 4), and fails for an array
     if not any(type(value) is type(one) and value == one for one in known):
         raise ValueError("image={%r: %.100r}: give one of %s" % (name, value, ", ".join(map(repr, known))))
     return value
@@ -300,7 +337,7 @@ def _column(asked: Any, schema: List[Dict[str, Any]]) -> str:
         return asked
     if "image" in scalars:
         return "image"
-    # text is of bytes, too
+    # columns of text are of kind bytes, too
     binary: List[str] = [c["name"] for c in schema if c["name"] in scalars and "binary" in str(c.get("type")).lower()]
     if len(binary) != 1:
         raise ValueError(

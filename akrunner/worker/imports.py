@@ -1,6 +1,6 @@
-"""What is done when the script, or a library it uses, imports a module: after it, or around it.
+"""Calls functions when the script, or a library that it uses, imports a module: after the import, or around it.
 
-A module that is found is loaded by the loader that it has, which stays in its place; who only asks whether a module is there changes nothing.
+The module is loaded by its own loader, which stays in its place. Only asking whether a module exists changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 def when_imported(
     name: str, then: Optional[Callable[[ModuleType], Any]] = None, around: Optional[Callable[[Callable[[], Any]], Any]] = None
 ) -> None:
-    """Args: name: of a module; then: called with it when it is imported, now if it already is; around: called with what loads it, which it calls."""
+    """Register functions for the import of a module.
+
+    Args:
+        name: the module's name.
+        then: called with the module when it has been imported; at once if it already has been. None for none.
+        around: called with the function that loads the module, which it has to call. None for none.
+    """
     if name in sys.modules:
         if then is not None:
             then(sys.modules[name])
@@ -32,7 +38,7 @@ def when_imported(
 
 
 class _Finder(object):
-    """Finds a module where the others do, until it is loaded."""
+    """Finds a module by the other finders, and is removed when the module is loaded."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,13 +55,13 @@ class _Finder(object):
         finally:
             self._asking = False
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            # a loader by what it does, not by its class
+            # `_Loader` has a loader's methods, but is not of its class
             spec.loader = cast(Any, _Loader(spec.loader, self))
         return spec
 
 
 class _Loader(object):
-    """Loads as another one does, which it leaves in its place. Args: finder: goes then."""
+    """Loads a module by another loader, which it puts back in its place. Args: finder: is removed when the module is loaded."""
 
     def __init__(self, loader: Any, finder: _Finder) -> None:
         self._loader = loader

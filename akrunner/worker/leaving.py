@@ -1,6 +1,7 @@
-"""What happens when a task has said its last word: exit handlers run, and what the script left running is told.
+"""The end of a task, after its last message but one: it runs exit handlers and reports what the script left running.
 
-A child that the script has forked comes out of the script, too: it has no word to say, and ends as plain Python would end it.
+A process that the script has forked also returns from the script's code. It must not speak for the task, and ends as plain
+Python would end it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ _MOST = 5
 
 
 def only_here(pid: int, shown: Callable[[BaseException], str], call: Callable[..., Any], *args: Any) -> Any:
-    """Call what runs code of the script's. Returns, and raises, what it does; never in a child it has forked, which ends here.
+    """Call a function that runs the script's code; return, or raise, what it does.
 
-    Args: pid: of the task's process; shown: the text of a traceback -> what stands in the log.
+    Never returns in a process that the script has forked: such a process ends here.
+
+    Args:
+        pid: the pid of the task's process.
+        shown: returns the text of an exception for the log.
+        call: the function, called with `args`.
     """
     try:
         result = call(*args)
@@ -32,7 +38,12 @@ def only_here(pid: int, shown: Callable[[BaseException], str], call: Callable[..
 
 
 def _end_child(error: Optional[BaseException], shown: Callable[[BaseException], str]) -> None:
-    """End this process as Python ends one at the bottom of its script: traceback, threads, exit handlers, code."""
+    """End this process as Python does at the end of a script: traceback, threads, exit handlers, exit code.
+
+    Args:
+        error: the exception that the script's code raised; None for none.
+        shown: as for `only_here`.
+    """
     code = 0
     if isinstance(error, SystemExit):
         said = error.code
@@ -43,7 +54,7 @@ def _end_child(error: Optional[BaseException], shown: Callable[[BaseException], 
         sys.stderr.write(shown(error))
         code = 1
     try:
-        # waits for the threads it has started; those of its parent it does not have
+        # waits for the threads that this process has started; it does not have its parent's threads
         cast(Any, threading)._shutdown()
     except BaseException as e:
         sys.stderr.write(shown(e))
@@ -53,7 +64,7 @@ def _end_child(error: Optional[BaseException], shown: Callable[[BaseException], 
 
 
 def flush() -> None:
-    """Write what was printed and is not in the log yet."""
+    """Flush stdout and stderr, so that everything printed is in the log."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -62,9 +73,9 @@ def flush() -> None:
 
 
 def last_things() -> List[str]:
-    """Run the exit handlers the script registered, as at any exit.
+    """Run the exit handlers that the script registered, as at any exit.
 
-    Returns: what should be known, in sentences: of handlers that raised, of threads and processes that still run.
+    Returns: notes for the user, in sentences, about handlers that raised and threads and processes that still run.
     """
     told = [_still("thread", "threads", "cut off", _threads()), _still("process", "processes", "ended", _children())]
     told += ["an exit handler (atexit) raised " + one for one in _raised()]
@@ -85,7 +96,10 @@ def _still(one: str, many: str, how: str, names: List[str]) -> str:
 
 
 def _threads() -> List[str]:
-    """Threads Python would wait for; those of an executor wait for work only, as far as anybody knows."""
+    """Return the names of the threads that Python would wait for.
+
+    The threads of an executor are left out: as far as can be known, they only wait for work.
+    """
     futures = sys.modules.get("concurrent.futures.thread")
     waiting = getattr(futures, "_threads_queues", {})
     here = (threading.current_thread(), threading.main_thread())
@@ -93,8 +107,11 @@ def _threads() -> List[str]:
 
 
 def end_far() -> None:
-    """Kill the processes below this one that have left its group. The host ends the group, and what carries the job's mark; a process
-    that was given an environment of its own, and a group, it cannot find."""
+    """Kill the descendants of this process that have left its process group.
+
+    The host ends the group and the processes that carry the job's mark, but cannot find a process that was started with another
+    environment in another group.
+    """
     ours = os.getpgid(0)
     seen: List[str] = []
     while True:
@@ -111,12 +128,12 @@ def end_far() -> None:
 
 
 def _children() -> List[str]:
-    """Processes this one has started and not waited for; those whose parent has ended are still of its group."""
+    """Return the names and pids of the processes that this one, or a child that has ended, has started and that still run."""
     return [_called(pid) for pid in below("self") + _orphans() if _called(pid)]
 
 
 def _orphans() -> List[str]:
-    """Numbers of the processes of this one's group that are no longer below it: what has started them has ended."""
+    """Return the pids of processes in this one's group that are no longer its descendants, because their parent has ended."""
     if os.getpgid(0) != os.getpid():
         return []
     of_group = {}
@@ -128,7 +145,7 @@ def _orphans() -> List[str]:
 
 
 def below(pid: str) -> List[str]:
-    """Numbers of the processes that one, or "self", has started and not waited for."""
+    """Return the pids of the children of a process. Args: pid: its pid, or "self"."""
     found = []
     try:
         threads = os.listdir("/proc/%s/task" % pid)
@@ -139,7 +156,7 @@ def below(pid: str) -> List[str]:
             with open("/proc/%s/task/%s/children" % (pid, thread)) as f:
                 found += f.read().split()
         except OSError:
-            # it has ended meanwhile; what it has started is another thread's now, or is told as an orphan
+            # the thread has ended; its children belong to another thread now, or `_orphans` finds them
             continue
     return found
 
@@ -150,7 +167,7 @@ def _called(pid: str) -> str:
 
 
 def _fields(pid: str) -> Tuple[str, List[str]]:
-    """(its name, its state, parent, group and so on) of a process; ("", []): it is gone."""
+    """Return a process's (name, [state, parent, group, ...]); ("", []) if it does not exist."""
     try:
         with open("/proc/%s/stat" % pid, errors="replace") as f:
             text = f.read()
@@ -161,7 +178,7 @@ def _fields(pid: str) -> Tuple[str, List[str]]:
 
 
 def _raised() -> List[str]:
-    """Run the handlers. Returns: what they raised; the log has the tracebacks."""
+    """Run the exit handlers. Returns: what they raised, in words; the tracebacks are in the log."""
     raised = []
     before = getattr(sys, "unraisablehook", None)
 
@@ -175,7 +192,7 @@ def _raised() -> List[str]:
         sys.unraisablehook = noted
     try:
         atexit._run_exitfuncs()
-    except BaseException as e:  # of the last one that raised, up to Python 3.9
+    except BaseException as e:  # up to Python 3.9, the last exception that a handler raised
         raised.append(_words(e))
     return raised
 

@@ -1,4 +1,4 @@
-"""Rows as lines of CSV, as scripts of Deep Learning on Flink read and write them.
+"""Rows as lines of CSV, the form in which scripts of Deep Learning on Flink read and write them.
 
 ::
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _END = "\r\n"
-#: rows from which on they are a batch of their own
+#: from this many rows on, rows that are written together are sent as one batch
 _FEW = 8
 
 
 def dataset(config: Any) -> Any:
-    """This task's rows. Args: config: its task config. Raises: RuntimeError: a column is a list."""
+    """Return this task's rows as a dataset of lines. Args: config: a task config. Raises: RuntimeError: a column is a list."""
     import numpy as np
     import tensorflow as tf
 
@@ -46,10 +46,10 @@ def dataset(config: Any) -> Any:
 
 
 def written(columns: Dict[str, Any]) -> List[bytes]:
-    """One line of bytes for each row; a null is nothing. Args: columns: {name: array or Nulled}."""
+    """Return a line of bytes for each row; a null becomes an empty field. Args: columns: {name: array or Nulled}."""
     texts = [_texts(values) for values in columns.values()]
     found: List[str] = []
-    # the writer calls `append` itself, without a line of Python; it quotes what stands in its end of a line
+    # the csv writer calls `append` directly, without a call of Python; with this line end it quotes texts that contain \r or \n
     csv.writer(types.SimpleNamespace(write=found.append), lineterminator=_END).writerows(zip(*texts))
     return [line[: -len(_END)].encode("utf-8", "surrogateescape") for line in found]
 
@@ -61,43 +61,43 @@ def _texts(values: Any) -> List[str]:
     if values.dtype.kind == "O":
         texts = [value.decode("utf-8", "surrogateescape") for value in values]
     else:
-        # as short as the type allows: 0.1, not 0.10000000149011612
+        # the shortest text for the type: 0.1, not 0.10000000149011612
         texts = (values.astype("int8") if values.dtype.kind == "b" else values).astype(str).tolist()
     return texts if valid is None else [text if there else "" for text, there in zip(texts, valid.tolist())]
 
 
 class RowWriter(object):
-    """Takes rows of the result: values in the order of the job's output schema."""
+    """Writes rows of the result, each a list of values in the order of the job's output schema."""
 
     def __init__(self, context: Any = None) -> None:
         self._schema = _output_schema()
 
     def write(self, row: Any) -> None:
-        """Args: row: a `pyflink.common.Row`, or a list or tuple. Raises: ValueError: as many values are not in a row of the result."""
+        """Write one row. Args: row: a `pyflink.common.Row`, list or tuple. Raises: ValueError: it has too few or too many."""
         write_values(getattr(row, "_values", row), self._schema)
 
     def close(self) -> None:
-        """Does nothing: rows are sent when enough have come together, and when the script ends."""
+        """Do nothing: rows are sent when there are enough of them, and when the script ends."""
 
 
 class RecordWriter(object):
-    """Takes tensors of records, each a line of CSV or a serialized Example. Args: address: ignored."""
+    """Writes tensors of records, each a line of CSV or a serialized Example. Args: address: ignored."""
 
     def __init__(self, address: Any = None) -> None:
         told = running.context()["user_params"].get("sys:encoding_class")
-        # the script's rows, however long their text is
+        # the texts in a row may be of any length
         csv.field_size_limit(sys.maxsize)
         self._csv = "csv" in str(told).lower() if told else running.script_says("encode_csv")
         self._schema = _output_schema()
 
     def write(self, input_list: List[Any]) -> Any:
-        """In a graph the operation that writes them. Args: input_list: a list of one tensor of strings."""
+        """Write records; in a graph, return the operation that does. Args: input_list: a list of one tensor of strings."""
         import tensorflow as tf
 
         return tf.numpy_function(self._take, [input_list[0]], tf.int64, name="write_rows")
 
     def close(self) -> Any:
-        """In a graph an operation that does nothing: rows are sent when enough have come together, and when the script ends."""
+        """Return an operation that does nothing: rows are sent when there are enough of them, and when the script ends."""
         import tensorflow as tf
 
         return tf.no_op()
@@ -117,7 +117,7 @@ class RecordWriter(object):
 
 
 def encode_csv(input_list: Iterable[Any], field_delim: str = ",") -> Any:
-    """Tensors of one shape -> a tensor of lines. Text stands in quotes, whatever is in it."""
+    """Return a tensor of lines made from tensors of one shape, one for each field. Text is always quoted."""
     import tensorflow as tf
 
     texts = [
@@ -137,7 +137,7 @@ def _output_schema() -> List[Dict[str, Any]]:
 
 
 def write_lines(texts: Sequence[str], schema: List[Dict[str, Any]]) -> None:
-    """Add rows of the result, doubles as they are. Args: texts: a line of CSV for each, without its end."""
+    """Write rows of the result; doubles keep their precision. Args: texts: a line of CSV for each row, without its line end."""
     rows = []
     try:
         # an empty line is a row of one empty text
@@ -146,7 +146,7 @@ def write_lines(texts: Sequence[str], schema: List[Dict[str, Any]]) -> None:
         if len(texts) == 1:
             raise
     if len(rows) == len(texts) < _FEW and all(column["dtype"] != "float64" for column in schema):
-        # to go out with others; an Example has no doubles
+        # as Examples, which are collected and sent with others; not for doubles, which an Example cannot hold
         for values in rows:
             write_values(values, schema)
     elif len(rows) == len(texts) and set(map(len, rows)) == {len(schema)}:
@@ -154,13 +154,13 @@ def write_lines(texts: Sequence[str], schema: List[Dict[str, Any]]) -> None:
     elif len(texts) == 1:
         raise _not_as_many(rows[0], schema)
     else:
-        # a quote is not closed, a row is too short, ...: each by itself is right, or says what is wrong
+        # for instance a quote is not closed, or a row is too short: written one by one, the wrong line raises its error
         for text in texts:
             write_lines([text], schema)
 
 
 def _values(texts: Sequence[str], column: Dict[str, Any]) -> NDArray[Any]:
-    """A column of the result, of its texts."""
+    """Return a column of the result from its texts."""
     import numpy as np
 
     if column["kind"] == "bytes":
@@ -171,12 +171,12 @@ def _values(texts: Sequence[str], column: Dict[str, Any]) -> NDArray[Any]:
         nulls = np.fromiter(map(operator.not_, texts), bool, len(texts))
         values = np.fromiter(map(read, [text or "0" for text in texts] if nulls.any() else texts), dtype, len(texts))
         values = np.ma.masked_array(values, nulls) if nulls.any() else values
-    # a list of one
+    # a column of lists gets lists of one value
     return values if column["shape"] == [] else values.reshape(-1, 1)
 
 
 def write_values(values: Sequence[Any], schema: List[Dict[str, Any]]) -> None:
-    """Add one row of the result. Args: values: in the order of the schema; text, where it is to be a number, is read as one."""
+    """Write one row of the result. Args: values: in the order of the schema; a text for a column of numbers is parsed."""
     import tensorflow as tf
 
     if len(values) != len(schema):

@@ -6,7 +6,7 @@
     opened ->                         <- data..., end(count)      into the spool file
     ready(rows) ->                    <- start
     entered ->  examples/columns... ->  closed(ok | failure)
-                                      <- stop: the job needs this task no longer (one that stays: after closed)
+                                      <- stop: the job no longer needs this task (a task that stays gets it after closed)
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
 _DYING = 1.0
-#: what the environment says of the job and its host, before the script could change it; a warm worker has had another mark before
+#: the job's marks and its host, from the environment before the script could change it; a warm worker has had another mark
+#: before
 _told: Dict[str, Any] = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
-#: what a child has tried that wanted to send such a frame; with another it would speak for the whole task
+#: kind of frame -> what a forked process has tried that sends it; with any other kind it would speak for the whole task
 _TRIED = {frames.EXAMPLES: forked.ROWS, frames.COLUMNS: forked.ROWS, frames.REPORT: forked.REPORTS}
 for _kind in (
     frames.LOOK_TABLE, frames.READ_TABLE, frames.WRITE_TABLE, frames.CLOSE_TABLE, frames.TAKE_WORK, frames.READ_MORE, frames.ADD_ROWS,
@@ -48,13 +49,13 @@ for _kind in (
 
 
 class Writer(frames.FrameWriter):
-    """Frames to the host, from the process of the task only: a child that the script has forked has the pipe, too."""
+    """Writes frames to the host, from the task's own process only: a process that the script has forked has the pipe, too."""
 
-    #: in a child, what it tries is noted here (`akrunner.worker.forked.Refused`)
+    #: in a forked process, where its attempts are recorded; None in the task's own process
     refused: Optional[Refused] = None
 
     def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
-        """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
+        """Write as `FrameWriter.write` does. Raises: RuntimeError: this is a forked process."""
         if self.refused is not None:
             self.refused.note(_TRIED.get(kind, forked.ENDING))
             raise RuntimeError(forked.WHY)
@@ -62,19 +63,20 @@ class Writer(frames.FrameWriter):
 
 
 class Link(object):
-    """Handshake, spool, and a watch on the host.
+    """The connection to the host: it does the handshake, spools the rows, and notices when the host dies.
 
     Attributes:
-        writer: frames to the host.
-        context: what the host said this task is, once `handshake` returned.
-        stopped: set when the host has said that the job needs this task no longer.
-        on_stop: called then, by the thread that reads the pipe.
-        tables: `akrunner.worker.tables.broker.Broker` of a job that has tables: takes the frames that answer it, whenever they come.
+        writer: writes frames to the host.
+        context: the task's context, once `handshake` has returned; None before.
+        stopped: set when the host has said that the job no longer needs this task.
+        on_stop: called then, by the thread that reads the pipe; None for none.
+        tables: the broker of a job that has tables (`akrunner.worker.tables.broker.Broker`), which takes the frames that answer
+            its requests; None for none.
     """
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         remember_host(more=True)
-        # what the script starts with exec must not hold the pipes open
+        # programs that the script starts must not hold the pipes open
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
         self._reader = frames.FrameReader(read_fd, frames.TO_WORKER)
@@ -89,7 +91,7 @@ class Link(object):
         self._error: Optional[BaseException] = None
 
     def handshake(self) -> Context:
-        """Say hello and learn what to do."""
+        """Say hello to the host and return the context that it answers with."""
         self.writer.write_json(
             frames.HELLO,
             {
@@ -104,10 +106,15 @@ class Link(object):
         return told
 
     def spool(self, path: str, split: bool = False) -> Tuple[int, Dict[str, Any]]:
-        """Write the rows to a file as they arrive. Args: split: and what split they are in to another one.
+        """Write the rows to the spool file as they arrive.
 
-        Returns: (rows, what the END frame said: {"rows", "total_rows", "shares", "splits"}).
-        Raises: WireError: the stream ended without END, or its count is not what arrived.
+        Args:
+            path: the file.
+            split: whether rows have splits, which are written to a second file.
+        Returns:
+            (number of rows, the END frame's {"rows", "total_rows", "shares", "splits"}).
+        Raises:
+            WireError: the rows ended without END, or its count is not the number that arrived.
         """
         arrived = {frames.DATA: 0}
         buffer = memoryview(bytearray(_BUFFER))
@@ -144,13 +151,19 @@ class Link(object):
         return rows, end
 
     def serve(self, path: str, split: bool = False) -> None:
-        """Start the thread that reads the pipe for as long as this process lives: first the rows, into the file `path`,
-        then the word to start, then at most the word to stop, until the pipe's end says that the host is gone. Args: split: as of `spool`."""
+        """Start the thread that reads the pipe as long as this process lives.
+
+        First come the rows, into the file `path`, then START, then perhaps STOP. The end of the pipe means that the host is
+        dead.
+
+        Args:
+            path, split: as for `spool`.
+        """
         thread = threading.Thread(target=self._serve, args=(path, split), name="akrunner-reader", daemon=True)
         thread.start()
 
     def serve_stream(self, stream: RowStream) -> None:
-        """As `serve`, for a stream: first the word to start, then rows as they come, for the `RowStream`."""
+        """Do as `serve`, for a stream: first comes START, then the rows, which go to `stream` as they arrive."""
         thread = threading.Thread(target=self._serve_stream, args=(stream,), name="akrunner-reader", daemon=True)
         thread.start()
 
@@ -182,21 +195,21 @@ class Link(object):
         host_is_gone()
 
     def check_host(self) -> None:
-        """Does not return when the host is gone."""
+        """Return if the host's end of the pipe is open; else end this process (`host_is_gone`)."""
         poll = select.poll()
         poll.register(self._reader.fd, select.POLLHUP)
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
             host_is_gone()
 
     def wait_for_rows(self) -> Tuple[int, Dict[str, Any]]:
-        """Block until all rows are in the file. Returns and raises: as `spool`."""
+        """Block until all rows are in the spool file. Returns and raises the same as `spool`."""
         self._spooled.wait()
         if self._error is not None:
             raise self._error
         return self._result
 
     def wait_for_start(self) -> None:
-        """Block until the host has seen that every task of the job is ready."""
+        """Block until the host says START, which it does when every task of the job is ready."""
         self._started.wait()
         if self._error is not None:
             raise self._error
@@ -210,10 +223,10 @@ class Link(object):
             self._wait_for_stop()
         except BaseException as e:
             if self._started.is_set():
-                # nobody waits any more, and nobody would see that the host has gone
+                # no thread waits for this one any more, and none but this one would notice that the host is dead
                 _say("what the host says is not understood", e)
                 host_is_gone()
-            # handed to the thread that waits
+            # the waiting thread raises it
             self._error = e
             self._spooled.set()
             self._started.set()
@@ -221,7 +234,7 @@ class Link(object):
         host_is_gone()
 
     def _wait_for_stop(self) -> None:
-        """Returns when the pipe has ended."""
+        """Read frames until the pipe ends; handle STOP."""
         while True:
             frame = self._frame()
             if frame is None:
@@ -235,7 +248,7 @@ class Link(object):
             self.on_stop()
 
     def _header(self) -> Optional[Tuple[int, int, int]]:
-        """The header of the next frame that is no answer of a table's, None at the pipe's end."""
+        """Return the header of the next frame, None at the pipe's end; frames for the tables go to the broker before."""
         while True:
             header = self._reader.read_header()
             if header is None or header[0] not in tables.ANSWERS:
@@ -245,7 +258,7 @@ class Link(object):
             self.tables.take(self._reader, *header)
 
     def _frame(self) -> Optional[frames.Frame]:
-        """As `_header`, with its payload."""
+        """Return the next frame, as `_header` but with its payload."""
         header = self._header()
         return None if header is None else frames.Frame(header[0], header[1], self._reader.read_payload(header[2]))
 
@@ -264,18 +277,22 @@ def _say(what: str, error: BaseException) -> None:
 
 
 def remember_host(more: bool = False) -> None:
-    """Take from the environment whose process this is. Args: more: it has been another's, or nobody's yet, whose mark it still carries."""
+    """Remember the job's mark and the host from the environment.
+
+    Args:
+        more: whether to keep the marks remembered before: a process that waited for its job still carries an earlier one.
+    """
     _told["marks"] = _told["marks"] * more + [mark for mark in [os.environ.get(ending.MARK)] if mark]
     _told["host"] = json.loads(os.environ.get(ending.HOST, "{}"))
 
 
 def host_is_gone() -> NoReturn:
-    """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group.
+    """End this process and its whole group, because the pipe from the host has ended.
 
-    The host's guard does so, too, and removes the job's files; it may have been killed with the host. So the first task that finds
-    the host dead ends the others and removes the files itself.
+    The host's guard does that, too, and removes the job's files, but it may have been killed with the host. So the first task
+    that finds the host dead ends the others and removes the files itself.
     """
-    _going.acquire()  # never released: one thread does it, the others wait for the end
+    _going.acquire()  # never released: one thread does the work, the others wait for the process to end
     try:
         _clean_up()
     finally:
@@ -285,7 +302,7 @@ def host_is_gone() -> NoReturn:
 
 
 def _clean_up() -> None:
-    """What the guard of a dead host would do; nothing when the host lives and has only closed the pipe."""
+    """Do what the guard of a dead host does; nothing if the host is alive and has only closed the pipe."""
     host = _told["host"]
     deadline = time.monotonic() + _DYING
     while host and ending.started(host["pid"]) == host["start"] and time.monotonic() < deadline:

@@ -1,5 +1,11 @@
-"""Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`, or
-`python bundle.zip replay TASK_DIR`."""
+"""Entry point of the bundle.
+
+::
+
+    python bundle.zip run READ_FD WRITE_FD                    run one task of a job
+    python bundle.zip spare READ_FD WRITE_FD SOCKET_FD        wait for a job as a warm worker, then run its task
+    python bundle.zip replay TASK_DIR                         run a task again over the rows that were kept
+"""
 
 from __future__ import annotations
 
@@ -15,13 +21,13 @@ from akrunner.worker.task import Task, leave
 
 
 def main(argv: List[str]) -> int:
-    """Run one task. Args: argv: without the program's name."""
+    """Run the command of the command line. Args: argv: the arguments without the program's name. Returns: the exit code."""
     if argv[:1] == ["run"] and len(argv) == 3:
         settle()
         return run(int(argv[1]), int(argv[2]))
     if argv[:1] == ["spare"] and len(argv) == 4:
         settle()
-        # not before it is asked for: a module of it is in no cold start
+        # imported only here, so that other processes do not load it
         from akrunner.worker import spare
 
         return run(*spare.wait_for_job(*map(int, argv[1:])))
@@ -32,9 +38,9 @@ def main(argv: List[str]) -> int:
 
 
 def settle() -> None:
-    """What a process that runs a task does first of all."""
+    """Prepare a process that runs a task: its output streams, its signal for stacks, its end with its parent."""
     for stream in (sys.stdout, sys.stderr):
-        # so that the last lines before a crash are in the log
+        # line buffering, so that the last lines before a crash are in the log
         cast(Any, stream).reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     faulthandler.register(STACKS_SIGNAL, all_threads=True)
@@ -42,7 +48,7 @@ def settle() -> None:
 
 
 def run(read_fd: int, write_fd: int) -> NoReturn:
-    """The task of one job, told by the host over the pipes. Never returns: the process ends when the last word is said."""
+    """Run the task that the host describes over the pipes. Never returns: the process ends after its last message."""
     link = Link(read_fd, write_fd)
     try:
         context = link.handshake()
@@ -51,7 +57,7 @@ def run(read_fd: int, write_fd: int) -> NoReturn:
     task = Task(link, context)
     closed = task.run()
     task.say_and_stay(closed)
-    # what hangs in an exit handler is ended by the host
+    # if an exit handler hangs, the host ends this process
     task.say_left(task.alone(last_things))
     end_far()
     leave(closed, link)

@@ -1,4 +1,4 @@
-"""The function a script gives as `map=`, or `interleave=`: what it is called with, and what is said of it if it does not fit."""
+"""Checks of the function that a script gives as `map=` or `interleave=`, and the errors about it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,36 @@ from akrunner.worker.waits import shown
 
 _RETURNED = re.compile(r"Unsupported return value|attr '?output_(?:types|shapes)'?|Could not build a `?TypeSpec")
 _RAISED = re.compile(r"^\s*([\w.]*\w): (.*)", re.MULTILINE)
-#: AutoGraph's lines on where it was, of TensorFlow 1 and 2
+#: the lines in which AutoGraph of TensorFlow 1 and 2 names a file and line
 _PLACE = re.compile(r'^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*', re.MULTILINE)
 
 
 def check_arguments(function: Callable[..., Any], label: Optional[str], weighted: bool) -> None:
-    """Args: label: column that is given apart, None; weighted: rows have weights. Raises: TypeError: it cannot be called with a batch so."""
+    """Check that the function given as `map=` can be called with a batch.
+
+    Args:
+        label: the column that is separated from the features; None for none.
+        weighted: whether rows have weights.
+    Raises:
+        TypeError: it takes other arguments.
+    """
     _check_takes("map", function, ["columns"] if label is None else ["features", "label"] + ["weight"] * bool(weighted))
 
 
 def check_row(function: Callable[..., Any]) -> None:
-    """Raises: TypeError: what was given as `interleave=` cannot be called with a row."""
+    """Check that the function given as `interleave=` can be called with a row. Raises: TypeError: it takes other arguments."""
     _check_takes("interleave", function, ["row"])
 
 
 def _check_takes(asked: str, function: Callable[..., Any], parts: List[str]) -> None:
-    """Args: asked: the argument it was given as; parts: what it is called with."""
+    """Check that a function can be called. Args: asked: "map" or "interleave"; parts: the names of its arguments.
+
+    Raises: TypeError: it takes other arguments.
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # one written in C does not say
+        return  # a function written in C may not tell its arguments
     try:
         signature.bind(*parts)
     except TypeError:
@@ -42,7 +52,7 @@ def _check_takes(asked: str, function: Callable[..., Any], parts: List[str]) -> 
 
 
 def no_dataset(function: Callable[..., Any], returned: Any) -> TypeError:
-    """What was given as `interleave=` has returned something else -> an exception that says what to write."""
+    """Return the error for a function given as `interleave=` that has not returned a dataset; it says what to write."""
     return TypeError(
         "interleave=%s returns %s: return a tf.data.Dataset, of the file that the row names, as a rule: "
         "return tf.data.TFRecordDataset(row['path'])"
@@ -51,7 +61,13 @@ def no_dataset(function: Callable[..., Any], returned: Any) -> TypeError:
 
 
 def refused(function: Callable[..., Any], error: BaseException, asked: str = "map") -> Exception:
-    """What TensorFlow says when it cannot map with a function -> an exception that says what to write. Args: asked: what it was given as."""
+    """Return an error that says what to write, for TensorFlow's error when it cannot call the script's function.
+
+    Args:
+        function: the script's function.
+        error: TensorFlow's error.
+        asked: "map" or "interleave", the argument that the function was given as.
+    """
     name, text = _name(function), str(error)
     if asked == "map" and _RETURNED.search(text):
         return TypeError(
@@ -62,7 +78,7 @@ def refused(function: Callable[..., Any], error: BaseException, asked: str = "ma
     kind, words = raised[-1] if raised else (type(error).__name__, text)
     places = [(one or other, line or number) for one, line, other, number in _PLACE.findall(text)]
     if not places:
-        # what AutoGraph could not translate runs as it is
+        # a function that AutoGraph could not translate runs untranslated
         script = getattr(getattr(function, "__code__", None), "co_filename", None)
         places = [
             (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == script

@@ -1,7 +1,8 @@
-"""Object arrays that say of which type their numbers were: numpy has no null, and in its place `None` among Python's numbers.
+"""Object arrays that remember the type that their numbers had.
 
-The type is in the dtype's metadata, which an array's slices, copies and chosen rows keep, and what is computed from it does not. numpy is imported when there
-are arrays: a script without any needs none.
+numpy has no null; an array with nulls is an object array of Python numbers and `None`. The type of the numbers is kept in the
+dtype's metadata: slices, copies and selected rows of the array keep it, arrays computed from it do not. numpy is imported when
+there are arrays: a script without any does not need it.
 """
 
 from typing import Any, List, Optional
@@ -9,33 +10,41 @@ from typing import Any, List, Optional
 from akrunner.wire.columns import WIDTHS
 
 _KEY = "akrunner.dtype"
-#: what Arrow, polars and pandas call them -> numpy
+#: names of types in Arrow, polars and pandas that differ from numpy's -> numpy's
 _OTHERS = {"halffloat": "float16", "float": "float32", "double": "float64", "boolean": "bool"}
 
 
 def empty(rows: int, of: Optional[str]) -> Any:
-    """An object array, all of it None. Args: of: numpy's name for the type of the numbers that are to be in it, None: nobody knows."""
+    """Return an object array filled with None. Args: of: the numpy name of its numbers' type; None if unknown."""
     import numpy as np
 
     return np.full(rows, None, np.dtype(object, metadata={_KEY: of}) if of is not None else np.dtype(object))
 
 
 def made(values: List[Any], of: Optional[str]) -> Any:
-    """An object array of Python's values. Args: of: as of `empty`."""
+    """Return an object array of Python values. Args: of: as for `empty`."""
     array = empty(len(values), of)
     array[:] = values
     return array
 
 
 def named(words: str) -> Optional[str]:
-    """numpy's name for a type of numbers, from that of a library: "Int32" of polars and pandas, "double" of Arrow, "float[pyarrow]"; None: it has none."""
+    """Return numpy's name for a library's type of numbers, such as "Int32" (polars, pandas), "double" (Arrow) or
+    "float[pyarrow]".
+
+    None if numpy has no such type.
+    """
     name = words.partition("[")[0].lower()
     name = _OTHERS.get(name, name)
     return name if name in WIDTHS else None
 
 
 def type_of(values: Any) -> Optional[str]:
-    """numpy's name for the type that an array's numbers were of; None: it does not say. Args: values: of numpy, or a series of pandas."""
+    """Return the numpy name of the type that an array's numbers had, or None if it is not known.
+
+    Args:
+        values: a numpy array, or a pandas series.
+    """
     dtype = getattr(values, "dtype", None)
     said = (getattr(dtype, "metadata", None) or {}).get(_KEY)
     if isinstance(said, str):
@@ -44,7 +53,10 @@ def type_of(values: Any) -> Optional[str]:
 
 
 def as_they_were(numbers: Any, of: str) -> Any:
-    """An array of numbers in the type that they were of, where it holds each of them exactly; else as they are: a script may have put others there."""
+    """Return numbers in the type `of` that they had, if it holds each of them exactly.
+
+    Otherwise return them unchanged: the script may have put other numbers into the array.
+    """
     import numpy as np
 
     kinds = numbers.dtype.kind + np.dtype(of).kind
@@ -53,6 +65,6 @@ def as_they_were(numbers: Any, of: str) -> Any:
     with np.errstate(all="ignore"):
         cast = numbers.astype(of)
         back = cast.astype(numbers.dtype)
-        # a number of 64 bits may have come back from one of another sign
+        # a cast between int64 and uint64 and back may give the same bits with another sign
         same = (back == numbers) if kinds == "bb" else (back == numbers) & ((cast < 0) == (numbers < 0))
     return cast if (same | (numbers != numbers)).all() else numbers

@@ -1,6 +1,6 @@
-"""Frames and columns of Arrow's libraries (pyarrow, polars), which a script may compute with, as lists and arrays of numpy's.
+"""Converts tables and columns of pyarrow and polars, which a script may compute with, to lists and numpy arrays.
 
-Neither library is imported: whoever gives something of one has done that.
+Neither library is imported here: a script that has such a value has imported it.
 """
 
 from typing import Any, List, Mapping, cast
@@ -9,14 +9,14 @@ from akrunner.worker import objects
 
 
 def columns_of(given: Any) -> Mapping[str, Any]:
-    """{column: values} of what is given to `write_batch`: of a frame, or a mapping as it is, with columns that `packed` takes."""
+    """Return the argument of `write_batch`, a data frame or a mapping, as the {column: values} that `columns.packed` takes."""
     kind = _library(given)
     if kind == "polars" and hasattr(given, "get_columns"):
         return {one.name: _values(one) for one in given.get_columns()}
     if kind == "pyarrow" and hasattr(given, "column_names"):
         return {name: _values(given.column(at)) for at, name in enumerate(given.column_names)}
     if kind == "pyarrow" and hasattr(given, "schema"):
-        # batches of older ones of pyarrow
+        # record batches of older versions of pyarrow
         return {name: _values(given.column(at)) for at, name in enumerate(given.schema.names)}
     if isinstance(given, dict) and any(_library(one) for one in given.values()):
         return {name: _values(one) for name, one in given.items()}
@@ -40,6 +40,6 @@ def _values(column: Any) -> Any:
 
 
 def _objects(values: List[Any], type_: Any) -> Any:
-    """Python's values; numbers, which have nulls among them, as an array that says of which type they are."""
+    """Return Python values as they are, but numbers with nulls as an object array that remembers their type."""
     of = objects.named(str(type_))
     return values if of is None else objects.made(values, of)

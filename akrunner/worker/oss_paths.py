@@ -1,10 +1,11 @@
-"""`oss://` in a script of PAI's: TensorFlow has no such file system here, and its functions say so in many ways, some in none.
+"""Errors for `oss://` paths that a PAI script opens itself.
 
-`latest_checkpoint` finds nothing, `isdir` says no, `walk` gives nothing: a script would train from scratch without a word. All of them ask a
-module of TensorFlow's own, and here that is asked through one which refuses evenly.
+TensorFlow has no such file system here, and its functions report that in different ways or not at all: `latest_checkpoint`
+finds nothing, `isdir` returns False, `walk` yields nothing, so a script would train from scratch without a warning. All of
+these functions call one module of TensorFlow; here a wrapper of that module raises the same error for each of them.
 
-Python's functions, and numpy's, take such a path for one of this machine and say that there is no such file: a script that catches and prints
-that would not say what to do. They raise what they would, with that in its words.
+Python's and numpy's functions take such a path for a local one and report that there is no such file, and a script that prints
+that error would not say what to do. They raise the same error as before, and its text also says what to do.
 """
 
 from __future__ import annotations
@@ -19,31 +20,34 @@ from typing import Any, Callable, Dict, Union
 from akrunner.worker import imports
 
 _FILES = "tensorflow.python.lib.io.file_io"
-#: what `file_io` asks, by the names of 2.x and 1.15
+#: the module that `file_io` calls, by its names in TensorFlow 2.x and 1.15
 _ASKED = ("_pywrap_file_io", "pywrap_tensorflow")
-#: those that take paths, in their first two arguments
+#: its functions that take paths, in their first two arguments
 _TAKE_PATHS = frozenset(
     (
         "FileExists DeleteFile ReadFileToString WriteStringToFile GetMatchingFiles GetChildren CreateDir RecursivelyCreateDir CopyFile RenameFile "
         "DeleteRecursively IsDirectory HasAtomicMove Stat BufferedInputStream WritableFile CreateBufferedInputStream CreateWritableFile"
     ).split()
 )
-#: functions of `os` that say that there is no such file
+#: functions of `os` that may report that there is no such file
 _OF_OS = ("chdir", "listdir", "lstat", "mkdir", "open", "remove", "rename", "replace", "rmdir", "scandir", "stat", "unlink")
-#: numpy's, which opens texts and URLs, by the names of 2 and 1
+#: numpy's module that opens texts and URLs; it has this name in numpy 1 and 2
 _NUMPYS = "numpy.lib._datasource"
 _HOW = "hand the path in as a flag (-Dbuckets, -DcheckpointDir, -DuserDefinedParameters='--dir=oss://...')"
 
 
 class OssPathError(RuntimeError):
-    """The script opens an oss:// path. No error of TensorFlow's: those are caught where it looks for checkpoints."""
+    """Raised when the script opens an oss:// path.
+
+    It is not one of TensorFlow's errors, because TensorFlow catches those where it looks for checkpoints.
+    """
 
 
 def refuse() -> None:
-    """From here on."""
+    """From now on, refuse oss:// paths that the script opens."""
     imports.when_imported(_FILES, _refuse)
     builtins.open = io.open = _told(builtins.open, "io")
-    # Python 3.7's pathlib has taken them from os
+    # pathlib of Python 3.7 keeps its own references to the functions of os
     for place in (os, getattr(sys.modules.get("pathlib"), "_NormalAccessor", os)):
         for name in _OF_OS:
             if hasattr(place, name):
@@ -52,15 +56,22 @@ def refuse() -> None:
 
 
 def _told(function: Callable[..., Any], module: str) -> Callable[..., Any]:
-    """A function that raises what it would, and says of an oss:// path what to do. Args: module: in which it has its name, for pickle."""
+    """Return a function that does the same, but whose error for an oss:// path also says what to do.
+
+    Args:
+        module: the module in which pickle finds the function by its name.
+    """
     return function if isinstance(function, _Told) else _Told(function, module)
 
 
 class _Told(object):
-    """A function, in the place of the one it calls. No function itself: as an attribute of a class it would become a method, as `open` does not."""
+    """A callable that takes the place of the function that it calls.
+
+    It is not a function itself: as an attribute of a class, a function would become a method, and `open` does not.
+    """
 
     __name__: str
-    # TensorFlow's autograph leaves it as it is
+    # tells TensorFlow's AutoGraph not to translate it
     autograph_info__: Dict[str, Any] = {}
 
     def __init__(self, function: Callable[..., Any], module: str) -> None:
@@ -76,7 +87,7 @@ class _Told(object):
             raise
 
     def __eq__(self, other: object) -> bool:
-        # os.supports_fd and its like have the functions themselves
+        # sets such as os.supports_fd hold the original functions
         return other is self or other is self._function
 
     def __hash__(self) -> int:
@@ -90,12 +101,12 @@ class _Told(object):
 
 
 def _tell(error: OSError) -> None:
-    """Put into the words of a file's error what to do, if it is about an oss:// path."""
+    """Add to the text of a file error what to do, if the error is about an oss:// path."""
     if not isinstance(error, FileNotFoundError) and error.errno is not None:
         return
     for path in (error.filename, error.filename2, *error.args[:1]):
         path = os.fspath(path) if hasattr(path, "__fspath__") else path
-        # a pathlib.Path has one / left
+        # a pathlib.Path keeps only one of the two slashes
         if isinstance(path, (str, bytes)) and path[:5].lower() in ("oss:/", b"oss:/"):
             said = "TensorFlow and Python open no oss:// of a script's own: " + _HOW
             if error.errno is None:
@@ -112,7 +123,7 @@ def _refuse(module: Any) -> None:
 
 
 class _Asked(object):
-    """A module, of which some functions look at their paths first."""
+    """A wrapper of a module, in which the functions that take paths check them first."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -131,7 +142,7 @@ class _Asked(object):
         return looked_at
 
     def _check(self, path: Union[str, bytes]) -> None:
-        """Raises: OssPathError: no library of the script's has brought a file system for it."""
+        """Check an oss:// path. Raises: OssPathError: no library of the script has registered a file system for it."""
         text = path if isinstance(path, str) else path.decode("utf-8", "replace")
         try:
             self._module.FileExists(path)
@@ -143,7 +154,7 @@ class _Asked(object):
 
 
 def is_oss(path: Any) -> bool:
-    """Args: path: text, bytes or something else."""
+    """Whether it is an oss:// path. Args: path: text, bytes or any other value."""
     if isinstance(path, bytes):
         return path[:6].lower() == b"oss://"
     return isinstance(path, str) and path[:6].lower() == "oss://"

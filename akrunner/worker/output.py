@@ -1,9 +1,9 @@
-"""`task_config.output_writer`: rows of the result, on their way to the host.
+"""`task_config.output_writer`: sends the rows of the result to the host.
 
 ::
 
-    write(example)       collected, then one EXAMPLES frame:  lengths (uint32 each) | Examples end to end
-    write_batch({...})   a COLUMNS frame at once; several of fewer rows where one would be very long
+    write(example)       rows are collected and sent as one EXAMPLES frame:  lengths (uint32 each) | Examples end to end
+    write_batch({...})   rows are sent at once as a COLUMNS frame, or as several frames of fewer rows if it would be very long
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _FLUSH_BYTES = 256 * 1024
 _FLUSH_ROWS = frames.MOST_EXAMPLES
 _FLUSH_SECONDS = 0.2
-#: a longer batch goes as several frames, so that the host never holds much of it
+#: a longer batch is sent as several frames, so that the host never holds much of it in memory
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 1 << 20
-#: more than the lengths in a frame can say
+#: bytes from which on a row is refused as too long
 _TOO_LONG = 1 << 31
 
 
@@ -45,13 +45,13 @@ class OutputWriter(object):
         flush_seconds: Optional[float] = None,
         inferred: bool = False,
     ) -> None:
-        """As the task makes it.
+        """Make a writer, as the task does.
 
         Args:
-            writer: of frames, to the host.
-            schema: columns of the result; None: the job has none.
-            flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together.
-            inferred: without a schema, whether the first batch decides which columns there are.
+            writer: writes frames to the host.
+            schema: the columns of the result; None if the job has no output schema.
+            flush_seconds: the longest time that a row waits before a thread sends it; None: rows wait until there are enough.
+            inferred: whether, without a schema, the first batch determines the columns.
         """
         self._writer = writer
         self._takes = schema is not None or inferred
@@ -82,8 +82,8 @@ class OutputWriter(object):
         Args:
             example: a `tf.train.Example`, or its serialized bytes, also as a tensor.
         Raises:
-            TypeError: something else.
-            ValueError: it has 2 GiB or more.
+            TypeError: the argument is something else.
+            ValueError: the Example has 2 GiB or more.
             RuntimeError: the job has no output schema, or the writer is closed.
         """
         if hasattr(example, "numpy"):
@@ -106,7 +106,7 @@ class OutputWriter(object):
         with self._lock:
             self._check()
             if len(example) >= _FLUSH_BYTES:
-                # in a frame of its own
+                # a long row gets a frame of its own
                 self._flush()
             self._pending.append(example)
             self._size += len(example)
@@ -124,7 +124,7 @@ class OutputWriter(object):
         Args:
             examples: a list of serialized Examples.
         Raises:
-            RuntimeError: as `write`.
+            RuntimeError: for the same reasons as `write`.
         """
         longest = max(map(len, examples), default=0)
         if longest >= _FLUSH_BYTES:
@@ -140,25 +140,27 @@ class OutputWriter(object):
                 self._flush()
 
     def write_batch(self, columns: Mapping[str, Any]) -> None:
-        """Add many rows at once: the fast way.
+        """Add many rows at once; this is the fastest way to write.
 
         Args:
-            columns: {column: values [rows, ...]} for every column of the output schema, or a frame (pandas, polars, pyarrow); each a numpy
-                array (or tensor, list, series, array of Arrow's) of the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as are pandas' NA and
-                what a masked array masks. Where the output schema says timestamp or date, datetimes without a zone do (numpy's, or Python's),
-                as well as their int64. Without an output schema the first batch with rows decides which columns there are.
+            columns: {column: values [rows, ...]} for every column of the output schema, or a table (pandas, polars, pyarrow).
+                The values of a column are a numpy array, tensor, list, series or Arrow array; all columns have the same first
+                dimension, and further dimensions become a list. `None` in a list or object array is a null, and so are pandas'
+                NA and the masked values of a masked array. A column that is a timestamp or date in the output schema takes
+                datetimes without a time zone (of numpy or Python) or their int64. Without an output schema the first batch with
+                rows determines the columns.
         Raises:
-            ValueError: a column is missing, unknown, or of another length, or has a value that its type does not hold.
-            TypeError: values of no known type, or of several.
-            RuntimeError: as `write`.
+            ValueError: a column is missing, is unknown, has another length, or has a value that its type cannot hold.
+            TypeError: a column has values of an unsupported type, or of several types.
+            RuntimeError: for the same reasons as `write`.
         """
         self._write_batch(columns_of(columns), _BATCH_ROWS, _BATCH_BYTES)
 
     def answer(self, columns: Mapping[str, Any]) -> None:
-        """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions.
+        """Write a batch as `write_batch` does, but always in one frame: a prediction's answer to one chunk of rows.
 
         Args:
-            columns: as of `write_batch`.
+            columns: as for `write_batch`, but only a mapping.
         """
         self._write_batch(columns, frames.MOST_ROWS, frames.MOST_BYTES)
 
@@ -167,7 +169,7 @@ class OutputWriter(object):
 
         with self._lock, timing.spending("output"):
             self._check()
-            # raises before anything is sent
+            # may raise, before anything is sent
             rows, packed = packing.packed(columns, self._names, self._types)
             if rows and self._names is None:
                 self._names = list(columns)
@@ -177,13 +179,13 @@ class OutputWriter(object):
                 self._writer.write(frames.COLUMNS, payload, count)
 
     def write_file(self, path: str) -> None:
-        """Add the rows of a TFRecord file of Examples, as TensorFlow's `TFRecordWriter` makes it.
+        """Add the rows of a TFRecord file of Examples, such as TensorFlow's `TFRecordWriter` writes.
 
         Args:
             path: the file, on this machine.
         Raises:
-            ValueError: it is cut short.
-            RuntimeError: as `write`.
+            ValueError: the file is cut short.
+            RuntimeError: for the same reasons as `write`.
         """
         from akrunner.worker import records
 
@@ -201,24 +203,27 @@ class OutputWriter(object):
                         self._flush()
 
     def flush(self) -> None:
-        """Send what was collected."""
+        """Send the rows that were collected."""
         with self._lock:
             self._flush()
 
     def close(self) -> None:
-        """Send what was collected and take no more. Called for you when `main` returns; twice is fine."""
+        """Send the rows that were collected, and accept no more.
+
+        The task calls it when `main` returns. A second call does nothing.
+        """
         with self._lock:
             if not self._closed:
                 self._flush()
                 self._closed = True
 
     def disown(self, refused: Refused) -> None:
-        """Take no more, and send nothing: this is a copy, in a child that the script has forked.
+        """Accept no more rows, and send nothing: this is the writer's copy in a process that the script has forked.
 
         Args:
-            refused: notes what it tries.
+            refused: records attempts to write.
         """
-        # whoever held the lock is not in this process
+        # the lock may be held by a thread of the parent, which does not exist in this process
         self._lock = threading.Lock()
         self._pending, self._size = [], 0
         self._closed, self._refused = True, refused

@@ -1,4 +1,4 @@
-"""What a script of PAI-TensorFlow expects beside its tables: its flags, the module path, and that flags nobody defined do no harm."""
+"""Sets up what a PAI-TensorFlow script expects besides its tables: PAI's flags, the module path, tolerance of unknown flags."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from akrunner.wire.context import Context, TFConfig
 from akrunner.worker import imports, oss_paths
 
 _FLAGS_MODULE = "absl.flags._flagvalues"
-#: given to every script, whether it defines them or not
+#: flags that PAI gives to every script, whether the script defines them or not
 _PAIS = ("tables", "outputs", "buckets", "checkpointDir", "job_name", "task_index", "ps_hosts", "worker_hosts")
 _unknown: Dict[str, Any] = {}
 
 
 def enter(context: Context, tf_config: TFConfig) -> None:
-    """Before the script is imported; `sys.argv` and the module path are the task's already."""
-    # a script may look for files beside it
+    """Set up the process. Called before the script is imported, when `sys.argv` and the module path are set for the task."""
+    # a full path, because a script may look for files beside it
     sys.argv[0] = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
     if context["cluster_flags"]:
         sys.argv[1:1] = cluster_flags(tf_config)
     folder = os.path.dirname(context["script"]["path"])
     if folder:
-        # Python has the script's own directory first; PAI the archive's, too, from which packages are imported
+        # the module path begins with the script's own directory, as in Python; PAI also has the archive's root in it
         sys.path.insert(0, os.path.join(context["work_dir"], *folder.split("/")))
     tolerate_unknown_flags()
     oss_paths.refuse()
 
 
 def cluster_flags(tf_config: TFConfig) -> List[str]:
-    """`--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`: the chief is PAI's worker 0, and worker 0 its worker 1."""
+    """Return the flags `--job_name`, `--task_index`, `--ps_hosts` and `--worker_hosts`.
+
+    The chief is PAI's worker 0; if there is one, worker 0 is PAI's worker 1.
+    """
     cluster, task = tf_config["cluster"], tf_config["task"]
     role, index = task["type"], task["index"]
     if role == "chief":
@@ -47,12 +50,12 @@ def cluster_flags(tf_config: TFConfig) -> List[str]:
 
 
 def tolerate_unknown_flags() -> None:
-    """Have absl, `tf.app.flags` with it, pass over flags the script does not define, as PAI gives them to every script."""
+    """Make absl, and with it `tf.app.flags`, ignore flags that the script does not define: PAI gives such to every script."""
     imports.when_imported(_FLAGS_MODULE, _soften)
 
 
 def unknown_flags() -> List[str]:
-    """Notes on flags the user gave, and the script has not defined: most likely misspelt."""
+    """Return notes on flags that the user gave and the script has not defined: most likely they are misspelt."""
     values = _unknown.get("values")
     if values is None:
         return []
@@ -75,7 +78,7 @@ def _soften(module: Any) -> None:
         _unknown["values"] = self
         names = _unknown.setdefault("names", [])
         names += [name for name in (word.lstrip("-").partition("=")[0] for word in unknown) if name not in names]
-        # who wanted to know of those that are not known is not shown them as arguments
+        # a caller that asks for the unknown flags (known_only) gets them; otherwise they are not passed on as arguments
         return left if known_only else [left[0]] + [word for word in left[1:] if word not in unknown]
 
     __call__.__doc__ = strict.__doc__

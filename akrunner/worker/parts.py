@@ -1,4 +1,7 @@
-"""What of a batch is given apart, as `Model.fit` takes it: (features, label), or (features, label, weights)."""
+"""Separates the label and the weights from a batch's columns, as `Model.fit` takes them.
+
+A batch is then (features, label), or (features, label, weights).
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ from akrunner.worker import mapping
 if TYPE_CHECKING:
     from akrunner.worker.reading import Reading
 
-#: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
+#: the column with each row's weight: 0 for a row of padding, else 1
 WEIGHT = "sample_weight"
 
 
 class Parts(object):
     """The parts of a batch.
 
-    Attributes: label, weights: names of columns, None; padded: whether rows are made up to fill a share (uneven="pad"). Those have zeros in every
-        column, the one of weights, too, if the table has one: then `WEIGHT` is not needed.
+    Attributes:
+        label, weights: names of columns, None for none.
+        padded: whether rows of padding are added (uneven="pad"). They have zeros in every column, also in the table's column of
+            weights if there is one; `WEIGHT` is not needed then.
     """
 
     def __init__(self, label: Optional[str] = None, weights: Optional[str] = None, padded: bool = False) -> None:
@@ -28,11 +33,16 @@ class Parts(object):
 
     @property
     def made(self) -> bool:
-        """Whether rows get a column `WEIGHT`."""
+        """Whether the column `WEIGHT` is added to the rows."""
         return self.padded and self.weights is None
 
     def check(self, schema: List[Dict[str, Any]], how: Reading) -> None:
-        """Raises: ValueError: there are no such columns; TypeError: `map=` takes something else."""
+        """Check the parts against the columns of the table and the steps that are asked for.
+
+        Raises:
+            ValueError: there are no such columns, or they cannot be used.
+            TypeError: the function given as `map=` takes other arguments.
+        """
         for asked, name in (("label", self.label), ("weights", self.weights)):
             if name is None:
                 continue
@@ -65,13 +75,13 @@ class Parts(object):
             )
 
     def taken(self, names: Optional[Sequence[str]]) -> Optional[Sequence[str]]:
-        """The columns to read, None: all. Args: names: those that a script asked for."""
+        """Return the columns to read, None for all. Args: names: the columns that the script asked for, None for all."""
         if names is None or isinstance(names, str):
             return names
         return list(names) + [name for name in (self.label, self.weights) if name is not None and name not in names]
 
     def of(self, columns: Dict[str, Any]) -> Any:
-        """A batch's columns, parted; without a label as they are."""
+        """Return a batch with its parts separated; without a label, return the columns unchanged."""
         if self.label is None:
             return columns
         columns = dict(columns)
@@ -79,18 +89,18 @@ class Parts(object):
         if self.weights is not None:
             import tensorflow as tf
 
-            # Keras multiplies losses by them, and those are floats
+            # Keras multiplies losses, which are floats, by the weights
             return columns, target, tf.cast(columns.pop(self.weights), tf.float32)
         if self.padded:
             return columns, target, columns.pop(WEIGHT)
         return columns, target
 
-    # TensorFlow's autograph leaves it as it is; 1.15 would warn that it has to
+    # tells TensorFlow's AutoGraph not to translate it; TensorFlow 1.15 would warn that it cannot
     of.autograph_info__ = {}  # type: ignore[attr-defined]
 
 
 def check_weight(names: Collection[str]) -> None:
-    """Raises: ValueError: the column of weights would hide one of the table's."""
+    """Raise a ValueError if the table already has a column named `WEIGHT`."""
     if WEIGHT in names:
         raise ValueError(
             "uneven='pad' gives a column %r, and the table has one: give label= and weights=%r, or rename it with select="

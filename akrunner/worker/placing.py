@@ -1,9 +1,11 @@
-"""On which task of a cluster the operations run that read: on the script's own, where the script pins them to none.
+"""Places the operations that read rows on the script's own task of the cluster, unless the script has placed them itself.
 
-TensorFlow places what is pinned to no task on any task's device, the first one's mostly. Python's functions are known to one process alone,
-and a task's rows lie beside it; so before a session of a cluster runs a graph, whatever reads in it gets the device of this process's server.
-What the script has said itself stays: a task it has named, and '/cpu:0' on top of the task. TensorFlow numbers Python's functions from 0 in
-each process; here each task has numbers of its own, so that one that is asked for another's function says so, and does not call its own.
+TensorFlow places an operation without a device on any task, mostly the first. But a Python function exists in one process only,
+and a task's rows are on its own machine. So before a session of a cluster runs a graph, every operation in it that reads gets
+the device of this process's server. A task that the script has named stays, and so does '/cpu:0', which is added to the task.
+
+TensorFlow numbers Python functions from 0 in each process. Here each task has its own range of numbers, so that a task that is
+asked for another task's function raises an error, and does not call its own function of that number.
 """
 
 from __future__ import annotations
@@ -20,23 +22,24 @@ from akrunner.wire.context import Role
 #: operations that call a function of this process
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue")
-#: how often `tf.train.string_input_producer` has given its names: each task gives its own
+#: operations that count how often `tf.train.string_input_producer` has given out its names; each task counts its own
 _EPOCHS = ("CountUpTo", "ResourceCountUpTo")
-#: a task's place among these is part of its numbers: the same ones in every run, and from 0 on in a task that is alone
+#: a role's position here determines the numbers of its functions: they are the same in every run, and begin at 0 in a lone task
 _ROLES = ("chief", "worker", "ps", "evaluator")
-#: how many Python functions a task may number before it is at the next one's
+#: how many numbers each task has for its Python functions
 _FUNCTIONS = 1 << 40
 _here = {"reads": False}
-#: a session's target -> (job's name, index of the task) of the servers of this process
+#: target of a session -> (job's name, task's index), for the servers of this process
 _servers: Dict[bytes, Tuple[str, int]] = {}
 _lock = threading.Lock()
-#: graph -> (its version when it was looked at, operations it had), and -> names of those that belong to a reader of ours
+#: graph -> (its version when it was last looked at, the number of its operations then)
 _looked: MutableMapping[Any, Tuple[Any, int]] = weakref.WeakKeyDictionary()
+#: graph -> the names of its operations that belong to one of akrunner's readers
 _belong: MutableMapping[Any, Set[str]] = weakref.WeakKeyDictionary()
 
 
 def reads() -> None:
-    """The script is given rows in a graph: from now on its datasets, iterators and queues have their place, too."""
+    """Note that akrunner gives the script rows in a graph: from now on its datasets, iterators and queues are placed, too."""
     if not _here["reads"]:
         _here["reads"] = True
         _looked.clear()
@@ -44,7 +47,7 @@ def reads() -> None:
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """All operations that are made within belong to a reader of ours, whatever they are: a loop does not go from task to task."""
+    """Make all operations created in this block belong to one of akrunner's readers, so that a loop does not span tasks."""
     reads()
     graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
     before = len(graph.get_operations())
@@ -53,7 +56,11 @@ def together() -> Iterator[None]:
 
 
 def install(task: Role) -> None:
-    """TensorFlow has been imported: number this process's functions, learn of its servers. Args: task: its "type" and "index" in the cluster."""
+    """Number this process's Python functions and watch for its servers; called when TensorFlow has been imported.
+
+    Args:
+        task: this task's role in the cluster.
+    """
     _number(task["type"], task["index"])
     module = sys.modules.get("tensorflow.python.training.server_lib")
     server = getattr(module, "Server", None)
@@ -74,14 +81,14 @@ def install(task: Role) -> None:
 
 
 def _number(role: str, index: int) -> None:
-    """Have TensorFlow number this process's functions as no other task's: TensorFlow finds them by their number alone."""
+    """Make TensorFlow give this process's functions numbers that no other task has: it finds a function by its number alone."""
     registry: Any = getattr(sys.modules.get("tensorflow.python.ops.script_ops"), "_py_funcs", None)
     if role in _ROLES and isinstance(getattr(registry, "_unique_id", None), int):
         registry._unique_id += (index * len(_ROLES) + _ROLES.index(role)) * _FUNCTIONS
 
 
 def _watch(session: Any) -> None:
-    """Have a session place what reads before it takes operations of its graph."""
+    """Make sessions place the operations that read before they take new operations of their graph."""
     real = session._extend_graph
 
     @functools.wraps(real)
@@ -96,14 +103,14 @@ def _watch(session: Any) -> None:
 
 
 def _task_of(target: bytes) -> Optional[Tuple[str, int]]:
-    """This process's task in the cluster of a session, None: nobody can tell."""
+    """Return this process's (job, index) in the cluster of a session, or None if it cannot be determined."""
     found = _servers.get(target)
-    # or another task's server runs the graph, in the same cluster
+    # else the server of another task in the same cluster runs the graph
     return found or (next(iter(_servers.values())) if len(_servers) == 1 else None)
 
 
 def place(graph: Any, job: str, index: int) -> None:
-    """Pin what reads in a graph to a task, as far as it is pinned to none. Looks only at operations that it does not know yet."""
+    """Place the operations of a graph that read on a task, unless they are already on one. Looks only at new operations."""
     version = graph.version
     if _looked.get(graph, (None, 0))[0] == version:
         return
@@ -123,12 +130,12 @@ def _is_reading(op: Any) -> bool:
     kind = op.type
     if "Dataset" in kind or "Iterator" in kind or kind.startswith("Optional"):
         return True
-    # one with a name of its own is meant for several tasks
+    # a queue with a shared name is meant for several tasks
     return kind.startswith(_QUEUES) and not op.get_attr("shared_name")
 
 
 def _has_resource(op: Any) -> bool:
-    """Whether it must be where something else is: a queue, a variable."""
+    """Whether an operation uses a resource, such as a queue or a variable, and so must be where that is."""
     return any(one.dtype._is_ref_dtype or one.dtype.base_dtype.name == "resource" for one in op.inputs)
 
 

@@ -1,6 +1,6 @@
-"""Run a SavedModel over the rows: what the worker processes of `akrunner.predict` do, in place of a user's script.
+"""Runs a SavedModel over the rows: the worker processes of `akrunner.predict` run this in place of a user's script.
 
-Every chunk of rows is answered by one batch of output columns, so that the host can put both side by side again.
+It answers every chunk of rows with one batch of output columns, so that the host can put both side by side again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from akrunner.wire.context import Context
 from akrunner.worker import chunks
 
-#: seconds between two looks for a new model
+#: seconds between checks for a new model
 _LOOK = 0.2
 
 
 def prepare(context: Context) -> Callable[[Any], None]:
-    """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
+    """Load the model, before any row is sent. Args: context: the task's context. Returns: the task's `main(task_config)`."""
     params = context["user_params"]
     using = _Using(_checked_model(context["model"], params), params)
 
@@ -51,7 +51,10 @@ def _checked_model(path: str, params: Dict[str, Any]) -> Any:
 
 
 class _Using(object):
-    """The model in use. New ones that the host puts into the directory `watch` (1/, 2/, ...) are loaded beside it and take its place."""
+    """The model in use.
+
+    New models, which the host puts into the directory `watch` (1/, 2/, ...), are loaded beside it and then replace it.
+    """
 
     def __init__(self, model: Any, params: Dict[str, Any]) -> None:
         self.model = model
@@ -76,7 +79,7 @@ class _Using(object):
             try:
                 newest = max([int(name) for name in os.listdir(folder) if name.isdigit()] or [0])
             except OSError:
-                # the stream ends
+                # the directory is gone, because the stream ends
                 return
             if newest <= number:
                 continue
@@ -98,7 +101,7 @@ class _Using(object):
 
 
 def _predicted(model: Any, rows: int, columns: Dict[str, Any], params: Dict[str, Any]) -> Dict[str, Any]:
-    """{output column: array [rows, ...]} of a chunk."""
+    """Return a chunk's predictions: {output column: array [rows, ...]}."""
     feeds = {spec["name"]: _fed(spec, [columns[name] for name in spec["columns"]], rows) for spec in params["inputs"]}
     size = params["batch_size"]
     parts = []
@@ -109,7 +112,7 @@ def _predicted(model: Any, rows: int, columns: Dict[str, Any], params: Dict[str,
 
 
 def _fed(spec: Dict[str, Any], columns: List[Any], rows: int) -> Any:
-    """What one input gets: [rows, ...]."""
+    """Return the values of one input of the model, [rows, ...]. Args: columns: the columns that feed it."""
     values = columns[0]
     if len(columns) > 1:
         return np.stack(columns, axis=1)
@@ -145,7 +148,7 @@ def _checked(outputs: Dict[str, Any], rows: int, wanted: List[Dict[str, Any]]) -
 
 
 def _load(path: str, tags: List[str], key: str) -> Any:
-    """The signature as a callable {input: array} -> {output: array}, with `outputs`: their names."""
+    """Return the signature as a callable {input: array} -> {output: array}, whose `outputs` are the names of the outputs."""
     import tensorflow as tf
 
     if tf.executing_eagerly():
@@ -154,10 +157,10 @@ def _load(path: str, tags: List[str], key: str) -> Any:
 
 
 class _Function(object):
-    """TensorFlow 2."""
+    """A signature in TensorFlow 2."""
 
     def __init__(self, tf: Any, path: str, tags: List[str], key: str) -> None:
-        # the signature lives as long as what it was loaded with
+        # the signature works only as long as the loaded model lives
         self._loaded = tf.saved_model.load(path, tags=tags)
         self._signature = self._loaded.signatures[key]
         self._constant = tf.constant
@@ -169,12 +172,12 @@ class _Function(object):
 
 
 class _Graph(object):
-    """TensorFlow 1."""
+    """A signature in TensorFlow 1."""
 
     def __init__(self, tf: Any, path: str, tags: List[str], key: str) -> None:
         v1 = tf.compat.v1
         self._session = v1.Session(graph=tf.Graph())
-        # what the public name leads to, without its word that it is deprecated
+        # the class behind the public name, which would print a warning that it is deprecated
         from tensorflow.python.saved_model.loader_impl import SavedModelLoader
 
         with self._session.graph.as_default():

@@ -1,4 +1,4 @@
-"""How `task_config.dataset` reads: its arguments, checked, and put into the order that TensorFlow's guides recommend.
+"""Checks the arguments of `task_config.dataset`, and puts its steps into the order that TensorFlow's guides recommend.
 
 ::
 
@@ -6,8 +6,8 @@
     images -> [decode]  [cache] shuffle repeat decode, augment, batch              [map]  prefetch
     files  -> shuffle interleave [cache] shuffle repeat batch                      [map]  prefetch
 
-What is kept (`cache=`) is what is the same in every epoch, as late as the order allows: never the order of a shuffle, never what `map=` or
-`augment` made by chance.
+The cache (`cache=`) comes as late as the order allows, but keeps only what is the same in every epoch: never the order of a
+shuffle, and never the random results of `map=` or `augment`.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from akrunner.worker.tf_data import unbatched
 if TYPE_CHECKING:
     pass
 
-#: batches made ahead, if nobody says how many
+#: batches made ahead, if `prefetch=` is not given
 _AHEAD = 2
-#: elements of a file that go from one thread to another together
+#: elements of a file that are handed from one thread to another together
 _BLOCK = 32
-#: of the memory that is free, what a cache may take
+#: the part of the free memory that a cache may take
 _SHARE = 0.8
-#: attribute of a dataset that we have made: facts about its function, beside those that its operations tell
+#: attribute of a dataset made by akrunner: facts about its function that the names of its operations do not tell
 DOES = "_akrunner_does"
-#: as `tf.data.AUTOTUNE`
+#: the value of `tf.data.AUTOTUNE`
 AUTOTUNE = -1
 
 
 class Reading(object):
-    """What a script asks of its dataset beyond its rows, checked: see `BatchTaskConfig.dataset` for each."""
+    """The steps that a script asks for in `dataset`, checked; see `BatchTaskConfig.dataset` for each of them."""
 
     def __init__(
         self, map: Optional[Callable[..., Any]] = None, image: Any = None, cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
     ) -> None:  # fmt: skip
-        """Raises: ValueError, TypeError: an argument is not what it may be."""
+        """Check the arguments. Raises: ValueError, TypeError: an argument has a value that it must not have."""
         for name, function in (("map", map), ("interleave", interleave)):
             if function is not None and not callable(function):
                 raise TypeError("%s=%.100r: give %s" % (name, function, _FUNCTIONS[name]))
@@ -65,25 +65,25 @@ class Reading(object):
 
     @property
     def by_row(self) -> bool:
-        """Whether something is to be done with each row before they are batched."""
+        """Whether something is done with each row before rows are batched."""
         return self.image is not None or self.interleave is not None
 
     def images(self, schema: List[Dict[str, Any]]) -> Optional[images.Images]:
-        """The `images.Images` that was asked for, None. Raises: ValueError: the columns have none."""
+        """Return the `images.Images` for `image=`, None if it was not given. Raises: ValueError: there is no such column."""
         return None if self.image is None else images.Images(self.image, schema)
 
     # -- the steps
 
     def called(self, element: Any) -> Any:
-        """The script's own function of a batch, called as `tf.data` calls it."""
+        """Call the script's function with a batch, as `tf.data` would call it."""
         return self.map(*element) if isinstance(element, tuple) else self.map(element)
 
     def mapped(self, dataset: Any, function: Callable[..., Any]) -> Any:
-        """Many calls at once, in the order of what they are given unless that does not matter."""
+        """Map a dataset with several calls at once; the results keep their order unless `deterministic=False`."""
         return dataset.map(function, num_parallel_calls=AUTOTUNE, **self._order(dataset.map))
 
     def interleaved(self, files: Any) -> Any:
-        """What the datasets made of each of them give, read at the same time."""
+        """Return the elements of the datasets that `interleave=` makes of each row; several are read at the same time."""
         import tensorflow as tf
 
         fixed, others = [], []
@@ -93,7 +93,7 @@ class Reading(object):
             if not isinstance(made, tf.compat.v2.data.Dataset):
                 others.append(made)
             fixed.append(_of_one_shape(tf, made))
-            # an element by itself costs more on its way from one thread to another than to be read
+            # handing a single element from one thread to another costs more than reading it
             return made.batch(_BLOCK) if fixed[-1] else made
 
         try:
@@ -105,7 +105,7 @@ class Reading(object):
         return unbatched(tf, some) if fixed[-1] else some
 
     def last(self, dataset: Any) -> Any:
-        """The end of every pipeline: nobody shards it again, and batches are made while others are used."""
+        """Add the end of every pipeline: TensorFlow does not shard it, and batches are made ahead."""
         import tensorflow as tf
 
         dataset = tf_data.unsharded(dataset)
@@ -116,22 +116,25 @@ class Reading(object):
         return dataset.prefetch(self.prefetch) if self.prefetch else dataset
 
     def finished(self, dataset: Any) -> Any:
-        """The script's own function, and the end."""
+        """Add the script's function (`map=`) and the end of the pipeline."""
         return self.last(dataset if self.map is None else self.by_script(self.mapped, dataset, self.map))
 
     def by_script(self, mapped: Callable[..., Any], *given: Any) -> Any:
-        """`mapped(*given)`, which calls the script's own function. Raises: TypeError, ValueError and such: it does not fit; they say how."""
+        """Return `mapped(*given)`, which calls the script's function.
+
+        Raises: TypeError, ValueError, NameError, AttributeError: TensorFlow cannot call the function; the error says why.
+        """
         try:
             return mapped(*given)
         except Exception as e:
             raise mapping.refused(self.map, e) from None
 
     def in_turn(self, dataset: Any) -> Any:
-        """The same for a stream of which nothing may be drawn ahead."""
+        """Do as `finished`, for a stream that must not be read ahead."""
         return tf_data.not_ahead(tf_data.unsharded(dataset if self.map is None else self.by_script(dataset.map, self.map)))
 
     def _order(self, method: Callable[..., Any]) -> Dict[str, bool]:
-        """{"deterministic": ...} where this TensorFlow takes it there: 1.15 has it for a whole pipeline only."""
+        """Return {"deterministic": ...} if the method has this argument: TensorFlow 1.15 has it for a whole pipeline only."""
         return {"deterministic": self.deterministic} if "deterministic" in inspect.signature(method).parameters else {}
 
 
@@ -145,7 +148,7 @@ _FUNCTIONS = {
 _OF_STREAMS = (
     "batch_size", "drop_remainder", "label", "defaults", "columns", "map", "image", "prefetch", "deterministic", "weights",
 )  # fmt: skip
-#: arguments of a table's dataset -> why a stream's takes none
+#: argument of a table's dataset -> why a stream's dataset does not have it
 _NOT_OF_STREAMS = {
     "cache": "rows of a stream come once, so there is nothing to keep",
     "shuffle": "rows of a stream are given as they come; task_config.dataset(...).shuffle(n) mixes batches",
@@ -158,16 +161,19 @@ _NOT_OF_STREAMS = {
 
 
 def noted(dataset: Any, *does: str) -> Any:
-    """The dataset, with what its function does for the input doctor (`waits.pipeline`), as the names of its operations do not tell all of it."""
+    """Return a dataset with a note for the input doctor (`waits.pipeline`) on what its function does.
+
+    The names of the dataset's operations do not tell all of it.
+    """
     for one in (dataset, getattr(dataset, "_dataset", None)):
-        # TensorFlow 1 wraps each dataset in another; set as an attribute, TensorFlow would track it
+        # TensorFlow 1 wraps each dataset in another. It is set in `vars`, because TensorFlow would track an attribute
         if does and hasattr(one, "__dict__"):
             vars(one)[DOES] = does
     return dataset
 
 
 def _of_one_shape(tf: Any, dataset: Any) -> bool:
-    """Whether its elements can be put into batches, and taken out again."""
+    """Whether a dataset's elements can be batched and unbatched again: they are tensors of fixed shapes."""
     v1 = tf.compat.v1.data
     kinds = tf.nest.flatten(v1.get_output_classes(dataset))
     shapes = tf.nest.flatten(v1.get_output_shapes(dataset))
@@ -175,10 +181,14 @@ def _of_one_shape(tf: Any, dataset: Any) -> bool:
 
 
 class Order(object):
-    """One pass over rows, or several, as `Reading` wants it.
+    """The pipeline of steps over rows, for one pass or several.
 
-    Args: how: a `Reading`; rows: of one pass, None: not known; place: file name for a cache on disk; the others: as of `dataset`, checked;
-        buffer: of the shuffle, 0: none.
+    Args:
+        how: the steps that are asked for.
+        buffer: rows of the shuffle's buffer; 0 for no shuffle.
+        rows: the number of rows in one pass; None if unknown.
+        place: the file name for a cache on disk.
+        batch_size, repeat, drop_remainder, seed: as for `dataset`, checked.
     """
 
     def __init__(
@@ -195,14 +205,21 @@ class Order(object):
         self.place = place
 
     def of_files(self, files: Any) -> Any:
-        """Datasets of what rows name. Args: files: a dataset of {column: scalar}."""
+        """Return the dataset if `interleave=` makes a dataset of each row. Args: files: the rows, as {column: scalar}."""
         if self.buffer:
             files = files.shuffle(max(1, self.rows or self.buffer), seed=self.seed)
         rows = self._mixed(self.cached(self.how.interleaved(files)))
         return self.how.finished(rows.batch(self.batch_size, drop_remainder=self.drop_remainder))
 
     def of_images(self, rows: Any, decode: Callable[..., Any], finish: Callable[..., Any], image: images.Images) -> Any:
-        """Args: decode: a row -> its columns, the image's pixels among them; finish: a batch's columns -> what the script is given."""
+        """Return the dataset if a column of images is decoded.
+
+        Args:
+            rows: a dataset of single rows.
+            decode: function of a row that returns its columns, with the pixels of the image.
+            finish: function of a batch's columns that returns what the script gets.
+            image: the value of `image=`.
+        """
         if self.how.cache:
             rows = self._mixed(self.cached(noted(self.how.mapped(rows, decode), *image.of_decoding())))
             rows = noted(self._seeded(rows, image, lambda row: row), *image.of_finishing())
@@ -212,7 +229,12 @@ class Order(object):
         return self.how.finished(batches.map(finish))
 
     def of_records(self, rows: Any, parse: Callable[..., Any]) -> Any:
-        """Args: parse: serialized Examples of a batch -> what the script is given."""
+        """Return the dataset of serialized Examples.
+
+        Args:
+            rows: a dataset of single records.
+            parse: function of a batch of records that returns what the script gets.
+        """
         late = self.how.cache is not None and not self.buffer and self.whole()
         if self.how.cache and not late:
             rows = self.cached(rows)
@@ -224,7 +246,7 @@ class Order(object):
             batches = self.cached(batches.map(parse))
             return self.how.finished(batches if self.repeat == 1 else batches.repeat(self.repeat))
         if self.how.map is None:
-            # TensorFlow parses a batch by several threads as it is; several at once are no quicker on few cores
+            # TensorFlow parses one batch with several threads; parsing several batches at once is no faster on few cores
             return self.how.last(batches.map(parse))
         return self.how.last(self.how.by_script(self.how.mapped, batches, lambda batch: self.how.called(parse(batch))))
 
@@ -243,7 +265,7 @@ class Order(object):
         return rows if self.repeat == 1 else rows.repeat(self.repeat)
 
     def _seeded(self, rows: Any, image: images.Images, decode: Callable[..., Any]) -> Any:
-        """Rows with their images finished."""
+        """Return the rows with their images decoded and finished; the changes follow the seed, if there is one."""
         if not image.augment or self.seed is None:
             return self.how.mapped(rows, lambda row: image.finished(decode(row)))
         import tensorflow as tf
@@ -253,7 +275,10 @@ class Order(object):
 
 
 def check_room(size: Optional[int], what: str) -> None:
-    """Raises: ValueError: so many bytes are not to be had. Args: what: takes them, in words."""
+    """Check that there is memory for a cache. Args: size: its bytes; what: what takes them, in words.
+
+    Raises: ValueError: there is not enough.
+    """
     free = _free()
     if size and free is not None and size > _SHARE * free:
         raise ValueError(
@@ -263,7 +288,7 @@ def check_room(size: Optional[int], what: str) -> None:
 
 
 def _free() -> Optional[int]:
-    """Bytes of memory that nobody uses; None: nobody says."""
+    """Return the bytes of memory that are free, on the machine and in the container; None if the system does not say."""
     rooms = []
     try:
         with open("/proc/meminfo") as f:
@@ -276,12 +301,12 @@ def _free() -> Optional[int]:
             with open(os.path.join("/sys/fs/cgroup", most)) as f, open(os.path.join("/sys/fs/cgroup", used)) as g:
                 rooms.append(int(f.read()) - int(g.read()))
         except (OSError, ValueError):
-            pass  # there is none, or "max"
+            pass  # there is no such limit, or it is "max"
     return max(0, min(rooms)) if rooms else None
 
 
 def check_stream(other: Dict[str, Any]) -> None:
-    """Args: other: what a stream's `dataset` was given and does not take. Raises: TypeError: there is something."""
+    """Check that a stream's `dataset` was given no other arguments. Args: other: those. Raises: TypeError: there are some."""
     if not other:
         return
     name = sorted(other)[0]
@@ -293,12 +318,17 @@ def check_stream(other: Dict[str, Any]) -> None:
 
 
 def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 1, seed: Optional[int] = None) -> None:
-    """Raises: ValueError, TypeError: they are no numbers that rows can be counted by."""
+    """Check the numbers given to `dataset` or `batches`.
+
+    Raises:
+        TypeError: one is not a whole number.
+        ValueError: one is out of range.
+    """
     if _whole("batch_size", batch_size) < 1:
         raise ValueError("batch_size=%r: a batch has one row at least" % (batch_size,))
     if not isinstance(shuffle, bool) and _whole("shuffle", shuffle or 0) < 0:
         raise ValueError("shuffle=%r: give True, or the buffer's size in rows" % (shuffle,))
-    # -1 is for ever to TensorFlow, too
+    # -1 means endless to TensorFlow, too
     if repeat is not None and (_whole("repeat", repeat) < -1 or repeat == 0):
         raise ValueError("repeat=%r: give the number of epochs, 1 at least; None for ever" % (repeat,))
     if seed is not None:
@@ -306,7 +336,7 @@ def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 
 
 
 def check_seed(seed: Optional[int], shuffle: Union[bool, int], image: Any) -> None:
-    """Args: shuffle: checked; image: an `images.Images`, None. Raises: ValueError: nothing is drawn by chance."""
+    """Check that a seed has a use. Args: image: an `images.Images`, or None. Raises: ValueError: nothing is random."""
     if seed is not None and not shuffle and not (image is not None and image.augment):
         raise ValueError(
             "seed=%r means nothing without shuffle=: rows come in their order; give shuffle=True, or leave it out" % (seed,)
@@ -322,12 +352,12 @@ def _ahead(prefetch: Optional[int]) -> int:
 
 
 def _whole(name: str, value: Any) -> int:
-    """A whole number. Raises: TypeError: it is none."""
+    """Return a whole number. Raises: TypeError: it is not one; ValueError: it does not fit 64 bits."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    # True counts as 1 there
+    # operator.index takes True for 1
     if number is None or isinstance(value, bool):
         raise TypeError("%s=%.100r: give a whole number" % (name, value))
     if not -(1 << 63) <= number < 1 << 63:

@@ -1,4 +1,4 @@
-"""TFRecord bytes without TensorFlow: where each record lies.
+"""Finds the records in a TFRecord file, without TensorFlow.
 
 ::
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 HEAD = 12
 TAIL = 4
 _LENGTH = struct.Struct("<Q")
-#: records looked at at a time
+#: most records that are returned at a time
 _AT_ONCE = 8192
-#: bytes of records looked at at a time: long ones are few
+#: most bytes of the records that are returned at a time
 _BYTES_AT_ONCE = 8 << 20
-#: records of one length that are worth a piece of their own
+#: so many records of one length are returned as a part of their own
 _RUN = 1024
 
 
 def read_file(path: str) -> Optional[memoryview]:
-    """The bytes of a file, as a view of its memory; None when there are none."""
+    """Return the bytes of a file, as a view of the mapped file; None if the file is empty."""
     if not os.path.getsize(path):
         return None
     with open(path, "rb") as f:
@@ -37,10 +37,16 @@ def read_file(path: str) -> Optional[memoryview]:
 
 
 def cut(data: memoryview, name: str = "the file") -> Iterator[Tuple[NDArray[Any], NDArray[Any]]]:
-    """(starts, ends) of the records in `data`, some thousands at a time, as int64 arrays. Each length says where the next record lies, so
-    they are gone through one by one; but a run of one length is found at once.
+    """Yield (starts, ends) of the records in `data`, some thousands at a time, as int64 arrays.
 
-    Raises: ValueError: the last record is cut short.
+    Each record's length tells where the next one begins, so records are read one by one; but many records of one length are
+    found at once.
+
+    Args:
+        data: the bytes of the file.
+        name: the file's name, for the error.
+    Raises:
+        ValueError: the last record is cut short.
     """
     at, size = 0, len(data)
     while at < size:
@@ -49,7 +55,7 @@ def cut(data: memoryview, name: str = "the file") -> Iterator[Tuple[NDArray[Any]
 
 
 def stretches(starts: NDArray[Any], ends: NDArray[Any], size: int) -> Iterator[Tuple[NDArray[Any], NDArray[Any]]]:
-    """The same records in parts of at most `size` bytes, one record at least in each."""
+    """Yield the same records in parts of at most `size` bytes, with at least one record in each."""
     while len(starts):
         count = max(1, int((ends - starts[0]).searchsorted(size, "right")))
         yield starts[:count], ends[:count]

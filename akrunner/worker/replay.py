@@ -1,6 +1,6 @@
-"""Run one task's `main` again from what its job left in the work dir: in the foreground, under any debugger.
+"""Runs one task's `main` again from the files that its job left in the work directory, in the foreground or under a debugger.
 
-`context.json`, the spool and the user's files are all it needs. Rows the script writes are counted and thrown away.
+It needs `context.json`, the spool and the user's files only. It counts the rows that the script writes and throws them away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from akrunner.worker.output import OutputWriter
 
 
 class _Sink(object):
-    """Stands in for the pipe: counts what the script writes."""
+    """Stands in for the pipe to the host: counts the rows and bytes that the script writes."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -47,7 +47,11 @@ class _Job(object):
 
 
 def main(argv: List[str]) -> int:
-    """`TASK_DIR [--cluster]`; returns the exit code. Exceptions of the script pass through, for a debugger to catch."""
+    """Run the replay and return the exit code. Exceptions of the script are not caught, so that a debugger can catch them.
+
+    Args:
+        argv: `TASK_DIR [--cluster]`.
+    """
     directory = os.path.abspath(argv[0])
     with open(os.path.join(directory, "context.json")) as f:
         context = read_context(json.load(f))
@@ -68,7 +72,7 @@ def main(argv: List[str]) -> int:
     writer = OutputWriter(sink, context["output_schema"], inferred=context["output_inferred"])
     rows, shares = _rows(directory, context)
     job = _Job(shares, _splits(directory) if context["splits"] else [])
-    # the copy, not the file it was made from: what stands there now may be another version
+    # the copy, not the user's file, which may have been changed since
     path = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
     entry = task.load_entry(context, path)
     config = task.build_config(context, rows, writer, job)
@@ -84,7 +88,7 @@ def main(argv: List[str]) -> int:
 
 
 def _rows(directory: str, context: Context) -> Tuple[int, List[int]]:
-    """(rows of this task, rows of each worker)."""
+    """Return (number of this task's rows, number of each worker's rows)."""
     try:
         with open(os.path.join(directory, "..", "..", "rows.json")) as f:
             told = json.load(f)
@@ -97,7 +101,7 @@ def _rows(directory: str, context: Context) -> Tuple[int, List[int]]:
 
 
 def _splits(directory: str) -> List[List[int]]:
-    """[workers, splits] rows of each split; none where nobody knows."""
+    """Return the number of rows, [workers, splits]; [] if the job did not get so far as to write them down."""
     try:
         with open(os.path.join(directory, "..", "..", "splits.json")) as f:
             told: List[List[int]] = json.load(f)
@@ -107,7 +111,7 @@ def _splits(directory: str) -> List[List[int]]:
 
 
 def _count_columns(path: str) -> int:
-    """Rows in a file of column chunks that may be cut short; cuts it there."""
+    """Return the number of rows in a file of column chunks; if its last chunk is incomplete, cut it off."""
     from akrunner.worker import chunks
 
     rows, at, size = 0, 0, os.path.getsize(path) if os.path.exists(path) else 0
@@ -124,7 +128,7 @@ def _count_columns(path: str) -> int:
 
 
 def _count(path: str) -> int:
-    """Whole records in a TFRecord file that may be cut short; cuts it there."""
+    """Return the number of records in a TFRecord file; if its last record is incomplete, cut it off."""
     if not os.path.exists(path):
         open(path, "wb").close()
     rows, at, size = 0, 0, os.path.getsize(path)

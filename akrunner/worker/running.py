@@ -1,4 +1,4 @@
-"""The task this process runs, for those who are given nothing: programs, and the names of Alink's lower packages."""
+"""The task of this process, for code that receives no task config: programs, and the modules of Alink's lower packages."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ _task: Dict[str, Any] = {}
 
 
 def enter(context: Context, writer: OutputWriter, stream: Optional[RowStream]) -> None:
-    """Args: context: what the host said; writer: the output writer; stream: a `RowStream`, or None."""
+    """Remember the task of this process. Args: stream: the task's rows in a stream; None in another mode."""
     _task.update(context=context, writer=writer, stream=stream)
 
 
 def configured(config: TaskConfig) -> None:
-    """From now on `current` returns it."""
+    """Remember the task config, which `current` returns from now on."""
     _task.update(config=config)
 
 
 def current() -> Any:
-    """The task config of the task this process runs: what `main(task_config)` is given, for scripts that have no such function.
+    """Return the task config of this process, for scripts that have no `main(task_config)` to receive it.
 
         >>> from akrunner.worker import current
         >>> task_config = current()
 
     Returns:
-        a `BatchTaskConfig`, `TrainTaskConfig` or `StreamTaskConfig`, as the job's mode says; for a type checker, annotate what it is assigned to.
+        a `BatchTaskConfig`, `TrainTaskConfig` or `StreamTaskConfig`, according to the job's mode. Annotate the variable that
+        you assign it to, for type checkers.
     Raises:
-        RuntimeError: this process runs no task; or the script is imported, and its rows are not all there yet.
+        RuntimeError: this process runs no task, or the script is still being imported, while its rows arrive.
     """
     if "config" in _task:
         _task.update(asked=True)
@@ -49,35 +50,35 @@ def current() -> Any:
 
 
 def asked() -> bool:
-    """Whether somebody has called `current`."""
+    """Whether `current` has returned the task config to the script."""
     return "asked" in _task
 
 
 def config() -> Any:
-    """The task config, for ours. Raises: RuntimeError: there is none yet."""
+    """Return the task config, for akrunner's own modules. Raises: RuntimeError: there is none yet."""
     return _get("config")
 
 
 def context() -> Context:
-    """What the host said this task is. Raises: RuntimeError: this process runs none."""
+    """Return the task's context. Raises: RuntimeError: this process runs no task."""
     told: Context = _get("context")
     return told
 
 
 def writer() -> OutputWriter:
-    """Its output writer."""
+    """Return the task's output writer. Raises: RuntimeError: this process runs no task."""
     own: OutputWriter = _get("writer")
     return own
 
 
 def stream() -> Optional[RowStream]:
-    """Its rows as they arrive, None in a batch."""
+    """Return the rows of a stream's task, None in another mode. Raises: RuntimeError: this process runs no task."""
     rows: Optional[RowStream] = _get("stream")
     return rows
 
 
 def script_says(word: str) -> bool:
-    """Whether the job's script has this word in it."""
+    """Whether the source of the job's script contains a word."""
     told = context()
     with open(os.path.join(told["work_dir"], *told["script"]["path"].split("/")), "rb") as f:
         return word.encode() in f.read()

@@ -1,4 +1,4 @@
-"""Loading the user's script as a module, and cutting our own frames out of its tracebacks."""
+"""Loads the user's script as a module or a program, and removes akrunner's own frames from its tracebacks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class _Hidden(object):
-    """Finder by which `import copy` means Python's own module, or an installed one, although the script is called copy.py.
+    """A finder that makes `import copy` find Python's or an installed module, even if the script is named copy.py.
 
-    The script lies in the first directory of `sys.path`; TensorFlow imports such modules at any moment.
+    The script is in the first directory of `sys.path`, and TensorFlow may import such a module at any time.
     """
 
     def __init__(self, work_dir: str, name: str) -> None:
@@ -33,7 +33,7 @@ class _Hidden(object):
 
 
 def elsewhere(work_dir: str, name: str) -> Optional[ModuleSpec]:
-    """Spec of the module that `import name` would give without the work dir; None when there is none."""
+    """Return the spec of the module that `import name` would find without the work directory; None if there is none."""
     if name in sys.builtin_module_names:
         return importlib.machinery.BuiltinImporter.find_spec(name)
     found = importlib.machinery.PathFinder.find_spec(name, [path for path in sys.path if path != work_dir])
@@ -41,7 +41,7 @@ def elsewhere(work_dir: str, name: str) -> Optional[ModuleSpec]:
 
 
 def hide(work_dir: str, relative: str) -> None:
-    """Let a script with the name of another module not stand in that module's way; before anything else is imported."""
+    """Keep a script that has the name of another module from hiding it. Call it before anything else is imported."""
     name, ending = os.path.splitext(relative)
     if ending == ".py" and "/" not in relative and elsewhere(work_dir, name) is not None:
         sys.meta_path.insert(0, _Hidden(work_dir, name))
@@ -51,9 +51,10 @@ def load(work_dir: str, relative: str, real_name: str) -> types.ModuleType:
     """Import the script and return its module.
 
     Args:
-        work_dir: where the user's files were laid out; first on `sys.path` already.
-        relative: the script's path in it.
-        real_name: path of the file the user named; the code carries it, so that tracebacks and debuggers lead there.
+        work_dir: the directory with the user's files, which is already first on `sys.path`.
+        relative: the script's path below it.
+        real_name: path of the file that the user named; the code is compiled under it, so that tracebacks and debuggers
+            show that file.
     """
     path, package = _place(work_dir, relative)
     name = os.path.splitext(os.path.basename(path))[0]
@@ -70,9 +71,13 @@ def load(work_dir: str, relative: str, real_name: str) -> types.ModuleType:
 
 
 def program(work_dir: str, relative: str, real_name: str, alone: bool = False) -> Callable[[], None]:
-    """The script as a shell would run it. Args: as for `load`; alone: it is in no package, whatever its directory looks like.
+    """Prepare the script to be run as a shell would run it.
 
-    Returns: what runs it, as the module `__main__`.
+    Args:
+        work_dir, relative, real_name: as for `load`.
+        alone: whether the script counts as being in no package, even if its directory looks like one.
+    Returns:
+        the function that runs it, as the module `__main__`.
     """
     path, package = _place(work_dir, relative)
     package = "" if alone else package
@@ -91,12 +96,12 @@ def program(work_dir: str, relative: str, real_name: str, alone: bool = False) -
 
 
 def _place(work_dir: str, relative: str) -> Tuple[str, str]:
-    """(path of the copy, the package it lies in)."""
+    """Return (path of the copy, name of the package that it is in; "" for none)."""
     return os.path.join(work_dir, *relative.split("/")), _package(work_dir, relative)
 
 
 def _package(work_dir: str, relative: str) -> str:
-    """Dotted name of the package the script lies in, empty for a plain script."""
+    """Return the dotted name of the package that the script is in, "" for none; put its root on the module path if needed."""
     parts = relative.split("/")[:-1]
     if not parts or not os.path.exists(os.path.join(work_dir, *parts + ["__init__.py"])):
         return ""
@@ -109,10 +114,10 @@ def _package(work_dir: str, relative: str) -> str:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Reads the copy in the work dir, compiles it under the name of the file it was copied from.
+    """Reads the script's copy in the work directory and compiles it under the name of the user's file.
 
-    Whoever asks for the source of that file (AutoGraph, which compiles functions anew when they are traced; tracebacks) gets the copy's
-    lines: what stands in the file by then may be another version.
+    AutoGraph, which compiles functions again when it traces them, and tracebacks ask for the source of that file. They get the
+    lines of the copy, because the file may have been changed by then.
     """
 
     def __init__(self, name: str, path: str, real_name: str) -> None:
@@ -122,17 +127,18 @@ class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> types.CodeType:
         source = self.get_data(self.path)
         text = importlib.util.decode_source(source)
-        # without a time of change the lines are never compared with the file's
+        # the None is the file's modification time: without it linecache never compares the lines with the file
         linecache.cache[self._real_name] = (len(text), None, text.splitlines(True), self._real_name)
         return compile(source, self._real_name, "exec", dont_inherit=True)
 
 
 def format_failure(error: BaseException, names: Dict[str, str], ours: str) -> str:
-    """The traceback of an exception as text: our frames left out, copied files under the names they were copied from.
+    """Return the traceback of an exception as text, without akrunner's frames, and with the user's files in place of copies.
 
     Args:
-        names: path of a copy -> path of the file the user named.
-        ours: a path prefix of our own code.
+        error: the exception.
+        names: path of a copy -> path of the file that the user named.
+        ours: the path prefix of akrunner's own code.
     """
     formatted = traceback.TracebackException(type(error), error, error.__traceback__)
     seen = set()

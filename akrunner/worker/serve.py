@@ -1,4 +1,4 @@
-"""TensorFlow's server, for tasks that do what others ask of them."""
+"""Starts TensorFlow's server, for tasks that do the work that other tasks send."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Dict
 
 
 def start(cluster: Dict[str, Any], role: str, index: int) -> Any:
-    """The running server of one task. Args: cluster: role -> list of "host:port"."""
-    # a worker that has gone is an error at once, not something to wait for
+    """Start the server of one task and return it. Args: cluster: role -> list of "host:port"."""
+    # a call to a worker that has died fails at once and does not wait
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
     import tensorflow as tf
 

@@ -1,17 +1,17 @@
-"""A worker process that waits for its job: `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`.
+"""The warm worker: a worker process that waits for its job, `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`.
 
 ::
 
-    host                              spare
+    host                              warm worker (spare)
     spare(what to import)  ->         imports TensorFlow, as the job's script would
-                           <-         waiting(whether it can be forked)
-    fork                   ->         is forked from now on (`akrunner.worker.template`); what follows is said to its forks:
-    offer(the job's files) ->         looks whether a cold start would import the same
-                           <-         answer(why not)
-    order(environment...)  ->         becomes the worker process: from here on as if it had been started by `run`
+                           <-         waiting(why it cannot be forked, "" if it can)
+    fork                   ->         becomes a template (`akrunner.worker.template`); its forks get the messages below:
+    offer(the job's files) ->         checks whether a cold start would import the same modules
+                           <-         answer(why not, "" if so)
+    order(environment...)  ->         becomes the job's worker process, as if it had been started by `run`
 
-It is used once. What a script could tell from a cold start is set right when the order comes: environment, directory, module path, and
-where the modules of ours lie.
+It is used once. When the order comes, it sets everything by which a script could tell it from a cold start: environment,
+current directory, module path, and the paths of akrunner's own modules.
 """
 
 from __future__ import annotations
@@ -29,15 +29,21 @@ from akrunner.wire import frames, messages
 from akrunner.worker import link, template
 from akrunner.worker.task import before_import
 
-#: milliseconds between two looks whether the host is still there; the end of its pipe is noticed at once
+#: milliseconds between checks whether the host is alive; the end of its pipe is noticed at once
 _LOOK = 2000
-#: what stands in a directory of the module path and may be imported, or says what may
+#: endings of files in a directory of the module path that can be imported, or that say what can
 _IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg-info", ".egg-link")
 
 
 def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]:
-    """Import what the host says, wait for a job, and become its worker process. Returns when it has, or a fork of it has: the
-    descriptors of the pipes, which are others in a fork; ends with the host. Args: socket_fd: on which those of forks come."""
+    """Import the modules that the host names, wait for a job, and become its worker process; end if the host dies.
+
+    Args:
+        read_fd, write_fd: the pipes from and to the host.
+        socket_fd: the socket on which the descriptors of forks arrive.
+    Returns:
+        the descriptors of the pipes; in a fork, they are its own. Returns in the process that becomes the worker process.
+    """
     host = Host(read_fd, write_fd)
     link.remember_host()
     os.set_inheritable(socket_fd, False)
@@ -51,7 +57,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
     files = Files(told["began_ns"])
     alone = template.why_not(opened, told["temp"])
-    # what was printed so far is the log's, as it would be of a cold start
+    # what was printed so far belongs in the log, as after a cold start
     sys.stdout.flush()
     host.writer.write_json(frames.WAITING, {"seconds": time.monotonic() - began, "alone": alone})
     kind, body = host.next((frames.OFFER, frames.FORK))
@@ -75,22 +81,27 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
 
 
 class Host(object):
-    """The process that has a job for this one, or will: the other end of the pipes. Attributes: writer: frames to it."""
+    """The host's end of the pipes, seen from this process. Attributes: writer: writes frames to the host."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         for fd in (read_fd, write_fd):
             os.set_inheritable(fd, False)
         self.writer = frames.FrameWriter(write_fd)
         self._reader = frames.FrameReader(read_fd, frames.TO_SPARE)
-        # the host itself, or the template this process was forked from
+        # the host itself, or the template that this process was forked from
         self._parent = os.getppid()
 
     def next(
         self, kinds: Sequence[int], fd: Optional[int] = None, noticed: Optional[Callable[[], Any]] = None
     ) -> Tuple[int, Dict[str, Any]]:
-        """(kind, body) of the next message, which must be of one of these kinds. Does not return when the host is gone.
+        """Return the (kind, body) of the next message; end this process if the host is dead.
 
-        Args: fd, noticed: what is called whenever this descriptor can be read.
+        Args:
+            kinds: the kinds that may come.
+            fd: another descriptor to watch; None for none.
+            noticed: called whenever `fd` can be read.
+        Raises:
+            WireError: a message of another kind came.
         """
         poll = select.poll()
         for one in (self._reader.fd, fd):
@@ -118,9 +129,13 @@ class Host(object):
 
 
 def shadowed(names: Iterable[str], imported: Collection[str]) -> str:
-    """Why a job's files cannot be beside what was imported, "" when they can: a cold start would have imported the file instead.
+    """Return why a job's files conflict with the imported modules, "" if they do not.
 
-    Args: names: of files and directories beside the script; imported: names of modules.
+    They conflict if a cold start would have imported one of the files in place of a module.
+
+    Args:
+        names: names of the files and directories beside the script.
+        imported: names of the top-level modules that were imported.
     """
     for name in sorted(names):
         module = name.partition(".")[0]
@@ -130,10 +145,10 @@ def shadowed(names: Iterable[str], imported: Collection[str]) -> str:
 
 
 class Files(object):
-    """What was imported, as it was on disk: what has changed since is not what this process runs."""
+    """The state of the imported files on disk. If it changes, this process runs other code than a cold start would."""
 
     def __init__(self, began_ns: int) -> None:
-        """Args: began_ns: when this process was started; what changed after it is not trusted."""
+        """Record the state. Args: began_ns: when this process was started; a file changed after that is not trusted."""
         self._files = {path: _state(path) for path in _files()}
         self._folders = {path: _importable(path) for path in sys.path}
         now = time.time_ns()
@@ -141,7 +156,7 @@ class Files(object):
         self._late = "%s has changed while it was imported" % late[0] if late else ""
 
     def changed(self) -> str:
-        """What is not as it was, in words; "" when all is."""
+        """Return what has changed, in words; "" if nothing has."""
         if self._late:
             return self._late
         for path, state in self._files.items():
@@ -154,11 +169,11 @@ class Files(object):
 
 
 def _files() -> Set[str]:
-    """Files of the modules and libraries in this process, and what says which others there are."""
+    """Return the files of this process's modules and libraries, and the files that determine what can be imported."""
     found = {os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
     for module in list(sys.modules.values()):
         try:
-            # asked in the usual way, a module of TensorFlow's that is loaded when it is needed would be loaded
+            # a plain getattr would load those modules of TensorFlow that are loaded on first use
             path = object.__getattribute__(module, "__dict__").get("__file__")
         except AttributeError:
             continue
@@ -183,7 +198,7 @@ def _state(path: str) -> Optional[Tuple[int, int, int]]:
 
 
 def _importable(folder: str) -> Optional[FrozenSet[str]]:
-    """Names in a directory of the module path that an import could mean; None where there is no such directory."""
+    """Return the names in a directory of the module path that can be imported; None if there is no such directory."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -192,7 +207,13 @@ def _importable(folder: str) -> Optional[FrozenSet[str]]:
 
 
 def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> None:
-    """As a process started just now would be at this point. Args: pipes: what its command line would end with."""
+    """Bring this process into the state of one that has just been started for the job.
+
+    Args:
+        order: the ORDER message.
+        overlay: the directory of further packages; None or "" for none.
+        pipes: the arguments with which that process's command line would end.
+    """
     for name, value in order["env"].items():
         if value is None:
             os.environ.pop(name, None)
@@ -203,7 +224,7 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> 
     old, new = sys.argv[0], order["bundle"]
     if overlay:
         sys.path.remove(overlay)
-    # of PYTHONPATH, an entry that means the current directory
+    # an entry for the current directory, from PYTHONPATH, becomes the job's directory
     sys.path[:] = [{old: new, here: order["cwd"]}.get(path, path) for path in sys.path]
     for path in [path for path in sys.path_importer_cache if path == here or path.startswith(old)]:
         del sys.path_importer_cache[path]
@@ -215,16 +236,20 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> 
         sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes
     tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
-        # asked for while something was imported; TMPDIR is another now
+        # an import may have asked for the temp directory; TMPDIR has another value now
         tempfile.tempdir = None
-    # and these modules are in none
+    # a process that was started for the job would not have loaded these modules
     for name in (__name__, template.__name__):
         del sys.modules[name]
     del worker.spare, worker.template
 
 
 def _move(module: Any, old: str, new: str) -> None:
-    """A module of ours that came out of one bundle looks as if it had come out of the other, which has the same in it."""
+    """Make a module of akrunner's look as if it had been loaded from another bundle with the same contents.
+
+    Args:
+        old, new: the paths of the two bundles.
+    """
 
     def moved(value: Any) -> Any:
         return new + value[len(old) :] if isinstance(value, str) and value.startswith(old) else value

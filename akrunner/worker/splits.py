@@ -1,4 +1,7 @@
-"""The splits of a task's rows (`split=` of the job): a file beside the rows has a byte for each, the number of its split."""
+"""The splits of a task's rows (`split=` of the job).
+
+A file beside the file of rows has a byte for each row, the number of its split.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,28 @@ if TYPE_CHECKING:
 
     from akrunner.worker.data import Evener
 
-#: behind the name of the file of rows
+#: appended to the name of the file of rows
 ENDING = ".splits"
-#: records that are looked at together
+#: records that are filtered together
 _AT_ONCE = 64
 
 
 class Split(object):
-    """One of them. Args: path: of the file of rows; number: of the split."""
+    """One split. Args: path: the file of rows; number: the split's number."""
 
     def __init__(self, path: str, number: int) -> None:
         self._path = path + ENDING
         self._number = number
 
     def rows(self) -> NDArray[Any]:
-        """Numbers of its rows in the task, from 0, in order."""
+        """Return the numbers of its rows in the task, from 0, in order."""
         import numpy as np
 
         numbers: NDArray[Any] = np.flatnonzero(np.fromfile(self._path, np.uint8) == self._number)
         return numbers
 
     def of_records(self, records: Any) -> Any:
-        """A dataset of those records that are in it. Args: records: a dataset of all of them, in order."""
+        """Return a dataset of the records that are in the split. Args: records: a dataset of all records, in order."""
         import tensorflow as tf
 
         marks = tf.data.FixedLengthRecordDataset(self._path, 1)
@@ -44,9 +47,13 @@ class Split(object):
 
 
 class Splits(object):
-    """Those that the job has declared.
+    """The splits that the job has declared.
 
-    Args: names; path: of the file of rows; shares: [workers, splits] rows of each, empty: not known; evener: of all rows.
+    Args:
+        names: the splits' names.
+        path: the file of rows.
+        shares: [workers, splits], the number of rows of each; empty if unknown.
+        evener: the evener of all rows.
     """
 
     def __init__(self, names: Sequence[str], path: str, shares: Sequence[Sequence[int]], evener: Evener) -> None:
@@ -56,20 +63,34 @@ class Splits(object):
         self._evener = evener
 
     def counts(self) -> Dict[str, int]:
-        """Rows of this task in each."""
+        """Return {split: number of this task's rows in it}."""
         return {name: len(self.of(name).rows()) for name in self.names}
 
     def of(self, name: str, path: str = "") -> Split:
-        """Args: path: of another worker's file of rows, in which its number is the same; "": of this one's. Raises: ValueError: there is no such split."""
+        """Return a split.
+
+        Args:
+            name: its name.
+            path: another worker's file of rows, in which the split has the same number; "" for this worker's.
+        Raises:
+            ValueError: there is no such split.
+        """
         return Split(path or self._path, self._number(name))
 
     def shares(self, name: str) -> List[int]:
-        """Rows of every worker in one of them."""
+        """Return the number of every worker's rows in a split; of this worker's only, if the others are unknown."""
         number = self._number(name)
         return [counts[number] for counts in self._shares] or [len(self.of(name).rows())]
 
     def source(self, rows: Any, name: str) -> Any:
-        """The rows in one of them, read as `rows` is. Args: rows: `Examples` or `Columns` of all. Raises: ValueError: there is no such split."""
+        """Return the source of the rows in a split.
+
+        Args:
+            rows: the source of all rows, `Examples` or `Columns`.
+            name: the split's name.
+        Raises:
+            ValueError: there is no such split.
+        """
         split = self.of(name)
         return rows.part(split, self._evener.part(len(split.rows()), self.shares(name)))
 
@@ -86,5 +107,5 @@ class Splits(object):
 
 
 def make_file(path: str) -> int:
-    """A descriptor of the file of marks, empty. Args: path: of the file of rows."""
+    """Create the empty file for the splits of rows and return its descriptor. Args: path: the file of rows."""
     return os.open(path + ENDING, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

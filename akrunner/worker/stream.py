@@ -1,8 +1,8 @@
-"""Rows as they arrive: from the pipe's reader thread to a `tf.data.Dataset`.
+"""Brings a stream's rows, as they arrive, from the thread that reads the pipe to a `tf.data.Dataset`.
 
 ::
 
-    reader thread   frames -> a short queue       (full: the reader waits, the pipe fills, the host waits)
+    reader thread   frames -> a short queue       (if it is full, the reader waits, the pipe fills, the host waits)
     dataset         the queue's chunks, a vector of serialized Examples each -> single Examples
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from akrunner.worker.forked import Refused
 
-#: chunks between the reader and the dataset
+#: most chunks in the queue between the reader thread and the dataset
 _DEPTH = 4
-#: what a first iterator has drawn is kept this long, for a second one that starts before the first has come far
+#: up to this many bytes, rows that a first iterator has read are kept for a second one
 _KEPT_BYTES = 8 << 20
-#: seconds
+#: seconds without rows after which an empty piece is yielded
 _PAUSE = 0.1
-#: pieces that may be under way at once, about
+#: about how many pieces may be under way at once
 _ANCHORED = 8
 #: rows handed to `tf.data` at a time
 _PIECE = 4096
@@ -36,13 +36,13 @@ _END = object()
 
 
 class RowStream(object):
-    """One task's rows, to be read once.
+    """One task's rows, which can be read once.
 
     Attributes:
-        rows_read: handed to the script so far.
-        barriers: whether a barrier may come among the rows: nothing is drawn ahead then, and what waits to become a whole batch is
-            given as a short one.
-        answered: called with a barrier's number when the script asks for what comes behind it.
+        rows_read: the number of rows given to the script so far.
+        barriers: whether barriers may come among the rows. If so, no row is read ahead, and before a barrier the rows that
+            wait for a full batch are given as a short one.
+        answered: called with a barrier's number when the script asks for the rows behind it; None for none.
     """
 
     def __init__(self, data_format: str = "examples", barriers: bool = False) -> None:
@@ -59,23 +59,33 @@ class RowStream(object):
         self.rows_read = 0
 
     def disown(self, refused: Refused) -> None:
-        """Give no rows: this is a copy, in a child that the script has forked, where none arrive. Args: refused: notes what it tries."""
-        # whoever held the lock is not in this process
+        """Give no rows: this is the copy in a process that the script has forked, where none arrive.
+
+        Args:
+            refused: records attempts to read.
+        """
+        # the lock may be held by a thread of the parent, which does not exist in this process
         self._lock = threading.Lock()
         self._refused = refused
 
     # -- the reader thread
 
     def put(self, count: int, payload: Any, host_is_there: Callable[[], Any]) -> None:
-        """Take a chunk: `count` uint32 lengths, then the Examples end to end; or columns. Calls `host_is_there` while there is no room."""
+        """Take a chunk of rows; blocks while the queue is full.
+
+        Args:
+            count: the number of rows.
+            payload: `count` uint32 lengths and then the Examples, end to end; or columns.
+            host_is_there: called now and then while it blocks.
+        """
         self._wait_put((count, payload), host_is_there)
 
     def barrier(self, number: int, host_is_there: Callable[[], Any]) -> None:
-        """All rows of before it are to be answered before it is."""
+        """Take a barrier: it is answered after all rows before it."""
         self._wait_put(_Barrier(number), host_is_there)
 
     def end(self, host_is_there: Callable[[], Any]) -> None:
-        """No more rows come."""
+        """Mark the end of the rows."""
         self._wait_put(_END, host_is_there)
 
     def _wait_put(self, item: Any, host_is_there: Callable[[], Any]) -> None:
@@ -89,10 +99,10 @@ class RowStream(object):
     # -- the script
 
     def dataset(self) -> Any:
-        """A `tf.data.Dataset` of scalar serialized Examples. Its rows can be drawn once; a second pass is an error.
+        """Return a `tf.data.Dataset` of scalar serialized Examples. Its rows can be read once; a second pass is an error.
 
-        An iterator that is dropped after a few rows (Keras looks at a first batch to build a model) does not count: the next
-        one starts with the same rows.
+        An iterator that is dropped after a few rows does not count (Keras reads a first batch to build a model): the next
+        iterator starts with the same rows.
         """
         self._check()
         import tensorflow as tf
@@ -104,15 +114,18 @@ class RowStream(object):
             )
         vectors = (tf.string, [None])
         pieces = tf_data.from_generator(self._pieces, vectors)
-        # the next piece is made while the one before is taken apart
+        # a piece is made while the one before it is taken apart
         ahead = pieces if self.barriers else pieces.prefetch(2)
-        # read ahead is not read: the rows are gone when whoever draws them comes to the end
+        # rows that were only read ahead do not count: the pass is finished when the script has read to the end
         chunks = ahead.concatenate(tf_data.from_generator(self._finish, vectors))
         rows = chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
         return tf_data.not_ahead(rows) if self.barriers else rows
 
     def batches(self, batch_size: int, drop_remainder: bool) -> Any:
-        """A `tf.data.Dataset` of vectors of serialized Examples: so many each, fewer before a barrier. For streams with barriers."""
+        """Return a `tf.data.Dataset` of vectors of serialized Examples, for streams with barriers.
+
+        Each vector has `batch_size` Examples; one before a barrier may have fewer.
+        """
         self._check()
         import tensorflow as tf
 
@@ -124,19 +137,22 @@ class RowStream(object):
         return tf_data.not_ahead(some)
 
     def chunks(self) -> Iterator[Tuple[int, Any]]:
-        """One pass, as (rows, payload) of each chunk; (0, None) before a barrier."""
+        """Yield (rows, payload) of each chunk in one pass, and (0, None) before a barrier."""
         yield from self._draw(None)
         for _ in self._finish():
             pass
 
     def _pieces(self) -> Iterator[Any]:
-        """One pass, as object arrays of byte strings. Now and then an empty one: nobody who wants to stop waits for a row."""
+        """Yield the rows of one pass as object arrays of byte strings.
+
+        While no rows come, it yields empty arrays, so that a reader that wants to stop need not wait for a row.
+        """
         for vector in self._vectors():
             if vector is not None:
                 yield vector
 
     def _vectors(self) -> Iterator[Any]:
-        """As `_pieces`; None before a barrier."""
+        """Yield the same as `_pieces`, and None before a barrier."""
         import numpy as np
 
         nothing = np.empty(0, dtype=object)
@@ -147,19 +163,19 @@ class RowStream(object):
                 continue
             for piece in _cut(*chunk):
                 if len(anchors) < _ANCHORED:
-                    # a few rows of the first pieces stay, so that Python keeps the memory of the others for the next ones. Giving
-                    # it back and asking for it anew costs five times what cutting does
+                    # a few rows of the first pieces are kept, so that Python keeps their memory for the next pieces: to give
+                    # it back and ask for it again takes five times as long as cutting the rows
                     anchors.append(piece[::256].copy())
                 yield piece
 
     def _finish(self) -> Iterator[Any]:
-        """The end of a pass: gives nothing, and is asked for it when all before it was drawn."""
+        """Mark the pass as finished. Yields nothing; it is called when all rows before it have been read."""
         with self._lock:
             self._state = "finished"
         return iter(())
 
     def _draw(self, pause: Optional[float]) -> Iterator[Any]:
-        """The chunks; None after every `pause` seconds without one; (0, None) before a barrier."""
+        """Yield the chunks; None after every `pause` seconds without one; (0, None) before a barrier."""
         self._begin()
         try:
             for item in list(self._kept or ()):
@@ -191,7 +207,7 @@ class RowStream(object):
         return rows, payload
 
     def _asked_on(self, item: Any) -> None:
-        """Whoever draws has come back for more, and so has done with all it had."""
+        """Note that the reader asks for more after an item, so it is done with that item: a barrier is answered."""
         if isinstance(item, _Barrier) and self.answered is not None:
             self.answered(item.number)
 
@@ -229,8 +245,11 @@ class _Barrier(object):
 
 
 def _regrouped(vectors: Iterable[Any], size: int, drop_remainder: bool) -> Iterator[Any]:
-    """Vectors of `size` entries; of fewer where None comes between them, and at the end, unless such are to be dropped. Empty ones
-    go through."""
+    """Yield vectors of `size` entries from vectors of any length.
+
+    Where a None comes among them, and at the end, a vector may be shorter (with `drop_remainder`, none is). Empty vectors are
+    passed through.
+    """
     import numpy as np
 
     held: List[Any] = []
@@ -254,7 +273,7 @@ def _regrouped(vectors: Iterable[Any], size: int, drop_remainder: bool) -> Itera
 
 
 def _cut(count: int, payload: Any) -> Iterator[NDArray[Any]]:
-    """Lengths and bytes -> object arrays of byte strings, a few thousand at a time."""
+    """Yield the rows of a chunk as object arrays of byte strings, a few thousand at a time. Args: payload: as for `put`."""
     import numpy as np
 
     lengths = np.frombuffer(payload, np.uint32, count) if 4 * count <= len(payload) else ()
@@ -265,7 +284,7 @@ def _cut(count: int, payload: Any) -> Iterator[NDArray[Any]]:
         part = slice(first, min(first + _PIECE, count))
         size, start = int(lengths[first]), int(ends[first] - lengths[first])
         if size and (lengths[part] == size).all():
-            # rows of numbers are all as long: numpy cuts them several times faster than Python does
+            # rows of numbers have one length, and numpy cuts them several times faster than Python does
             yield np.frombuffer(payload, "V%d" % size, part.stop - first, start).astype(object)
             continue
         data = bytes(memoryview(payload)[start : ends[part.stop - 1]])

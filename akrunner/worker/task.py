@@ -1,4 +1,4 @@
-"""One task: from what the host said it is to its last word."""
+"""Runs one task, from its context to its last message."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 
 
 def _looks_like_rows(returned: Any) -> bool:
-    """Whether somebody may have meant them to be the output: a dict, lists, arrays, a frame."""
+    """Whether the user may have meant a returned value to be the output: a dict, a list, an array or a data frame."""
     return isinstance(returned, (dict, list)) or hasattr(type(returned), "__array__")
 
 
 class Task(object):
-    """One task of a job, from its context to its last word."""
+    """One task of a job, from its context to its last message."""
 
     def __init__(self, link: Link, context: Context) -> None:
         self.link = link
@@ -69,12 +69,12 @@ class Task(object):
         self.serving = False
         self.staying = False
         self.notes: List[str] = []
-        # that it did not ask for its rows; None when it did, or does not have to
+        # the notes about a program that did not ask for its rows; None if it did, or does not have to
         self.unasked: Optional[List[str]] = None
         self.asked = False
-        # whether the script's source speaks of the variables `tell` sets
+        # whether the script's source mentions the variables that `tell` sets
         self.names_variables = False
-        # how long the script waits for its input; none for what is ours
+        # measures how long the script waits for its input; None if akrunner's own module runs in its place
         self.meter: Optional[Meter] = None
         self._ending = threading.Lock()
         self.pid = os.getpid()
@@ -82,18 +82,18 @@ class Task(object):
         os.register_at_fork(after_in_child=self.disown)
 
     def disown(self) -> None:
-        """In a child that the script has forked: it is not the task."""
+        """Refuse to act for the task; called in a process that the script has forked."""
         self.link.writer.refused = self.refused
         for end in (self.writer, self.stream):
             if end is not None:
                 end.disown(self.refused)
 
     def alone(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Call what runs code of the script's; a child it has forked does not come back from it."""
+        """Call a function that runs the script's code; a process that the script has forked does not return from it."""
         return only_here(self.pid, lambda e: format_failure(e, self.context), call, *args)
 
     def run(self) -> Dict[str, Any]:
-        """Returns the body of the CLOSED frame."""
+        """Run the task. Returns: the body of the CLOSED frame."""
         failed = None
         try:
             self.execute()
@@ -108,7 +108,7 @@ class Task(object):
                 else:
                     self.look_unasked(exited=True)
                 failed = self.check_export()
-        except BaseException as e:  # whatever ended the script is told to the host
+        except BaseException as e:  # the host is told about anything that ended the script
             failed = e
         if failed is None:
             self.phase = "while sending the last rows"
@@ -123,12 +123,18 @@ class Task(object):
         return self.closed(failed)
 
     def end_alone(self) -> None:
-        """From here on this thread alone ends the task: the main thread, or the one of a task nobody needs any longer."""
+        """Make this thread the only one that ends the task; if another thread already is, never return.
+
+        It is the main thread, or the thread that ends a task that the job no longer needs.
+        """
         if not self._ending.acquire(False):
-            threading.Event().wait()  # the other one ends the process
+            threading.Event().wait()  # the other thread ends the process
 
     def end_tables(self, failed: Optional[BaseException]) -> Optional[BaseException]:
-        """What is wrong with the script, or with the rows of the tables it has left open. They are not sent if it has failed."""
+        """Close the tables that the script has left open; if the script has failed, their rows are not sent.
+
+        Returns: what failed: `failed`, or the error about those rows; None for neither.
+        """
         if self.tables is None:
             return failed
         try:
@@ -141,7 +147,7 @@ class Task(object):
         return failed
 
     def closed(self, failed: Optional[BaseException] = None) -> Dict[str, Any]:
-        """The body of the CLOSED frame."""
+        """Return the body of the CLOSED frame. Args: failed: the exception that ended the task; None for success."""
         self.notes += pai_program.unknown_flags() if self.context["script"]["pai"] else []
         body = {
             "ok": failed is None,
@@ -161,27 +167,27 @@ class Task(object):
         return body
 
     def exited(self) -> str:
-        """What should be known of a `main` that called `sys.exit(0)`: it may have meant more, or less, than to return."""
+        """Return a note about a `main` that called `sys.exit(0)`, which may not have meant the same as to return."""
         given, rows = getattr(self.source, "given", None), self.rows_given
         read = ", after %d of its %d rows" % (given, rows) if given is not None and given < rows else ""
         return "main() did not return, but called sys.exit(0)%s; that counts as success" % read
 
     def say_left(self, notes: List[str]) -> None:
-        """After the last word: what the script has left, and that its exit handlers have run."""
+        """Send LEFT, after CLOSED: the exit handlers have run. Args: notes: about what the script left running."""
         try:
             self.link.writer.write_json(frames.LEFT, {"notes": notes + self.refused.news()})
         except OSError:
             self.link.check_host()
 
     def say(self, closed: Dict[str, Any]) -> None:
-        """The last word, of the thread that ends the task."""
+        """Send CLOSED; called by the thread that ends the task."""
         try:
             self.link.writer.write_json(frames.CLOSED, closed)
         except OSError:
             self.link.check_host()
 
     def say_and_stay(self, closed: Dict[str, Any]) -> None:
-        """The last word. A task whose TensorFlow server others may need comes back only when the host says that nobody does."""
+        """Send CLOSED. If other tasks may need this task's TensorFlow server, return only when the host says that none does."""
         self.staying = closed["ok"] and self.context["stays"]
         self.say(closed)
         if self.staying:
@@ -189,17 +195,20 @@ class Task(object):
             self.link.stopped.wait()
 
     def stop(self) -> None:
-        """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
+        """End this task, because the job no longer needs it.
+
+        If the script is in `serve()`, that returns; TensorFlow's `server.join()` never does, so then the process is ended.
+        """
         if self.serving or self.staying:
             return
         if self.tables is None:
             self.end_early()
         else:
-            # the thread that calls takes what the host answers to the writers that are closed
+            # in another thread, because this one has to receive the host's answers when the tables' writers are closed
             threading.Thread(target=self.end_early, name="akrunner-stop", daemon=True).start()
 
     def end_early(self) -> None:
-        """End the process while the script still runs. What it has written is kept."""
+        """End the process while the script still runs. The rows that it has written are kept."""
         self.end_alone()
         if self.main_began is not None:
             self.main_ns = time.monotonic_ns() - self.main_began
@@ -213,13 +222,13 @@ class Task(object):
         leave(closed, self.link)
 
     def serve(self) -> None:
-        """Tell the host that this task does what others ask of it, and wait until nobody does."""
+        """Tell the host that this task serves other tasks, and wait until the host says that none needs it."""
         self.serving = True
         self.link.writer.write_json(frames.SERVING, {})
         self.link.stopped.wait()
 
     def uneven(self, **rows: int) -> None:
-        """Rows of one pass that were left out or made up, so that every worker has as many."""
+        """Note how many rows of one pass were dropped or padded, so that every worker has equally many."""
         for name, count in rows.items():
             self.uneven_rows[name] = max(self.uneven_rows[name], count)
 
@@ -227,7 +236,7 @@ class Task(object):
         context, link = self.context, self.link
         enter(context, context["tf_config"])
         if context["tables"] is not None:
-            # not before it is asked for: most jobs have none
+            # imported only here: most jobs have no tables
             from akrunner.worker.tables import install
 
             self.tables = link.tables = install.enter(context, link.writer)
@@ -255,7 +264,7 @@ class Task(object):
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
-        # asked now: a program may remove its own file
+        # read now, because a program may remove its own file
         self.names_variables = context["script"]["program"] and running.script_says("AKRUNNER_")
         self.phase = _IN_PROGRAM if context["script"]["program"] else _IN_MAIN
         if context["script"]["module"]:
@@ -273,14 +282,14 @@ class Task(object):
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
             if self.meter is not None:
-                # what follows is ours
+                # the code that follows is akrunner's
                 self.meter.lines.stop()
-        # a train job's rows are few, and what its main returns may be anything
+        # a train job writes few rows or none, and its main may return anything
         if self.phase == _IN_MAIN and context["mode"] != "train" and not self.writer.rows and _looks_like_rows(returned):
             self.notes.append(_RETURNED % type(returned).__name__)
 
     def entry(self) -> Callable[..., Any]:
-        """The script's `main`, or that of a module of ours."""
+        """Return the script's `main`, or that of the module of akrunner that runs in its place."""
         ours = self.context["script"]["module"]
         if ours:
             self.phase = "while loading the model"
@@ -290,9 +299,10 @@ class Task(object):
         return load_entry(self.context)
 
     def look_unasked(self, exited: bool) -> None:
-        """Notice a program that has ended well and did not ask for its rows: it is told so.
+        """Note it if a program has succeeded but did not ask for its rows.
 
-        Args: exited: by `sys.exit(0)`. It may have been asked for its help, and then nothing is to be told but what it has printed.
+        Args:
+            exited: whether it ended by `sys.exit(0)`. It may have been called for its help text; the host then shows only that.
         """
         if self.phase != _IN_PROGRAM or running.asked():
             return
@@ -304,12 +314,12 @@ class Task(object):
             self.notes += told
 
     def check_export(self) -> Optional[BaseException]:
-        """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
+        """Return the error about the model that this task has left; None if it is valid, or if this task leaves none."""
         exported = self.context["saved_model_dir"]
         if exported is None or self.context["task"] != self.context["first"]:
             return None
         if self.asked and not os.listdir(exported):
-            # its help has been asked for, not a model
+            # the program was called for its help text, not for a model
             return None
         self.phase = "after main()"
         try:
@@ -327,7 +337,7 @@ class Task(object):
         return config
 
     def answered(self, number: int) -> None:
-        """The script has answered every row before a barrier."""
+        """Tell the host that the script has answered every row before a barrier. Args: number: the barrier's number."""
         self.writer.flush()
         self.link.writer.write(frames.ANSWERED, b"", number)
 
@@ -345,10 +355,13 @@ class Task(object):
 
 
 def enter(context: Context, tf_config: TFConfig) -> None:
-    """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported, but in a warm
-    worker (`akrunner.worker.spare`), where `before_import` was called then."""
+    """Set the environment, current directory and module path for the task.
+
+    Called before TensorFlow is imported. In a warm worker (`akrunner.worker.spare`) it is called later; there `before_import`
+    was called before that import.
+    """
     before_import(context["env"], context["cpus"], context["overlay"])
-    # what the host was told, as a member of a cluster itself, is not of this job
+    # the host may itself be a member of a cluster; its TF_CONFIG is not this job's
     os.environ.pop("TF_CONFIG", None)
     if not context["alone"]:
         os.environ["TF_CONFIG"] = json.dumps(tf_config)
@@ -362,26 +375,32 @@ def enter(context: Context, tf_config: TFConfig) -> None:
 
 
 def before_import(env: Dict[str, Any], cpus: Optional[Sequence[int]], overlay: Optional[str]) -> None:
-    """What has no effect once TensorFlow is imported."""
+    """Set everything that has no effect once TensorFlow is imported.
+
+    Args:
+        env: environment variables to set.
+        cpus: the cores that the process may use; None or empty for all.
+        overlay: a directory of further packages; None or "" for none.
+    """
     os.environ.update(env)
-    # which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
+    # only errors: notes on missing processor instructions and graphics cards help no user
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if cpus and hasattr(os, "sched_setaffinity"):
-        # threads started from here on have it too
+        # threads that are started from here on inherit it
         os.sched_setaffinity(0, cpus)
     if overlay:
-        # last, so that what the interpreter has itself stays as it was put together
+        # at the end of the path, so that the interpreter's own packages take precedence
         sys.path.append(overlay)
     quick.import_quickly()
 
 
 def tell(context: Context) -> None:
-    """What a script that imports nothing of ours has to know, as environment variables. TF_CONFIG is another of them."""
+    """Set the environment variables for a script that imports nothing of akrunner. (TF_CONFIG is set elsewhere.)"""
     known = {
         "AKRUNNER_TASK": context["task"],
-        # of rows as columns, only we can read the file
+        # only akrunner can read a file of columns
         "AKRUNNER_DATASET_FILE": context["dataset_file"] if (context["mode"], context["data_format"]) in _AS_RECORDS else None,
-        # known when the rows are there
+        # set when the rows have arrived
         "AKRUNNER_DATASET_LENGTH": None,
         "AKRUNNER_OUTPUT_FILE": context["output_file"]
         if context["output_schema"] is not None or context["output_inferred"]
@@ -390,14 +409,18 @@ def tell(context: Context) -> None:
         "AKRUNNER_CHECKPOINT_DIR": context["checkpoint_dir"],
     }
     for name, value in known.items():
-        # what a host has that is a task itself is not this task's
+        # the host may itself be a task; its values are not this task's
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
 
 
 def load_entry(context: Context, real_name: Optional[str] = None) -> Callable[..., Any]:
-    """What is called with the task config. Args: real_name: replaces the name the script's code carries."""
+    """Load the script and return the function to call with the task config.
+
+    Args:
+        real_name: the path under which the script's code is compiled; None for the context's.
+    """
     names = context["script"]
     real = real_name or names["real"]
     if names["program"]:
@@ -417,28 +440,32 @@ def load_entry(context: Context, real_name: Optional[str] = None) -> Callable[..
 
 
 def format_failure(error: BaseException, context: Context) -> str:
-    """The script's own traceback, as text."""
+    """Return the traceback of an exception as text, with the script's own frames only."""
     names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
     return script.format_failure(error, names, shown.OURS)
 
 
 def leave(closed: Dict[str, Any], link: Link) -> NoReturn:
-    """End this process, whatever threads of it still do. Not before one of them has cleaned up after a host that is gone."""
+    """End this process, even if threads still run; but if the host is dead, let one of them clean up first."""
     link.check_host()
     flush()
     os._exit(0 if closed["ok"] else 1)
 
 
 def build_config(context: Context, rows: int, writer: OutputWriter, job: Any, stream: Optional[RowStream] = None) -> TaskConfig:
-    """The task config of the context's mode.
+    """Return the task config for the context's mode.
 
     Args:
-        rows: in this task's dataset file; writer: its output writer; job: has `shares`, `splits`, `report`, `serve` and `uneven`; stream: its `RowStream`.
+        context: the task's context.
+        rows: the number of rows in this task's dataset file.
+        writer: the task's output writer.
+        job: an object with `shares`, `splits`, `report`, `serve` and `uneven`: the `Task`, or its stand-in in a replay.
+        stream: the task's rows in a stream; None in another mode.
     """
     running.enter(context, writer, stream)
     source: Any = data.Examples
     if context["data_format"] == "columns":
-        # not before it is asked for: numpy
+        # imported only here, because it imports numpy
         from akrunner.worker.columnar import Columns
 
         source = Columns

@@ -1,15 +1,16 @@
-"""A template: a process that has imported TensorFlow, and is forked for every worker that is to wait, or is wanted at once.
+"""A template: a process that has imported TensorFlow and forks itself into warm workers, to wait or to be used at once.
 
 ::
 
     host                               template                         fork
     three descriptors (socket)   ->
-    fork(mark)                   ->    forks                       ->   a session, a mark, random numbers of its own, the descriptors
-                                 <-    forked(mark, pid)           <-   (end of a pipe: it has them)
-                                 <- ...............................     waiting; from here on as a spare that has imported by itself
+    fork(mark)                   ->    forks                       ->   gets its own session, mark, random numbers, descriptors
+                                 <-    forked(mark, pid)           <-   (closes a pipe when it has them)
+                                 <- ...............................     waiting; goes on as a spare that has imported by itself
                                  <-    ended(mark, status...)      <-   x
 
-What an import leaves in a process is not always fit to be in two: threads, descriptors and device files are looked for first.
+An import may leave things in a process that cannot be in two processes: the template first checks for threads, descriptors and
+device files.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from akrunner.wire import ending, frames
 from akrunner.worker import link
 from akrunner.worker.leaving import below, flush
 
-#: threads whose library starts them again in a fork. OpenBLAS ends its own before one, and starts them when they are needed
+#: threads that their library starts again in a fork (OpenBLAS ends its own before a fork, and starts them when they are needed)
 _SURVIVE = frozenset({"jemalloc_bg_thd"})
-#: fields of /proc/PID/stat, counted from the one after the name: where the environment begins in memory, and ends
+#: the fields of /proc/PID/stat, counted from the one after the name, with the start and end of the environment in memory
 _ENVIRONMENT = slice(47, 49)
 _DESCRIPTORS = 3
 
 
 def descriptors() -> Dict[int, str]:
-    """Those that are open: number -> what."""
+    """Return the open descriptors: number -> what it refers to; {} if the system does not say."""
     found = {}
     for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
         with contextlib.suppress(OSError):
@@ -46,9 +47,11 @@ def descriptors() -> Dict[int, str]:
 
 
 def why_not(opened: Dict[int, str], temp: str) -> str:
-    """Why this process cannot be forked, in words; "" when it can.
+    """Return why this process cannot be forked, in words; "" if it can.
 
-    Args: opened: descriptors that were open before anything was imported; temp: the temp directory, which was empty then.
+    Args:
+        opened: the descriptors that were open before anything was imported.
+        temp: the temp directory, which was empty then.
     """
     if not sys.platform.startswith("linux"):
         return "processes that have imported much cannot be forked on this system"
@@ -74,13 +77,13 @@ def why_not(opened: Dict[int, str], temp: str) -> str:
         os.waitpid(pid, 0)
     except (OSError, LookupError, ValueError) as e:
         return "%s: %s" % (type(e).__name__, e)
-    # a library that knows of forks has ended its threads before this one
+    # a library that supports forks has ended its threads before the fork above
     left = [name for name in _threads() if name not in _SURVIVE]
     return "what was imported has started a thread, %s, that a fork would not have" % left[0] if left else ""
 
 
 def _threads() -> List[str]:
-    """Names of the system's threads beside this one."""
+    """Return the names of the process's other threads, as the system lists them."""
     found = []
     for number in os.listdir("/proc/self/task"):
         if int(number) != os.getpid():
@@ -95,7 +98,7 @@ def _shares_memory() -> bool:
 
 
 def _is_fresh() -> bool:
-    """Whether numpy's random numbers are as they come: its first word is this one unless somebody has chosen a seed, or drawn."""
+    """Whether numpy's random generator is in its initial state: neither seeded nor used, its first word is 1 << 31."""
     numpy = sys.modules.get("numpy.random")
     if numpy is None:
         return True
@@ -104,16 +107,19 @@ def _is_fresh() -> bool:
 
 
 def _forked() -> int:
-    """As `os.fork`, which would warn of threads: those there are have been looked at (`why_not`)."""
+    """Call `os.fork` without its warning about threads: `why_not` has checked them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         return os.fork()
 
 
 def remark(mark: str) -> None:
-    """Have the environment of this process, as others see it, say another mark, which is as long as the one it was started with.
+    """Replace the job's mark in this process's environment, also in the copy that other processes see in /proc.
 
-    Raises: OSError, LookupError, ValueError: the system does not let it.
+    Args:
+        mark: the new mark, which must have the length of the old one.
+    Raises:
+        OSError, LookupError, ValueError: the system does not allow it, or the lengths differ.
     """
     with open("/proc/self/stat", "rb") as f:
         start, end = map(int, f.read().rsplit(b")", 1)[1].split()[_ENVIRONMENT])
@@ -130,7 +136,12 @@ def remark(mark: str) -> None:
 
 
 class Template(object):
-    """Forks this process. Args: host: whose process it is; descriptors: number of the socket on which those of forks come."""
+    """Forks this process when the host asks for it.
+
+    Args:
+        host: the `spare.Host` of this process.
+        descriptors: number of the socket on which the descriptors for forks arrive.
+    """
 
     def __init__(self, host: Any, descriptors: int) -> None:
         self._host = host
@@ -139,12 +150,15 @@ class Template(object):
         self._forks: Dict[int, str] = {}
 
     def serve(self, body: Dict[str, Any]) -> Tuple[int, int]:
-        """Fork whenever the host says so, and say how forks have ended. Returns in forks only: their pipes' descriptors.
+        """Fork whenever the host says so, and report how forks have ended. Returns in forks only.
 
-        Args: body: of the first message that says so.
+        Args:
+            body: the body of the first FORK message.
+        Returns:
+            in a fork, the descriptors of its pipes.
         """
         gc.collect()
-        # the collector would write to every object, and so make a copy of it in each fork
+        # otherwise the collector would write to every object, and so copy its memory in each fork
         gc.freeze()
         self._woken, self._wakes = os.pipe()
         for fd in (self._woken, self._wakes):
@@ -158,7 +172,7 @@ class Template(object):
             _, body = self._host.next((frames.FORK,), self._woken, self._reap)
 
     def _fork(self, mark: str) -> Optional[Tuple[int, int]]:
-        """One fork. Returns: None; in the fork its pipes' descriptors."""
+        """Fork once. Returns: None; in the fork, the descriptors of its pipes."""
         read_fd, write_fd, log_fd = self._received(mark)
         settled, settles = os.pipe()
         flush()
@@ -175,7 +189,7 @@ class Template(object):
         for fd in (read_fd, write_fd, log_fd, settles):
             os.close(fd)
         if pid > 0:
-            # until then it is in the session of this process, and carries its mark
+            # wait for the fork to settle: until then it is in this process's session and carries its mark
             os.read(settled, 1)
             self._forks[pid] = mark
         os.close(settled)
@@ -184,7 +198,7 @@ class Template(object):
         return None
 
     def _received(self, mark: str) -> array.array[int]:
-        """The descriptors of a fork: they come with its mark."""
+        """Return the descriptors for a fork, which arrive together with its mark."""
         size = array.array("i").itemsize
         while True:
             whose, ancillary, _, _ = self._socket.recvmsg(len(mark), socket.CMSG_LEN(_DESCRIPTORS * size))
@@ -198,12 +212,12 @@ class Template(object):
                 os.set_inheritable(fd, False)
             if whose == mark.encode("ascii"):
                 return came
-            # of one that the host gave up (Ctrl-C) between sending these and asking for it
+            # these are for a fork that the host gave up (Ctrl-C) after it had sent them
             for fd in came:
                 os.close(fd)
 
     def _settle(self, mark: str, log_fd: int) -> None:
-        """In a fork: nothing of the template's is left in it but what was imported."""
+        """Rid a new fork of everything of the template except the imported modules."""
         os.setsid()
         signal.set_wakeup_fd(self._wakeup)
         signal.signal(signal.SIGCHLD, self._handler)
@@ -218,11 +232,11 @@ class Template(object):
         ending.wake_when_parent_dies()
         numpy = sys.modules.get("numpy.random")
         if numpy is not None:
-            # Python's own random numbers are others in each fork by themselves, and TensorFlow has drawn none yet
+            # Python seeds its own generator again in each fork, and TensorFlow has not drawn random numbers yet
             numpy.seed()
 
     def _reap(self) -> None:
-        """Say which forks have ended, and how."""
+        """Report to the host which forks have ended, and how."""
         with contextlib.suppress(OSError):
             while os.read(self._woken, 512):
                 pass

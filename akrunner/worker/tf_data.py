@@ -8,14 +8,17 @@ from akrunner.worker import placing
 
 
 def unbatched(tf: Any, dataset: Any) -> Any:
-    """What each element holds, one by one."""
+    """Return a dataset of the single entries of each element."""
     return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
 
 
 def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] = ()) -> Any:
-    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
+    """Call `tf.data.Dataset.from_generator` with the arguments that the installed TensorFlow expects.
 
-    Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
+    Args:
+        source: the generator function.
+        specs: (dtype, shape) of an element; or {name: (dtype, shape)}, or a list of (dtype, shape).
+        args: tensors that the source is called with.
     """
     import tensorflow as tf
 
@@ -35,7 +38,7 @@ def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] =
 
 
 def not_ahead(dataset: Any) -> Any:
-    """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
+    """Return the dataset with options that keep tf.data from reading ahead, in it and in datasets made from it."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -51,7 +54,7 @@ def not_ahead(dataset: Any) -> Any:
 
 
 def unsharded(dataset: Any) -> Any:
-    """The rows were already split over the workers: keep a distribution strategy from doing it again."""
+    """Return the dataset with options that keep a distribution strategy from sharding it: the rows are already split."""
     import tensorflow as tf
 
     placing.reads()
@@ -66,7 +69,10 @@ def unsharded(dataset: Any) -> Any:
 
 
 def _untuned(options: Any) -> None:
-    """Maps have a call for each core, as many as the tuner would give them, and whoever lets a loop go does not wait for the tuner: in TensorFlow
-    from 2.6 on it may sleep through the end of an iterator, for half as long as the loop took, up to a minute."""
+    """Turn the autotuner off.
+
+    Maps then run one call for each core, as many as the tuner would choose, and ending a loop does not wait for the tuner: in
+    TensorFlow 2.6 and later it may sleep on after the end of an iterator, for half as long as the loop took, up to a minute.
+    """
     if hasattr(type(options), "autotune"):
         options.autotune.enabled = False
