@@ -149,7 +149,7 @@ class ClusterSpec:
         return self.chief is None and len(self.tasks) == 1
 
     @property
-    def fed(self) -> tuple[TaskSpec, ...]:
+    def with_rows(self) -> tuple[TaskSpec, ...]:
         """Return the tasks that get rows."""
         return tuple(t for t in self.tasks if t.role == WORKER or (t.role == CHIEF and not self.coordinator))
 
@@ -485,7 +485,7 @@ class JobSpec:
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
             "cpus": list(cpus),
-            "fed": [fed.name for fed in self.cluster.fed],
+            "fed": [task.name for task in self.cluster.with_rows],
             "task_dir": task_dir,
             "work_dir": work_dir,
             "data_format": self.data_format,

@@ -114,22 +114,22 @@ def warm() -> list[Row]:
 
 def agents() -> list[Row]:
     """A hundred agents come to a host on Flink, one after the other, as certificates and handshakes have it."""
-    from akrunner.engines.flink.host.hub import Hub
+    from akrunner.engines.flink.host.control_server import ControlServer
     from akrunner.engines.flink.host.issue import issued
     from akrunner.engines.flink.taskmanager.line import Line
 
     count, took = 100, {}
     for tls in (True, False):
         keys = issued(tls)
-        hub = Hub("127.0.0.1", keys.host, agents=count)
+        control = ControlServer("127.0.0.1", keys.host, agents=count)
         try:
             began = time.perf_counter()
-            lines = [Line(hub.door("127.0.0.1", keys.agents), place=str(number)) for number in range(count)]
+            lines = [Line(control.door("127.0.0.1", keys.agents), place=str(number)) for number in range(count)]
             for _ in lines:
-                hub.arrived.get(timeout=60)
+                control.arrived.get(timeout=60)
             took[tls] = time.perf_counter() - began
         finally:
-            hub.close()
+            control.close()
         for line in lines:
             line.__exit__(None, None, None)
     return [

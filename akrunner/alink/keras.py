@@ -262,7 +262,7 @@ class KerasPlan:
         """Return the schema of the rows that the model gets. Args: schema: schema of the operator's rows."""
         return schema if self.feeds != _TENSOR else schema.append(pa.field(_TENSOR, pa.list_(pa.float64())))
 
-    def fed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def model_inputs(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """Return a batch as the model gets it. Args: schema: the result of `fed_schema`."""
         if self.feeds != _TENSOR:
             return batch
@@ -348,7 +348,7 @@ class KerasPredictBatchOp(BatchOperator):
             label = column_of(arrow_schema(inputs[0]), "label_value", "the model").type
             return from_arrow(keras_result(self, schema, label if self._CLASSES else None).empty_table())
         plan = KerasPlan(self, KerasModel.from_table(arrow_table(inputs[0])), schema)
-        fed = plan.fed(in_one(arrow_table(inputs[1])), plan.fed_schema(schema))
+        fed = plan.model_inputs(in_one(arrow_table(inputs[1])), plan.fed_schema(schema))
         result = predict(
             plan.model.model,
             pa.Table.from_batches([fed]),

@@ -150,7 +150,7 @@ class KerasPredictStreamOp(ModelPredictStreamOp):
         fed_schema = plan.fed_schema(schema)
         job = predict_stream(
             self._opened.model,
-            (plan.fed(batch, fed_schema) for batch in rows),
+            (plan.model_inputs(batch, fed_schema) for batch in rows),
             input_schema=fed_schema,
             reserved_cols=schema.names,
             num_workers=current().parallelism or 1,

@@ -18,8 +18,8 @@ from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import packed, paths
 from akrunner.io.commits import committed
+from akrunner.io.destinations import file_destination
 from akrunner.io.dialects import Dialect, csv_batches
-from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
 from akrunner.io.table import TableSource
 from akrunner.prepare.schemas import schema_of
@@ -286,7 +286,7 @@ def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None
     """
     if os.path.exists(path) and not overwrite:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
-    place = file_place(path, overwrite)
+    place = file_destination(path, overwrite)
     if place.at is None:
         raise ConfigError(f"filePath: {path} must be a local file")
     with ours(WriteError, f"filePath: cannot write {path}", place.at), committed(place):

@@ -365,7 +365,7 @@ class _KerasSingle:
     def predict(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the result for one row."""
         batch = pa.RecordBatch.from_pylist([row], schema=self._schema)
-        answer = self._predictor.predict(pa.Table.from_batches([self._plan.fed(batch, self._fed)]))
+        answer = self._predictor.predict(pa.Table.from_batches([self._plan.model_inputs(batch, self._fed)]))
         found: dict[str, Any] = self._plan.said(in_one(answer)).to_pylist()[0]
         return found
 

@@ -42,7 +42,7 @@ def assign(
     Raises:
         ConfigError: the machine has less than the job asks for.
     """
-    working = cluster.fed
+    working = cluster.with_rows
     _enough("gpus_per_worker", "graphics card", wanted.gpus_per_worker, len(working), len(gpus))
     _enough("cpus_per_worker", "core", wanted.cpus_per_worker, len(working), len(cpus))
     computing = len(working) + sum(task.role == EVALUATOR for task in cluster.tasks)

@@ -1,4 +1,4 @@
-"""Converts a RecordBatch to and from the payload of columns, laid out as they lie in memory. Layout: `akrunner.wire.columns`.
+"""Converts a RecordBatch to and from the payload of columns, laid out as they lie in memory. Layout: `akrunner.wire.column_layout`.
 
 Towards a worker every column keeps its own type: doubles stay doubles. Nothing is copied if Arrow's memory already has the
 right layout.
@@ -24,7 +24,7 @@ from akrunner.codec.lists import listed, misfit
 from akrunner.column_types import NUMBERS, TIMES, Family, family_of
 from akrunner.errors import DataError, ProtocolError
 from akrunner.schema import Field, Schema, is_list, is_text, replaced, to_floats
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire.features import BYTES
 from akrunner.wire.frames import WireError
 
@@ -159,7 +159,7 @@ def decode_columns(
         rows: how many rows it must have; None: any number.
         rounding: whether doubles may become narrower floats, because the user asked for these.
     Raises:
-        WireError: the payload is not laid out as `akrunner.wire.columns` says.
+        WireError: the payload is not laid out as `akrunner.wire.column_layout` says.
         DataError: a column's values do not fit its type.
     """
     return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row, rounding)
@@ -177,7 +177,7 @@ def column_types(
         given: the types of the input's columns, as the script gets them. If a column's values leave its type open, the type of
             the input's column of the same name decides.
     Raises:
-        WireError: the payload is not laid out as `akrunner.wire.columns` says.
+        WireError: the payload is not laid out as `akrunner.wire.column_layout` says.
     """
     count, packed = layout.unpack(payload, None, rows)
     return {header["name"]: _Column(header, buffers, count).own_type(given.get(header["name"])) for header, buffers in packed}
@@ -187,7 +187,7 @@ def decode_some_columns(schema: Schema, payload: bytes | bytearray | memoryview,
     """Return the batch of a payload that has only some columns of a schema, as `decode_columns` does.
 
     Raises:
-        ProtocolError: the payload is not laid out as `akrunner.wire.columns` says, or has a column that the schema lacks, or
+        ProtocolError: the payload is not laid out as `akrunner.wire.column_layout` says, or has a column that the schema lacks, or
             none.
         DataError: a column's values do not fit its type.
     """

@@ -97,12 +97,12 @@ def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> st
         secrets: the lines that were written to stdin.
     """
     from akrunner import verbs
-    from akrunner.engines.flink.host.hosted import HostedEngine
+    from akrunner.engines.flink.host.detached_engine import DetachedEngine
     from akrunner.engines.flink.schemas import schema_of
     from akrunner.serving.verbs import predict
 
     told = json.loads(secrets.get())
-    engine = HostedEngine(lines.say, order["files_there"], told["keys"], told["port"])
+    engine = DetachedEngine(lines.say, order["files_there"], told["keys"], told["port"])
     given = {**order["arguments"], "engine": engine, "observer": lines}
     for name in ("output_schema", "input_schema"):
         given[name] = schema_of(given[name]) if given[name] is not None else None

@@ -19,7 +19,7 @@ from akrunner import codec, leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.rest import ENDED, Rest
 from akrunner.engines.flink.schemas import schema_text
-from akrunner.engines.flink.taskmanager.hosting import unmarked
+from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
 from akrunner.launch.files import lay_out, read_script, writes_output

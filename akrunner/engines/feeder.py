@@ -20,7 +20,7 @@ from akrunner import codec
 from akrunner.engines.base import RowSource, StoppableSource
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
-from akrunner.io.partition import Dealer, rechunk
+from akrunner.io.partition import Partitioner, rechunk
 from akrunner.io.splits import Splitter
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
@@ -78,9 +78,11 @@ class Feeder:
         self.job = job
         self.source = source
         self.sessions = sessions
-        self.dealer = Dealer(len(job.cluster.fed))
+        self.partitioner = Partitioner(len(job.cluster.with_rows))
         self.splitter = Splitter(job.split) if job.split is not None else None
-        self.splits: list[list[int]] = [[0] * len(job.split.names) for _ in job.cluster.fed] if job.split is not None else []
+        self.splits: list[list[int]] = (
+            [[0] * len(job.split.names) for _ in job.cluster.with_rows] if job.split is not None else []
+        )
         self.error: BaseException | None = None
         self.finished = False
         self.in_source = False
@@ -125,11 +127,11 @@ class Feeder:
                 self.error = e
 
     def _feed(self) -> None:
-        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
-        parts = self.dealer.parts
+        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.with_rows]
+        parts = self.partitioner.parts
         began = None
         for chunk in rechunk(self._drawn(), job.chunk_rows * parts, job.chunk_bytes * parts):
-            for part, first, share in self.dealer.deal(chunk):
+            for part, first, share in self.partitioner.deal(chunk):
                 # encode before waiting: the first rows are ready by the time the workers are
                 payload = codec.encode_frame(share, job.data_format, False, first, parts)
                 marks = self.splitter.marks(share, first, parts) if self.splitter is not None else None
@@ -169,10 +171,10 @@ class Feeder:
             raise _WorkerGone(session) from e
 
     def _say_end(self) -> None:
-        shares = self.dealer.shares
+        shares = self.partitioner.shares
         for session in self.sessions.values():
             with self._when_greeted(session):
-                session.end_of_rows(self.dealer.rows, shares, self.splits)
+                session.end_of_rows(self.partitioner.rows, shares, self.splits)
 
 
 class StreamFeeder(Feeder):
@@ -191,7 +193,7 @@ class StreamFeeder(Feeder):
         self.rows_dropped = 0
 
     def _feed(self) -> None:
-        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
+        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.with_rows]
         while not self.started.wait(_TICK):
             if self._stopped.is_set():
                 raise JobCancelledError("stopped")
@@ -207,25 +209,25 @@ class StreamFeeder(Feeder):
                 if part not in gone:
                     try:
                         self._send(fed[part], chunk)
-                        self.dealer.shares[part] += chunk.num_rows
+                        self.partitioner.shares[part] += chunk.num_rows
                     except _WorkerGone:
                         gone.add(part)
                 if part in gone:
                     self.rows_dropped += chunk.num_rows
-                self.dealer.rows += chunk.num_rows
+                self.partitioner.rows += chunk.num_rows
             if len(gone) == len(fed):
                 raise _WorkerGone(None)
         self.seconds = time.monotonic() - began
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
-        parts = codec.encode_frame(chunk, self.job.data_format, True, self.dealer.rows)
+        parts = codec.encode_frame(chunk, self.job.data_format, True, self.partitioner.rows)
         with self._when_greeted(session):
             session.stream_rows(parts, chunk.num_rows)
 
     def _say_end(self) -> None:
         for session in self.sessions.values():
             with contextlib.suppress(_WorkerGone), self._when_greeted(session):
-                session.end_of_rows(self.dealer.rows, self.dealer.shares, self.splits)
+                session.end_of_rows(self.partitioner.rows, self.partitioner.shares, self.splits)
 
 
 class CountingFeeder(StreamFeeder):
@@ -243,7 +245,7 @@ class CountingFeeder(StreamFeeder):
         self._given = given
 
     def _feed(self) -> None:
-        fed = [self.sessions[task] for task in self.job.cluster.fed]
+        fed = [self.sessions[task] for task in self.job.cluster.with_rows]
         began = time.monotonic()
         self.in_source = True
         try:
@@ -252,7 +254,7 @@ class CountingFeeder(StreamFeeder):
                     raise JobCancelledError("stopped")
         finally:
             self.in_source = False
-        self.dealer.rows = sum(self.dealer.shares)
+        self.partitioner.rows = sum(self.partitioner.shares)
         self.rows_dropped = sum(self._given(session).dropped for session in fed)
         self.seconds = time.monotonic() - began
 
@@ -262,5 +264,5 @@ class CountingFeeder(StreamFeeder):
             with underway(ReadError, "source"):
                 raise given.error
         session.was_given(given.rows, given.bytes)
-        self.dealer.shares[part] = given.rows
+        self.partitioner.shares[part] = given.rows
         return given.finished or session.process.exit is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from akrunner.engines import doctor
+from akrunner.engines import deadlock
 from akrunner.engines.base import Observer, Progress
 from akrunner.errors import AkrunnerError, JobError
 from akrunner.spec import TaskSpec
@@ -32,7 +32,7 @@ class Onlooker:
             return None
 
         def tell(line: str) -> None:
-            if self.no_stacks and doctor.is_stack(line):
+            if self.no_stacks and deadlock.is_stack(line):
                 return
             with _observing("log"):
                 observer.log(task.name, line)

@@ -17,9 +17,9 @@ from akrunner import codec
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
 from akrunner.engines.base import AnswerSink
-from akrunner.engines.columns import OutputColumns
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
+from akrunner.engines.output_columns import OutputColumns
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import Failed, LastWord, State
 from akrunner.engines.tensorboard import EventFiles

@@ -150,7 +150,7 @@ def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) ->
     """Return the exception of a job in which nothing moved any more.
 
     Args:
-        told: which task waits for what (`akrunner.engines.doctor`).
+        told: which task waits for what (`akrunner.engines.deadlock`).
     """
     hint = "stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on"
     # the first task that is not done: its last lines say most

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from akrunner.cluster.failure import FailureKind
-from akrunner.engines import doctor, report
+from akrunner.engines import deadlock, report
 from akrunner.engines.base import Outcome, Progress
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
@@ -201,7 +201,7 @@ class Supervisor:
 
     def _tell_stall(self, action: do.TellStall) -> on.Event:
         tasks = self._state.tasks
-        told = doctor.describe(
+        told = deadlock.describe(
             action.seconds,
             self._group.sessions,
             tasks,
@@ -242,7 +242,7 @@ class Supervisor:
             group.sessions,
             tasks,
             self._run.work,
-            shares=group.feeder.dealer.shares,
+            shares=group.feeder.partitioner.shares,
             seconds=time.monotonic() - self._run.began,
             start_seconds=(self._state.entered_at or self._began) - self._began,
             feed_seconds=group.feeder.seconds,

@@ -26,9 +26,9 @@ from akrunner.checks import check_url
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import ak_rows
+from akrunner.io.destinations import file_destination, folder_destination
 from akrunner.io.partition import rechunk
 from akrunner.io.partitions import values_of
-from akrunner.io.places import file_place, folder_place
 from akrunner.io.sql import check_query
 from akrunner.io.table import TableSource
 
@@ -255,19 +255,19 @@ class AkSink:
         self._schema = pa.schema([field for field in schema if field.name not in self._partitions])
         ak_rows.check_types(self._schema, "filePath")
         self._files = files
-        self._place: Any
+        self._destination: Any
         self._writers: dict[str, AkWriter] = {}
         self._over = False
         self._turn = 0
         self._single = files == 1 and not self._partitions
         if self._single:
-            self._place = file_place(path, overwrite)
-            self._writers[""] = AkWriter(self._place.open(), self._schema)
+            self._destination = file_destination(path, overwrite)
+            self._writers[""] = AkWriter(self._destination.open(), self._schema)
             return
-        self._place = folder_place(path, overwrite)
-        self._place.make()
+        self._destination = folder_destination(path, overwrite)
+        self._destination.make()
         for number in range(files if not self._partitions else 0):
-            self._writers[str(number + 1)] = AkWriter(self._place.open(str(number + 1)), self._schema)
+            self._writers[str(number + 1)] = AkWriter(self._destination.open(str(number + 1)), self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows."""
@@ -287,16 +287,16 @@ class AkSink:
                 kept = pc.and_(same.fill_null(False) if value is not None else same, kept)
             folder = "/".join(f"{name}={_part(name, value)}" for name, value in values.items())
             if folder not in self._writers:
-                if self._place.at is not None:
-                    os.makedirs(os.path.join(self._place.at, folder), exist_ok=True)
-                self._writers[folder] = AkWriter(self._place.open(folder + "/0"), self._schema)
+                if self._destination.at is not None:
+                    os.makedirs(os.path.join(self._destination.at, folder), exist_ok=True)
+                self._writers[folder] = AkWriter(self._destination.open(folder + "/0"), self._schema)
             self._writers[folder].write(batch.filter(kept).select(self._schema.names))
 
     def commit(self) -> None:
         """Finish the output and put it in place, because all rows are written."""
         for writer in self._writers.values():
             writer.close()
-        self._place.commit()
+        self._destination.commit()
         self._over = True
 
     def abort(self) -> None:
@@ -305,7 +305,7 @@ class AkSink:
             return
         for writer in self._writers.values():
             writer.abort()
-        self._place.abort()
+        self._destination.abort()
 
 
 def _part(name: str, value: Any) -> str:

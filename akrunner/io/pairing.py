@@ -53,7 +53,7 @@ class Pairing:
     outputs: tuple[str, ...]
     result: pa.Schema
 
-    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+    def model_inputs(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the batch that travels to the worker for a batch of the table.
 
         Raises:

@@ -38,7 +38,7 @@ def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator
         yield from _joined(held)
 
 
-class Dealer:
+class Partitioner:
     """Deals row i of the table to worker i modulo the number of workers.
 
     So the shares are even to within one row whatever the table's length, which need not be known beforehand; the same table is

@@ -15,8 +15,8 @@ import pyarrow as pa
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats
+from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.paths import database_of
-from akrunner.io.places import FilePlace, FolderPlace, Place, file_place, folder_place
 from akrunner.io.unfinished import is_directory
 from akrunner.io.writers import ExampleWriter, Gate, Writer
 from akrunner.spec import TaskSpec
@@ -119,7 +119,7 @@ class _Committed(ABC):
     """
 
     path: str
-    _place: Place
+    _destination: Destination
     _over = False
 
     @abstractmethod
@@ -134,14 +134,14 @@ class _Committed(ABC):
         """Finish the output and move it into place, because the job succeeded. Does nothing if that is already done."""
         if self._over:
             return
-        with _told(self.path, self._place.at):
+        with _told(self.path, self._destination.at):
             self._finish()
-            self._place.commit()
+            self._destination.commit()
         self._over = True
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
         """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
-        with _told(self.path, self._place.at):
+        with _told(self.path, self._destination.at):
             self._finish()
         commit(())
         with behind_tables():
@@ -157,11 +157,11 @@ class _Committed(ABC):
         if self._over:
             return
         self._drop_all()
-        self._place.abort()
+        self._destination.abort()
 
 
 class FileSink(_Committed):
-    """One file, which is written as the rows arrive and exists only from `commit` on (`io.places` says how).
+    """One file, which is written as the rows arrive and exists only from `commit` on (`akrunner.io.destinations` says how).
 
     All methods but `abort` raise WriteError if the file cannot be written.
 
@@ -173,7 +173,7 @@ class FileSink(_Committed):
         SinkError: the file exists, its directory does not, its format is unknown, or the format cannot hold a column.
     """
 
-    _place: FilePlace
+    _destination: FileDestination
 
     def __init__(
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
@@ -183,7 +183,7 @@ class FileSink(_Committed):
         self._schema = schema
         self._write_examples = write_examples
         formats.named(self.format).check(schema)
-        self._place = file_place(self.path, overwrite)
+        self._destination = file_destination(self.path, overwrite)
         self._gate: Gate | None = None
         self._writer: Writer | None = None
         self._finished = False
@@ -193,12 +193,12 @@ class FileSink(_Committed):
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         """Append rows, whichever task they come from."""
-        with _told(self.path, self._place.at):
+        with _told(self.path, self._destination.at):
             self._open().write(batch)
 
     def _open(self) -> Writer:
         if self._writer is None:
-            self._gate = Gate(self._place.open())
+            self._gate = Gate(self._destination.open())
             self._writer = formats.writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
         return self._writer
 
@@ -228,7 +228,7 @@ class PartsSink(_Committed):
         spread: whether other machines may write files of the directory themselves.
     """
 
-    _place: FolderPlace
+    _destination: FolderDestination
 
     def __init__(
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
@@ -240,9 +240,9 @@ class PartsSink(_Committed):
         self._write_examples = write_examples
         # report a column that the format cannot hold before anything starts
         formats.named(self.format).check(schema)
-        self._place = folder_place(self.path, overwrite)
-        self.partial = self._place.partial
-        self.spread = formats.named(self.format).spread and self._place.at is not None
+        self._destination = folder_destination(self.path, overwrite)
+        self.partial = self._destination.partial
+        self.spread = formats.named(self.format).spread and self._destination.at is not None
         self._open: dict[TaskSpec, tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
@@ -251,8 +251,8 @@ class PartsSink(_Committed):
         Raises:
             SinkError: the directory cannot be made.
         """
-        with ours(SinkError, f"output: cannot make {self.partial}", self._place.at):
-            self._place.make()
+        with ours(SinkError, f"output: cannot make {self.partial}", self._destination.at):
+            self._destination.make()
 
     def file_of(self, task: TaskSpec) -> str:
         """Return the path of the file that holds a task's rows until `commit`."""
@@ -262,19 +262,19 @@ class PartsSink(_Committed):
         return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        with _told(self.path, self._place.at):
+        with _told(self.path, self._destination.at):
             self._writer(task).write(batch)
 
     def _writer(self, task: TaskSpec) -> Writer:
         if task not in self._open:
-            self._place.make()
-            gate = Gate(self._place.open(self._name_of(task)))
+            self._destination.make()
+            gate = Gate(self._destination.open(self._name_of(task)))
             self._open[task] = gate, formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
         return self._open[task][1]
 
     def _finish(self) -> None:
-        self._place.make()
-        if not self._open and self._place.empty():
+        self._destination.make()
+        if not self._open and self._destination.empty():
             # even a table without rows has its columns, so one file is written
             self._writer(TaskSpec("chief", 0))
         for _, writer in self._open.values():

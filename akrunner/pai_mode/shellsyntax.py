@@ -54,7 +54,7 @@ class Parser(Characters):
     def commands(self, close: str) -> list[Node]:
         """Parse a list of commands, and the `)` or the word such as `done` after it."""
         found = self._list()
-        if close == ")" and self.sees(")"):
+        if close == ")" and self.next_is(")"):
             self.at += 1
         elif close == ")" or self._keyword() != close:
             raise self.error(f"a {close} is missing")
@@ -70,12 +70,12 @@ class Parser(Characters):
         found: list[Node] = []
         while True:
             self.newlines()
-            if self.at >= len(self.text) or self.sees(")", ";;") or self._keyword() in _ENDS:
+            if self.at >= len(self.text) or self.next_is(")", ";;") or self._keyword() in _ENDS:
                 break
-            if self.sees(";", "&", "|"):
+            if self.next_is(";", "&", "|"):
                 raise self.error(f"akrunner does not understand `{self.text[self.at]}` here")
             found.append(self._chain())
-        if self.waiting and (self.at >= len(self.text) or self.sees(")")):
+        if self.waiting and (self.at >= len(self.text) or self.next_is(")")):
             raise self.error(f"the here-document {self.waiting[0][1]} has no end")
         return found
 
@@ -85,20 +85,20 @@ class Parser(Characters):
         rest = []
         while True:
             self.blanks()
-            if not self.sees("&&", "||"):
+            if not self.next_is("&&", "||"):
                 break
             sign = self.text[self.at : self.at + 2]
             self.at += 2
             self.newlines()
             rest.append((sign, self._pipeline()))
-        if self.at < len(self.text) and not self.sees("\n", ";", "&", ")"):
+        if self.at < len(self.text) and not self.next_is("\n", ";", "&", ")"):
             raise self.error(f"akrunner does not understand `{self.text[self.at : self.at + 20]}` here")
-        background = self.sees("&")
-        if self.sees(";&", ";;&"):
+        background = self.next_is("&")
+        if self.next_is(";&", ";;&"):
             raise self.error("akrunner does not read `;&` and `;;&`: end the part with `;;`")
-        if self.sees(";;"):
+        if self.next_is(";;"):
             return Chain(line, first, rest, False)
-        if self.sees(";", "&"):
+        if self.next_is(";", "&"):
             self.at += 1
         return Chain(line, first, rest, background)
 
@@ -111,9 +111,9 @@ class Parser(Characters):
         parts = [self._command()]
         while True:
             self.blanks()
-            if not self.sees("|") or self.sees("||"):
+            if not self.next_is("|") or self.next_is("||"):
                 return Pipeline(line, negated, parts)
-            if self.sees("|&"):
+            if self.next_is("|&"):
                 # stderr goes into the pipe as well
                 self.at += 1
                 self._joins(parts)
@@ -131,10 +131,10 @@ class Parser(Characters):
 
     def _command(self) -> Node:
         line, word = self.line, self._keyword()
-        if self.sees("(("):
+        if self.next_is("(("):
             self.at += 2
             return self._redirected(Sum(line, self.balanced("))")))
-        if self.sees("("):
+        if self.next_is("("):
             self.at += 1
             return self._redirected(Group(line, True, self.commands(")")))
         if word == "{":
@@ -185,7 +185,7 @@ class Parser(Characters):
 
     def _for(self, line: int) -> Node:
         self.blanks()
-        if self.sees("(("):
+        if self.next_is("(("):
             return self._count(line)
         name = self.word().literal or ""
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -196,14 +196,14 @@ class Parser(Characters):
             self.at += 2
             values = []
             self.blanks()
-            while self.at < len(self.text) and not self.sees("\n", ";"):
+            while self.at < len(self.text) and not self.next_is("\n", ";"):
                 values.append(self._checked_word())
                 self.blanks()
         return For(line, name, values, self._body())
 
     def _body(self) -> list[Node]:
         """Parse `; do ... done`."""
-        if self.sees(";"):
+        if self.next_is(";"):
             self.at += 1
         self.newlines()
         if self._keyword() != "do":
@@ -239,33 +239,33 @@ class Parser(Characters):
             if self._keyword() == "esac":
                 self.at += 4
                 return Case(line, value, ways)
-            if self.sees("("):
+            if self.next_is("("):
                 self.at += 1
             patterns = []
             while True:
                 self.blanks()
                 patterns.append(self._checked_word())
                 self.blanks()
-                if self.sees(")"):
+                if self.next_is(")"):
                     break
-                if not self.sees("|"):
+                if not self.next_is("|"):
                     raise self.error("akrunner does not understand the pattern of this case")
                 self.at += 1
             self.at += 1
             ways.append((patterns, self._list()))
-            if self.sees(";;&", ";&"):
+            if self.next_is(";;&", ";&"):
                 raise self.error("akrunner does not read `;&` and `;;&`: end the part with `;;`")
-            if self.sees(";;"):
+            if self.next_is(";;"):
                 self.at += 2
             elif self._keyword() != "esac":
                 raise self.error("an esac is missing")
 
     def _function(self, line: int, name: str) -> Node:
         self.blanks()
-        if self.sees("("):
+        if self.next_is("("):
             self.at += 1
             self.blanks()
-            if not name or not self.sees(")"):
+            if not name or not self.next_is(")"):
                 raise self.error("akrunner does not understand the ( here")
             self.at += 1
         self.newlines()
@@ -284,9 +284,9 @@ class Parser(Characters):
                 if self.at >= len(self.text):
                     break
                 continue
-            if self.sees("\n", ";", "&", "|", ")"):
+            if self.next_is("\n", ";", "&", "|", ")"):
                 break
-            if self.sees("<(", ">("):
+            if self.next_is("<(", ">("):
                 raise self.error(
                     "akrunner does not read <(...) and >(...): write what they hold into a file, and run the script itself"
                 )
@@ -294,7 +294,7 @@ class Parser(Characters):
             if assigned is not None:
                 (made.words if declares else made.assigns).append(assigned)
                 continue
-            if self.sees("("):
+            if self.next_is("("):
                 name = (
                     made.words[0].literal
                     if len(made.words) == 1 and isinstance(made.words[0], Word) and not made.assigns
@@ -334,12 +334,12 @@ class Parser(Characters):
             return None
         self.at = match.end()
         index = match[2][1:-1] if match[2] is not None else None
-        if not self.sees("("):
+        if not self.next_is("("):
             return Assign(match[1], match[3], self.word(), index)
         self.at += 1
         values = []
         self.newlines()
-        while not self.sees(")"):
+        while not self.next_is(")"):
             values.append(self._checked_word())
             self.newlines()
             if self.at >= len(self.text):

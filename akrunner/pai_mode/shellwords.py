@@ -40,7 +40,7 @@ class Characters(abc.ABC):
     def error(self, words: str) -> ConfigError:
         return ConfigError(f"line {self.line}: {words}")
 
-    def sees(self, *words: str) -> bool:
+    def next_is(self, *words: str) -> bool:
         return self.text.startswith(words, self.at)
 
     # -- words
@@ -55,11 +55,11 @@ class Characters(abc.ABC):
                 parts.append(Part("text", self._until("'"), True))
             elif char == '"':
                 parts += self._double()
-            elif self.sees("$'"):
+            elif self.next_is("$'"):
                 parts.append(Part("text", self._ansi(), True))
-            elif self.sees('$"'):
+            elif self.next_is('$"'):
                 self.at += 1
-            elif self.sees("\\\n"):
+            elif self.next_is("\\\n"):
                 self.at += 2
             elif char == "\\":
                 parts.append(Part("text", self.text[self.at + 1 : self.at + 2] or "\\", True))
@@ -80,14 +80,14 @@ class Characters(abc.ABC):
             quotes: whether double quotes within the text are dropped.
         """
         parts: list[Part] = []
-        while self.at < len(self.text) and not (stop and self.sees(stop)):
+        while self.at < len(self.text) and not (stop and self.next_is(stop)):
             char = self.text[self.at]
             if char == "\\" and self.text[self.at + 1 : self.at + 2] in tuple(escaped):
                 parts.append(Part("text", self.text[self.at + 1], True))
                 self.at += 2
-            elif self.sees("\\\n"):
+            elif self.next_is("\\\n"):
                 self.at += 2
-            elif quotes and (char == '"' or self.sees('$"')):
+            elif quotes and (char == '"' or self.next_is('$"')):
                 last = parts[-1] if parts else None
                 named = last is not None and last.kind == "name" and not last.closed and re.match(r'"\w', self.text[self.at :])
                 if named or char == "$":
@@ -132,7 +132,7 @@ class Characters(abc.ABC):
 
     def _expansion(self, quoted: bool) -> Part:
         begin = self.at
-        if self.sees("`"):
+        if self.next_is("`"):
             end = begin + 1
             while end < len(self.text) and self.text[end] != "`":
                 end += 2 if self.text[end] == "\\" else 1
@@ -141,14 +141,14 @@ class Characters(abc.ABC):
             line, self.at = self.line, end + 1
             inner = re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", self.text[begin + 1 : end])
             return Part("call", inner, quoted, self.script(inner, line))
-        if self.sees("$(("):
+        if self.next_is("$(("):
             self.at += 3
             return Part("sum", self.balanced("))"), quoted)
-        if self.sees("$("):
+        if self.next_is("$("):
             self.at += 2
             body = self.commands(")")
             return Part("call", self.text[begin + 2 : self.at - 1], quoted, body)
-        if self.sees("${"):
+        if self.next_is("${"):
             self.at += 2
             return Part("name", self._braces(quoted), quoted, closed=True)
         match = _NAME.match(self.text, begin + 1)
@@ -159,7 +159,7 @@ class Characters(abc.ABC):
         """Return the text of arithmetic, up to the brackets that close it."""
         begin, depth = self.at, 0
         while self.at < len(self.text):
-            if not depth and self.sees(close):
+            if not depth and self.next_is(close):
                 self.at += len(close)
                 return self.text[begin : self.at - len(close)]
             depth += {"(": 1, ")": -1}.get(self.text[self.at], 0)
@@ -170,16 +170,16 @@ class Characters(abc.ABC):
         """Return the text after `${`, up to its `}`. Args: quoted: whether the expansion stands between double quotes."""
         begin, line = self.at, self.line
         while self.at < len(self.text):
-            if self.sees("}"):
+            if self.next_is("}"):
                 self.at += 1
                 return self.text[begin : self.at - 1]
-            if self.sees("'"):
+            if self.next_is("'"):
                 self._until("'")
-            elif self.sees('"'):
+            elif self.next_is('"'):
                 self._double()
-            elif self.sees("\\"):
+            elif self.next_is("\\"):
                 self.at += 2
-            elif self.sees("${", "$(", "`"):
+            elif self.next_is("${", "$(", "`"):
                 self._expansion(quoted)
             else:
                 self.at += 1
@@ -197,11 +197,11 @@ class Characters(abc.ABC):
 
     def blanks(self) -> None:
         while self.at < len(self.text):
-            if self.sees(" ", "\t"):
+            if self.next_is(" ", "\t"):
                 self.at += 1
-            elif self.sees("\\\n"):
+            elif self.next_is("\\\n"):
                 self.at += 2
-            elif self.sees("#"):
+            elif self.next_is("#"):
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             else:
@@ -210,7 +210,7 @@ class Characters(abc.ABC):
     def newlines(self) -> None:
         """Skip blanks and line ends, and read the here-documents that begin after a line end."""
         self.blanks()
-        while self.sees("\n"):
+        while self.next_is("\n"):
             self.at += 1
             for redirection, end, literal, tabs in self.waiting:
                 redirection.target = self._here(end, literal, tabs)

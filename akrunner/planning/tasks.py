@@ -43,7 +43,7 @@ def planned_tasks(job: JobSpec) -> tuple[PlannedTask, ...]:
     return tuple(
         PlannedTask(
             task.name,
-            task in cluster.fed,
+            task in cluster.with_rows,
             parts[task].cpus,
             {**parts[task].env, **({} if cluster.alone else {"TF_CONFIG": "..."})},
             None if cluster.alone else tf_config(cluster, addresses, task),

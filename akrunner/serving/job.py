@@ -384,7 +384,7 @@ class Pairing:
         self._job = job
         self._sink = sink
         self._arriving = arriving
-        self._tasks = {task: i for i, task in enumerate(job.cluster.fed)}
+        self._tasks = {task: i for i, task in enumerate(job.cluster.with_rows)}
         self._waiting: list[deque[tuple[int, int, pa.RecordBatch]]] = [deque() for _ in self._tasks]
         self._done: dict[int, pa.RecordBatch] = {}
         self._next = 0
@@ -411,7 +411,7 @@ class Pairing:
         """Yield the feed batches (`RowSource`)."""
         turn = first = 0
         for chunk in self._chunks():
-            fed = self._plan.fed(chunk, first)
+            fed = self._plan.model_inputs(chunk, first)
             self._waiting[turn % len(self._tasks)].append((turn, first, chunk))
             yield fed
             turn += 1

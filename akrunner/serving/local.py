@@ -217,7 +217,7 @@ class LocalPredictor:
         for chunk in table.to_batches(max_chunksize=self._job.chunk_rows):
             if chunk.num_rows:
                 try:
-                    fed = self._plan.fed(chunk, first)
+                    fed = self._plan.model_inputs(chunk, first)
                 except DataError as e:
                     # the rest of the message tells how to change a table with select=, which is no use here
                     raise DataError(e.args[0].partition("; ")[0], row=e.row, column=e.column) from None

@@ -127,9 +127,9 @@ class Plan:
         inputs = tuple(Fed(one.spec.name, one.spec.dtype, one.columns, one.travels) for one in self.inputs)
         return Pairing(inputs, self.feed.arrow, tuple(self.output_schema.names), self.result)
 
-    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+    def model_inputs(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Return the feed batch for a batch of the table, as `Pairing.fed` does."""
-        return self.pairing.fed(batch, first_row)
+        return self.pairing.model_inputs(batch, first_row)
 
     def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
         """Return the result for a batch of the table and its outputs, as `Pairing.joined` does."""

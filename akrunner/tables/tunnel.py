@@ -16,7 +16,7 @@ from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import committed
-from akrunner.io.places import file_place
+from akrunner.io.destinations import file_destination
 from akrunner.io.sinks import FileSink
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries, duckdb_type, literal
@@ -344,7 +344,7 @@ def check_target(asked: Tunnel, gone: bool = False) -> None:
     Raises:
         SinkError: the file cannot be written.
     """
-    file_place(file_path(asked.file), _true(asked.options, "overwrite") or gone).abort()
+    file_destination(file_path(asked.file), _true(asked.options, "overwrite") or gone).abort()
 
 
 def rows_of(
@@ -379,7 +379,7 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
     # DuckDB must write this very file, which gets its final name when all rows are in it
     given["USE_TMP_FILE"] = "false"
     settings = ", ".join(f"{key} {value}" for key, value in given.items())
-    place = file_place(path, _true(options, "overwrite"))
+    place = file_destination(path, _true(options, "overwrite"))
     target = place.at or path
     try:
         with Queries(store, None) as queries, ours(WriteError, f"tunnel download: cannot write {path}", path):

@@ -40,7 +40,7 @@ QUESTIONS = (
 
 
 def with_request(request: int, payload: List[Any]) -> List[Any]:
-    """Return the payload of a TABLE_ROWS or ADD_ROWS frame. Args: payload: the columns (`akrunner.wire.columns.pack`)."""
+    """Return the payload of a TABLE_ROWS or ADD_ROWS frame. Args: payload: the columns (`akrunner.wire.column_layout.pack`)."""
     return [_REQUEST.pack(request), *payload]
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    payload (akrunner.wire.columns) -> (rows, {column: array [rows, ...] or Ragged}) -> batches of the size asked for
+    payload (akrunner.wire.column_layout) -> (rows, {column: array [rows, ...] or Ragged}) -> batches of the size asked for
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 
 import numpy as np
 
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire.frames import WireError
 from akrunner.worker import objects
 

@@ -1,4 +1,4 @@
-"""A task's rows in the Examples format, and the code that it shares with the columns format (`akrunner.worker.columnar`).
+"""A task's rows in the Examples format, and the code that it shares with the columns format (`akrunner.worker.column_rows`).
 
 TensorFlow is imported when a `dataset` is made, and numpy when `batches` are: a task that reads its file itself needs neither.
 """

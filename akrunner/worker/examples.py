@@ -21,7 +21,7 @@ from akrunner.wire.features import KINDS
 from akrunner.wire.frames import WireError
 from akrunner.worker import chunks, records
 from akrunner.worker import defaults as defaulting
-from akrunner.worker.columnar import Columns
+from akrunner.worker.column_rows import Columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

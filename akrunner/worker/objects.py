@@ -7,7 +7,7 @@ there are arrays: a script without any does not need it.
 
 from typing import Any, List, Optional
 
-from akrunner.wire.columns import WIDTHS
+from akrunner.wire.column_layout import WIDTHS
 
 _KEY = "akrunner.dtype"
 #: names of types in Arrow, polars and pandas that differ from numpy's -> numpy's

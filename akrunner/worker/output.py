@@ -165,7 +165,7 @@ class OutputWriter(object):
         self._write_batch(columns, frames.MOST_ROWS, frames.MOST_BYTES)
 
     def _write_batch(self, columns: Mapping[str, Any], most_rows: int, most_bytes: int) -> None:
-        from akrunner.worker import columns as packing
+        from akrunner.worker import column_encoding as packing
 
         with self._lock, timing.spending("output"):
             self._check()

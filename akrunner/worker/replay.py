@@ -11,7 +11,7 @@ import struct
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from akrunner.wire import columns
+from akrunner.wire import column_layout
 from akrunner.wire.context import Context
 from akrunner.wire.context import read as read_context
 from akrunner.worker import running, task
@@ -121,7 +121,7 @@ def _count_columns(path: str) -> int:
             (length,) = chunks.LENGTH.unpack(f.read(chunks.LENGTH.size))
             if at + chunks.LENGTH.size + length > size:
                 break
-            rows += columns.unpack(f.read(length))[0]
+            rows += column_layout.unpack(f.read(length))[0]
             at += chunks.LENGTH.size + length
         f.truncate(at)
     return rows

@@ -466,7 +466,7 @@ def build_config(context: Context, rows: int, writer: OutputWriter, job: Any, st
     source: Any = data.Examples
     if context["data_format"] == "columns":
         # imported only here, because it imports numpy
-        from akrunner.worker.columnar import Columns
+        from akrunner.worker.column_rows import Columns
 
         source = Columns
     evener = data.Evener(rows, job.shares, job.uneven)

@@ -28,7 +28,7 @@ from akrunner.tables.store import TableInfo
 from akrunner.wire import frames, messages, tables
 from akrunner.wire.frames import WireError
 from akrunner.worker import chunks, stream
-from akrunner.worker import columns as packing
+from akrunner.worker import column_encoding as packing
 from tests.fuzz import mutated, randomness, rounds, tried
 
 SCHEMA = Schema.parse(

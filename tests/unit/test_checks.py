@@ -30,7 +30,7 @@ from akrunner.checks import (
 )  # fmt: skip
 from akrunner.cli.values import environment
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError
-from akrunner.io.places import file_place, folder_place
+from akrunner.io.destinations import file_destination, folder_destination
 from akrunner.model import Model
 from akrunner.model.saving import check_target
 
@@ -169,12 +169,12 @@ def test_places_that_keep_no_files(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/proc")
     for path in ("/proc/x.parquet", "/sys/x.parquet", "/dev/x.parquet", str(tmp_path / "link" / "x.parquet")):
         with pytest.raises(SinkError, match="is the system's own"):
-            file_place(path, False)
+            file_destination(path, False)
         with pytest.raises(SinkError, match="is the system's own"):
-            folder_place(path, False)
+            folder_destination(path, False)
         with pytest.raises(ModelError, match="is the system's own"):
             check_target(path, False)
-    assert file_place("/dev/null", False).at is None
+    assert file_destination("/dev/null", False).at is None
 
 
 def test_the_word_that_is_meant_is_named() -> None:

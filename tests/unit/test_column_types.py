@@ -30,7 +30,7 @@ from akrunner.column_types import (
 )
 from akrunner.errors import DataError
 from akrunner.schema import Schema
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire.features import BYTES, FLOAT, INT64, KINDS
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ def job(**fields: Any) -> JobSpec:
 def test_tasks() -> None:
     tasks = ClusterSpec(3, 2).tasks
     assert [t.name for t in tasks] == ["chief:0", "worker:0", "worker:1", "ps:0", "ps:1"]
-    assert [t.name for t in ClusterSpec(3, 2).fed] == ["chief:0", "worker:0", "worker:1"]
+    assert [t.name for t in ClusterSpec(3, 2).with_rows] == ["chief:0", "worker:0", "worker:1"]
 
 
 def test_no_look_is_false_as_well_as_none() -> None:
@@ -30,7 +30,7 @@ def test_no_look_is_false_as_well_as_none() -> None:
 def test_a_coordinator_is_no_worker() -> None:
     cluster = ClusterSpec(2, 1, evaluator=True, coordinator=True)
     assert [t.name for t in cluster.tasks] == ["chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"]
-    assert [t.name for t in cluster.fed] == ["worker:0", "worker:1"]
+    assert [t.name for t in cluster.with_rows] == ["worker:0", "worker:1"]
     # until they say that they serve
     assert [t.name for t in cluster.awaited] == ["chief:0", "worker:0", "worker:1"]
 
@@ -133,7 +133,9 @@ def test_a_cluster_without_a_chief() -> None:
     cluster = ClusterSpec(3, 1, chief=False)
     assert [task.name for task in cluster.tasks] == ["worker:0", "worker:1", "worker:2", "ps:0"]
     assert (
-        [task.name for task in cluster.fed] == [task.name for task in cluster.awaited] == ["worker:0", "worker:1", "worker:2"]
+        [task.name for task in cluster.with_rows]
+        == [task.name for task in cluster.awaited]
+        == ["worker:0", "worker:1", "worker:2"]
     )
     with pytest.raises(ConfigError, match="coordinator= is for a chief that coordinates"):
         ClusterSpec(2, coordinator=True, chief=False)

@@ -12,8 +12,8 @@ from akrunner.engines.flink.host.rest import Address
 from akrunner.errors import AkrunnerError, ConfigError, ModelError, SinkError, SourceError
 from akrunner.foreign import ours, secrets
 from akrunner.io.ak import ak_source
+from akrunner.io.destinations import file_destination, folder_destination
 from akrunner.io.paths import expand
-from akrunner.io.places import file_place, folder_place
 from akrunner.launch.fetch import fetch
 from akrunner.model.saving import check_target
 from akrunner.urls import unclear
@@ -44,8 +44,8 @@ UNCLEAR = [
         lambda url: check_path("model", url),
         lambda url: fetch(url, "user_files"),
         lambda url: expand(url, None),
-        lambda url: file_place(url, False),
-        lambda url: folder_place(url, False),
+        lambda url: file_destination(url, False),
+        lambda url: folder_destination(url, False),
         lambda url: check_target(url, False),
         lambda url: ak_source(url),
         lambda url: Address.of(url),
@@ -82,10 +82,10 @@ def test_how_to_write_it_is_said() -> None:
 @pytest.mark.parametrize("place", ["u:Geheim@h/x.csv", "//u:Geheim@h/x.csv", "http:u:Geheim@h/x.csv", "u:Geh/eim@h/x.csv"])
 def test_what_looks_like_a_password_without_a_scheme(place: str) -> None:
     with pytest.raises(SinkError, match="there is no directory") as caught, ours(SinkError, f"output: {place}"):
-        file_place(place, False)
+        file_destination(place, False)
     assert "Geh" not in str(caught.value)
     with pytest.raises(SinkError, match="there is no directory") as caught:
-        file_place(place, False)
+        file_destination(place, False)
     assert "Geh" not in str(caught.value)
 
 

@@ -20,9 +20,9 @@ import json, threading, time
 import numpy as np
 import tensorflow as tf
 
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.worker import data, stream
-from akrunner.worker.columnar import Columns
+from akrunner.worker.column_rows import Columns
 
 if not tf.executing_eagerly():
     tf.compat.v1.enable_eager_execution()

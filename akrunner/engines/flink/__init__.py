@@ -5,7 +5,7 @@ cluster's machines.
 
     host (this process, if the job is not detached)            Flink
     Supervisor (akrunner.engines.supervisor), feeder, sink     one job with one subtask for each task, all at the same time
-    Hub  <--- words (gRPC) and rows (sockets), mutual TLS --->  agent in each subtask: the worker process, its pipes
+    ControlServer  <--- words (gRPC) and rows (sockets), mutual TLS --->  agent in each subtask: the worker process, its pipes
     submit (a process with PyFlink and Java) --- job graph -->  JobManager
 
 Rows go from the host to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.

@@ -70,7 +70,7 @@ def proved(door: Door, seconds: float) -> socket.socket:
         raise ConnectionError(f"{door.host}:{door.rows} has ended the connection before it showed what it is") from None
 
 
-def opened(door: Door, place: str, kind: Any) -> socket.socket:
+def opened(door: Door, agent: str, kind: Any) -> socket.socket:
     """Return a new connection of a subtask, after the host has also shown that it knows the token.
 
     Args:
@@ -84,8 +84,8 @@ def opened(door: Door, place: str, kind: Any) -> socket.socket:
     made = proved(door, CONNECT_SECONDS)
     try:
         said = nonce()
-        proof = door.keys.proof(AGENT_END, place, str(kind), said)
-        opening = pb.Opening(place=place, kind=kind, nonce=said, proof=proof).SerializeToString()
+        proof = door.keys.proof(AGENT_END, agent, str(kind), said)
+        opening = pb.Opening(agent=agent, kind=kind, nonce=said, proof=proof).SerializeToString()
         made.sendall(LENGTH.pack(len(opening)) + opening)
         (size,) = LENGTH.unpack(exactly(made, LENGTH.size))
         try:

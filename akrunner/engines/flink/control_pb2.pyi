@@ -46,36 +46,36 @@ class Said(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., settled: _Optional[_Union[Settled, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., sample: _Optional[_Union[Sample, _Mapping]] = ..., given: _Optional[_Union[Given, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., exit: _Optional[_Union[Exit, _Mapping]] = ..., log: _Optional[_Union[Log, _Mapping]] = ..., over: _Optional[_Union[Nothing, _Mapping]] = ..., broken: _Optional[str] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("version", "place", "fed", "subtask", "attempt", "job")
+    __slots__ = ("version", "agent", "with_rows", "subtask", "attempt", "job")
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    PLACE_FIELD_NUMBER: _ClassVar[int]
-    FED_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROWS_FIELD_NUMBER: _ClassVar[int]
     SUBTASK_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     version: int
-    place: str
-    fed: bool
+    agent: str
+    with_rows: bool
     subtask: int
     attempt: int
     job: str
-    def __init__(self, version: _Optional[int] = ..., place: _Optional[str] = ..., fed: bool = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., agent: _Optional[str] = ..., with_rows: bool = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
 
 class Settled(_message.Message):
-    __slots__ = ("address", "folder", "machine", "cores", "sees", "writes")
+    __slots__ = ("address", "folder", "machine", "cores", "reads_files", "writes_output")
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     MACHINE_FIELD_NUMBER: _ClassVar[int]
     CORES_FIELD_NUMBER: _ClassVar[int]
-    SEES_FIELD_NUMBER: _ClassVar[int]
-    WRITES_FIELD_NUMBER: _ClassVar[int]
+    READS_FILES_FIELD_NUMBER: _ClassVar[int]
+    WRITES_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     address: str
     folder: str
     machine: str
     cores: int
-    sees: bool
-    writes: bool
-    def __init__(self, address: _Optional[str] = ..., folder: _Optional[str] = ..., machine: _Optional[str] = ..., cores: _Optional[int] = ..., sees: bool = ..., writes: bool = ...) -> None: ...
+    reads_files: bool
+    writes_output: bool
+    def __init__(self, address: _Optional[str] = ..., folder: _Optional[str] = ..., machine: _Optional[str] = ..., cores: _Optional[int] = ..., reads_files: bool = ..., writes_output: bool = ...) -> None: ...
 
 class Failed(_message.Message):
     __slots__ = ("kind", "words")
@@ -292,7 +292,7 @@ class Leave(_message.Message):
     def __init__(self, error: _Optional[str] = ..., final: bool = ...) -> None: ...
 
 class Opening(_message.Message):
-    __slots__ = ("place", "kind", "nonce", "proof")
+    __slots__ = ("agent", "kind", "nonce", "proof")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[Opening.Kind]
@@ -303,15 +303,15 @@ class Opening(_message.Message):
     IN: Opening.Kind
     OUT: Opening.Kind
     GIVE: Opening.Kind
-    PLACE_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     PROOF_FIELD_NUMBER: _ClassVar[int]
-    place: str
+    agent: str
     kind: Opening.Kind
     nonce: str
     proof: str
-    def __init__(self, place: _Optional[str] = ..., kind: _Optional[_Union[Opening.Kind, str]] = ..., nonce: _Optional[str] = ..., proof: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent: _Optional[str] = ..., kind: _Optional[_Union[Opening.Kind, str]] = ..., nonce: _Optional[str] = ..., proof: _Optional[str] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("proof",)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from akrunner.engines import doctor
+from akrunner.engines import deadlock
 from akrunner.engines.supervision.actions import Action, AskStacks, LookClosely, TellStall, Warn
 from akrunner.engines.supervision.events import LookedClosely, Purpose, StallTold, Tick
 from akrunner.engines.supervision.stall import computes
@@ -51,7 +51,7 @@ def waited_for(state: State, stacks: Mapping[TaskSpec, str], at: Moment) -> Step
     """Decide by the stacks of tasks, when some are done, whether the others wait in vain for those."""
     there = [task for task in state.rules.staying if not state.tasks[task].gone]
     states = {task: record.state for task, record in state.tasks.items()}
-    vain = doctor.in_vain(state.rules.cluster.awaited, states, stacks, there)
+    vain = deadlock.in_vain(state.rules.cluster.awaited, states, stacks, there)
     if not vain:
         state = replace(state, stall=state.stall.later())
         if at.now - state.stall.since < state.stall.seconds:
@@ -85,7 +85,7 @@ def look_for_servers(state: State, at: Moment) -> Step:
 def found_serving(state: State, stacks: Mapping[TaskSpec, str]) -> State:
     """Note as serving those workers that are in `server.join()`."""
     for task in state.among(state.rules.cluster.awaited, TaskState.RUNNING):
-        if doctor.in_join(stacks.get(task, "")):
+        if deadlock.in_join(stacks.get(task, "")):
             state = state.having(task, replace(state.tasks[task], state=TaskState.SERVING))
     return state
 
@@ -98,7 +98,7 @@ def ended_in_main(state: State, servers: tuple[TaskSpec, ...], stacks: Mapping[T
             "that it serves: return task_config.serve()"
         )
         for task in servers
-        if not doctor.waits(stacks.get(task, ""))
+        if not deadlock.waits(stacks.get(task, ""))
     )
 
 

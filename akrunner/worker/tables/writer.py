@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Set, Tuple
 
 import numpy as np
 
-from akrunner.worker import columns as packing
+from akrunner.worker import column_encoding as packing
 from akrunner.worker.tables import asking
 from akrunner.worker.tables.broker import REPLACED
 from akrunner.worker.tables.errors import TableUseError
@@ -204,7 +204,7 @@ class TableWriter(object):
 
 
 def _packed(name: str, parts: List[Tuple[Any, Any]], rows: int) -> Tuple[Dict[str, Any], List[Any]]:
-    """Return (header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: results of `as_column`, in order."""
+    """Return (header, buffers) of a column, for `akrunner.wire.column_layout`. Args: parts: results of `as_column`, in order."""
     values = [one for one, _ in parts]
     if isinstance(values[0], list):
         header = {"form": "blob", "dtype": "bytes"}

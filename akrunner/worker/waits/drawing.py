@@ -17,7 +17,7 @@ _DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional",
 _SETS = ("Assign", "AssignVariableOp")
 
 
-def fed(values: Iterable[Any]) -> bool:
+def is_fed(values: Iterable[Any]) -> bool:
     """Whether a run is fed its input. A checkpoint's name (restoring, saving) is not input, nor is an iterator's handle."""
     return any([not _is_name(one) for one in values])
 

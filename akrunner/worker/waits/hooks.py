@@ -324,7 +324,7 @@ def _way_of_run(made: Any, session: Any, args: Any, kwargs: Any) -> Optional[str
         # a run that does not draw is, for example, an initializer, or reads a number of the graph
         if known is not None and drawing.draws(known, fetches):
             return "session"
-        handed = isinstance(feed, dict) and drawing.fed(feed.values()) and not drawing.begins(fetches, feed)
+        handed = isinstance(feed, dict) and drawing.is_fed(feed.values()) and not drawing.begins(fetches, feed)
         return "feed_dict" if handed else None
     except Exception:
         # wrong arguments: the session itself reports them better
@@ -340,7 +340,7 @@ def _way_of_call(callable_: Any, args: Any) -> Optional[str]:
         if getattr(timing.inside, "call", False):
             return None
         drawn = getattr(callable_._session, "graph", None) in _drawn_from
-        return "session" if drawn else "feed_dict" if drawing.fed(args) else None
+        return "session" if drawn else "feed_dict" if drawing.is_fed(args) else None
     except Exception as e:
         timing.off(e)
         return None

@@ -16,7 +16,7 @@ from akrunner.errors import DataError, SchemaError
 from akrunner.schema import Schema, plain
 from akrunner.wire import frames
 from akrunner.worker import chunks
-from akrunner.worker import columns as packing
+from akrunner.worker import column_encoding as packing
 
 I32, I64 = 2**31, 2**63
 NAN = np.array([0x7FF8000000000123, 0xFFF0000000000001], np.uint64).view(np.float64)

@@ -18,7 +18,7 @@ from akrunner.codec.encode import encode_records
 from akrunner.schema import Schema
 from akrunner.wire.frames import WireError
 from akrunner.worker import records
-from akrunner.worker.columnar import Columns
+from akrunner.worker.column_rows import Columns
 from akrunner.worker.data import Evener, Examples
 from akrunner.worker.examples import decoded
 

@@ -87,7 +87,7 @@ def test_rows_are_shared_out_to_within_one() -> None:
     feeder, (chief, worker, server) = fed(Source(25))
     assert feeder.finished and feeder.error is None and not feeder.in_source
     assert sorted([chief.rows_sent, worker.rows_sent]) == [12, 13] and server.sent == []
-    assert chief.end == worker.end == server.end == (25, feeder.dealer.shares), "all are told, also who gets none"
+    assert chief.end == worker.end == server.end == (25, feeder.partitioner.shares), "all are told, also who gets none"
 
 
 def test_rows_of_splits_are_marked_and_counted() -> None:
@@ -123,8 +123,12 @@ def test_who_has_stopped_it_wants_no_error() -> None:
 def test_a_stream_goes_round_in_turns() -> None:
     feeder, (chief, worker, server) = fed(Source(40), of=StreamFeeder)
     assert feeder.finished and (chief.sent, worker.sent) == ([8, 8, 8, 8], [2, 2, 2, 2]), "chunk by chunk"
-    assert feeder.dealer.rows == 40 and feeder.dealer.shares == [chief.rows_sent, worker.rows_sent] and feeder.rows_dropped == 0
-    assert server.end == (40, feeder.dealer.shares)
+    assert (
+        feeder.partitioner.rows == 40
+        and feeder.partitioner.shares == [chief.rows_sent, worker.rows_sent]
+        and feeder.rows_dropped == 0
+    )
+    assert server.end == (40, feeder.partitioner.shares)
 
 
 def test_rows_of_a_stream_for_one_that_has_returned_are_dropped_and_counted() -> None:
@@ -143,7 +147,7 @@ def test_rows_that_come_another_way_are_counted() -> None:
 
     feeder, (chief, worker, _) = fed(Source(0), of=counting)
     assert feeder.finished and (chief.given, worker.given) == ((7, 56), (5, 40))
-    assert (feeder.dealer.rows, feeder.dealer.shares, feeder.rows_dropped) == (12, [7, 5], 1)
+    assert (feeder.partitioner.rows, feeder.partitioner.shares, feeder.rows_dropped) == (12, [7, 5], 1)
     given["worker:0"] = Given(error=OSError("no such file"))
     feeder, _ = fed(Source(0), of=counting)
     assert isinstance(feeder.error, ReadError) and not feeder.in_source

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akrunner.io.partition import Dealer, rechunk
+from akrunner.io.partition import Partitioner, rechunk
 
 
 @given(sizes=st.lists(st.integers(0, 50), max_size=12), parts=st.integers(1, 7), chunk=st.integers(1, 40))
@@ -15,16 +15,16 @@ def test_shares(sizes: list[int], parts: int, chunk: int) -> None:
     total = sum(sizes)
     edges = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     batches = [pa.record_batch({"i": list(range(a, b))}) for a, b in itertools.pairwise(edges)]
-    dealer = Dealer(parts)
+    partitioner = Partitioner(parts)
     got: list[list[int]] = [[] for _ in range(parts)]
     for piece in rechunk(batches, chunk, 1 << 20):
         assert 0 < piece.num_rows <= chunk
-        for part, first, share in dealer.deal(piece):
+        for part, first, share in partitioner.deal(piece):
             rows = share.column("i").to_pylist()
             assert rows[0] == first
             got[part].extend(rows)
     assert got == [list(range(part, total, parts)) for part in range(parts)]
-    assert dealer.shares == [len(share) for share in got] and dealer.rows == total
+    assert partitioner.shares == [len(share) for share in got] and partitioner.rows == total
 
 
 def test_chunks_are_bounded_in_bytes() -> None:

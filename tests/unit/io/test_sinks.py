@@ -15,7 +15,7 @@ import pytest
 
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import ConfigError, SinkError, WriteError
-from akrunner.io import local_places
+from akrunner.io import local_destinations
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.paths import local_path
 from akrunner.io.sinks import FileSink, FirstBatchSink, LineWriter, MemorySink, PartsSink, sink_to
@@ -316,7 +316,7 @@ def test_killed_at_any_point_of_a_commit_there_is_the_old_or_the_new(
 ) -> None:
     """As if the process ended before each system call of the commit in turn."""
     if not swaps:
-        monkeypatch.setattr(local_places, "swap", lambda one, other: False)
+        monkeypatch.setattr(local_destinations, "swap", lambda one, other: False)
     old, new = "old", "new"
     for step in range(20):
         path = tmp_path / str(step) / "out"
@@ -339,10 +339,10 @@ def test_killed_at_any_point_of_a_commit_there_is_the_old_or_the_new(
             return call
 
         with monkeypatch.context() as patched:
-            patched.setattr(local_places, "swap", dies(local_places.swap))
+            patched.setattr(local_destinations, "swap", dies(local_destinations.swap))
             for name in ("replace", "remove", "rename", "rmdir"):
-                patched.setattr(local_places.os, name, dies(getattr(os, name)))
-            patched.setattr(local_places.shutil, "rmtree", dies(shutil.rmtree))
+                patched.setattr(local_destinations.os, name, dies(getattr(os, name)))
+            patched.setattr(local_destinations.shutil, "rmtree", dies(shutil.rmtree))
             try:
                 out.commit()
                 finished = True
@@ -366,7 +366,7 @@ def test_killed_at_any_point_of_a_commit_there_is_the_old_or_the_new(
 def test_a_directory_that_is_a_mount_is_written_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "out"
     path.mkdir()
-    monkeypatch.setattr(local_places, "_is_mounted", lambda path: True)
+    monkeypatch.setattr(local_destinations, "_is_mounted", lambda path: True)
     inode = path.stat().st_ino
     for overwrite in (False, True):
         out = parts(path, overwrite=overwrite)
@@ -407,7 +407,7 @@ def test_an_abort_goes_on_whatever_fails(tmp_path: Path, monkeypatch: pytest.Mon
         def close(self) -> None:
             raise OSError(28, "No space left on device")
 
-    real, out._place._stream = out._place._stream, Failing()  # type: ignore[attr-defined]
+    real, out._destination._stream = out._destination._stream, Failing()  # type: ignore[attr-defined]
     out.abort()
     real.close()
     assert os.listdir(tmp_path) == []

@@ -182,7 +182,9 @@ def test_values_on_their_way() -> None:
 
     def fed(**changed: Any) -> pa.RecordBatch:
         values = {**rows, **changed}
-        return made.fed(pa.RecordBatch.from_arrays([pa.array(values[f.name], f.type) for f in schema], schema=schema), 100)
+        return made.model_inputs(
+            pa.RecordBatch.from_arrays([pa.array(values[f.name], f.type) for f in schema], schema=schema), 100
+        )
 
     batch = fed()
     assert [str(f.type) for f in batch.schema] == ["float", "int32", "int64", "list<item: large_binary>"]
@@ -205,7 +207,7 @@ def test_values_on_their_way() -> None:
         fed(s=[["a"], ["b", None]])
     other = pa.record_batch({"f": [0.1], "i": [1], "t": pa.array([5], pa.timestamp("s")), "s": pa.array([1], pa.date32())})
     with pytest.raises(DataError, match=r"column 's' is date32\[day\], which does not fit string, as input 's' takes"):
-        made.fed(other, 0)
+        made.model_inputs(other, 0)
     assert akrunner.DataError is DataError
 
 

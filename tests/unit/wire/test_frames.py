@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from akrunner.wire import columns, failure, frames, messages
+from akrunner.wire import column_layout, failure, frames, messages
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def packed(**changes: Any) -> bytes:
     """A payload of three columns; changes: of the header of the first."""
     offsets = array.array("q", [0, 1, 3])
     columns_of = [(NUMBERS, [bytes(8)]), (TEXT, [offsets, b"xyz", b"\1\0"]), (RAGGED, [offsets, bytes(24)])]
-    payload = b"".join(columns.pack(2, columns_of))
+    payload = b"".join(column_layout.pack(2, columns_of))
     (size,) = struct.unpack_from("<I", payload)
     header = json.loads(payload[4 : 4 + size])
     header["columns"][0].update(changes)
@@ -146,7 +146,7 @@ def packed(**changes: Any) -> bytes:
 
 
 def test_columns() -> None:
-    rows, got = columns.unpack(packed(), ["c", "a", "b"], 2)
+    rows, got = column_layout.unpack(packed(), ["c", "a", "b"], 2)
     assert rows == 2
     assert [(h["name"], [len(v) for v in views]) for h, views in got] == [("a", [8]), ("b", [24, 3, 2]), ("c", [24, 24])]
     assert all(offset % 8 == 0 for header, _ in got for offset, _ in header["buffers"])
@@ -188,7 +188,7 @@ def test_columns() -> None:
 )
 def test_columns_that_are_none(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(frames.WireError, match=words):
-        columns.unpack(packed(**changes), ["a", "b", "c"])
+        column_layout.unpack(packed(**changes), ["a", "b", "c"])
 
 
 def test_payloads_that_are_no_columns() -> None:
@@ -201,9 +201,9 @@ def test_payloads_that_are_no_columns() -> None:
         (struct.pack("<I", 200_004) + b"[" * 200_004, "not JSON"),
     ]:
         with pytest.raises(frames.WireError, match=words):
-            columns.unpack(payload)
+            column_layout.unpack(payload)
     with pytest.raises(frames.WireError, match="a frame of 3 rows holds columns of 2"):
-        columns.unpack(packed(), None, 3)
+        column_layout.unpack(packed(), None, 3)
 
 
 READY = {"rows": 1, "waited_ns": 0}

@@ -11,7 +11,7 @@ import pytest
 
 from akrunner.codec import decode_columns
 from akrunner.schema import Schema
-from akrunner.worker.columns import packed, pieces
+from akrunner.worker.column_encoding import packed, pieces
 from akrunner.worker.of_arrow import columns_of
 
 TABLE = pa.table(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.worker import mapping, reading
-from akrunner.worker.columnar import Columns
+from akrunner.worker.column_rows import Columns
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
 from akrunner.worker.data import Examples
 from akrunner.worker.examples import ExampleRows

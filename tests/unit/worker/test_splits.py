@@ -12,7 +12,7 @@ import pytest
 from akrunner import codec
 from akrunner.io.partition import rechunk
 from akrunner.schema import Schema
-from akrunner.worker.columnar import Columns
+from akrunner.worker.column_rows import Columns
 from akrunner.worker.data import Evener, Examples
 from akrunner.worker.splits import ENDING, Splits
 

@@ -176,7 +176,7 @@ class FlinkEngine:
             return None
         from akrunner.engines.flink.host.files import SharedFiles
 
-        return SharedFiles.of(source, len(job.cluster.fed))
+        return SharedFiles.of(source, len(job.cluster.with_rows))
 
     def _parts(self, sink: RowSink | None) -> PartsSink | None:
         """Return the sink whose files the tasks' machines may write, or None."""
@@ -225,7 +225,7 @@ class FlinkEngine:
                 "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream and "
                 "execution.checkpointing.interval"
             )
-        if again and len(job.cluster.fed) != len(job.cluster.tasks):
+        if again and len(job.cluster.with_rows) != len(job.cluster.tasks):
             raise ConfigError(
                 "num_ps=, evaluator=: tasks without rows hold up Flink's checkpoints; leave them out, or "
                 "execution.checkpointing.interval"
@@ -240,7 +240,7 @@ class FlinkEngine:
             with contextlib.suppress(ClusterError):
                 # a program may be built before its cluster is started
                 self._check_version(Rest(address))
-        subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.fed))
+        subtasks = self._subtasks_of(graph, len(job.cluster.tasks), {"name": "akrunner"}, address, len(job.cluster.with_rows))
         rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
         resources = self._resources(job)
 
@@ -288,7 +288,7 @@ class FlinkEngine:
             self._client.close()
             self._client = None
 
-    def take(self, count: int, name: str) -> Subtasks:
+    def acquire(self, count: int, name: str) -> Subtasks:
         """Return subtasks for an attempt's tasks: those that are kept, or those of a new Flink job. The caller has to
         give them back.
 
@@ -306,15 +306,15 @@ class FlinkEngine:
         return taken
 
     def _subtasks_of(
-        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Address | None, fed: int = 0
+        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Address | None, with_rows: int = 0
     ) -> Subtasks:
         """Return the subtasks of a Flink job, with keys of its own. The arguments are as for `Subtasks`."""
         from akrunner.engines.flink.host.subtasks import Subtasks
 
         host = self.host or reachable_host(cluster)
-        return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, fed)
+        return Subtasks(client, host, count, order, issued(self.tls), cluster, self.port, with_rows)
 
-    def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
+    def acquire_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Return subtasks to which a table's rows come, in a Flink job of the table's own program. The caller has to give
         them back.
 
@@ -327,7 +327,7 @@ class FlinkEngine:
         """
         address = Address.of(table.master) if table.master != "local" else None
         submitter = table.submitter(job, self.options, self._in_java(table))
-        return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.fed))
+        return self._subtasks_of(submitter, len(job.cluster.tasks), {"name": name}, address, len(job.cluster.with_rows))
 
     def detach(self, job: JobSpec, module: str, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
@@ -392,7 +392,7 @@ class FlinkEngine:
                     self._client = client
             return client
 
-    def give_back(self, subtasks: Subtasks) -> None:
+    def release(self, subtasks: Subtasks) -> None:
         """Take back the subtasks of an attempt that has ended. They have no task any more.
 
         Args:

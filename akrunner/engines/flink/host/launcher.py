@@ -14,8 +14,8 @@ from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.files import SharedFiles
-from akrunner.engines.flink.host.places import Place
 from akrunner.engines.flink.host.remote import RemoteProcess
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_bytes
@@ -46,15 +46,15 @@ class SubtaskLender(Protocol):
 
     slot_timeout: float
 
-    def take(self, count: int, name: str) -> Subtasks:
+    def acquire(self, count: int, name: str) -> Subtasks:
         """Return subtasks for so many tasks, in a Flink job of that name."""
         ...
 
-    def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
+    def acquire_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Return subtasks that a PyFlink table's rows come to."""
         ...
 
-    def give_back(self, subtasks: Subtasks) -> None:
+    def release(self, subtasks: Subtasks) -> None:
         """Take them back when the attempt has ended."""
         ...
 
@@ -89,7 +89,7 @@ class FlinkLauncher:
         self._given = given
         self._files = files
         self._parts = parts
-        self._places: dict[TaskSpec, Place] = {}
+        self._remotes: dict[TaskSpec, RemoteSubtask] = {}
         self._ending: float | None = None
         self._package_path = os.path.join(work.path, "package.tar")
 
@@ -98,9 +98,9 @@ class FlinkLauncher:
         if self._given is not None:
             self._subtasks = self._given
         elif self._table is None:
-            self._subtasks = self._engine.take(len(self._job.cluster.tasks), name)
+            self._subtasks = self._engine.acquire(len(self._job.cluster.tasks), name)
         else:
-            self._subtasks = self._engine.take_for(self._table, self._job, name)
+            self._subtasks = self._engine.acquire_for(self._table, self._job, name)
         return self
 
     def addresses(self) -> Mapping[TaskSpec, str]:
@@ -114,33 +114,35 @@ class FlinkLauncher:
             return self._addresses()
 
     def _addresses(self) -> Mapping[TaskSpec, str]:
-        places = self._subtasks.come(self._engine.slot_timeout)
-        fed = self._job.cluster.fed if self._table is not None else ()
-        with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
-        others = [place for place in places if not place.fed]
-        self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
+        remotes = self._subtasks.come(self._engine.slot_timeout)
+        with_rows = self._job.cluster.with_rows if self._table is not None else ()
+        receiving = sorted((remote for remote in remotes if remote.with_rows), key=lambda remote: remote.subtask)
+        others = [remote for remote in remotes if not remote.with_rows]
+        self._remotes = {task: (receiving if task in with_rows else others).pop(0) for task in self._job.cluster.tasks}
         if self._parts is not None:
             self._parts.open()
-        for task, place in self._places.items():
-            files = self._files.sizes if self._files is not None and task in self._job.cluster.fed else ()
+        for task, remote in self._remotes.items():
+            files = self._files.sizes if self._files is not None and task in self._job.cluster.with_rows else ()
             output = self._parts.partial if self._parts is not None else None
-            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
-        for place in self._places.values():
-            place.settle()
-        if self._files is not None and (not all(place.sees for place in self._places.values()) or self._files.shares is None):
+            remote.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
+        for remote in self._remotes.values():
+            remote.settle()
+        if self._files is not None and (
+            not all(remote.reads_files for remote in self._remotes.values()) or self._files.shares is None
+        ):
             self._files = None
-        if not all(place.writes for place in self._places.values()):
+        if not all(remote.writes_output for remote in self._remotes.values()):
             self._parts = None
-        return {task: place.address for task, place in self._places.items()}
+        return {task: remote.address for task, remote in self._remotes.items()}
 
     def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
-        folder = self._places[task].folder
+        folder = self._remotes[task].folder
         checkpoints = self._job.checkpoint_dir
-        if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
+        if checkpoints is None and self._remotes[task].address.startswith(_LOOPBACK):
             # on this machine every task can reach that directory
             checkpoints = os.path.join(self._work.path, "checkpoints")
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
-        attempt += self._places[task].attempt
+        attempt += self._remotes[task].attempt
         told = self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
         if told["model"]:
             told["model"] = f"{folder}/{_MODEL}"
@@ -151,8 +153,8 @@ class FlinkLauncher:
         return told
 
     def start(self, task: TaskSpec) -> RemoteProcess:
-        job, place = self._job, self._places[task]
-        beside = [other for other in self._places.values() if other.machine == place.machine]
+        job, remote = self._job, self._remotes[task]
+        beside = [other for other in self._remotes.values() if other.machine == remote.machine]
         order = pb.Order(
             mode=job.mode,
             data_format=job.data_format,
@@ -161,14 +163,14 @@ class FlinkLauncher:
             output=self._output(task),
             files=self._reads(task),
             pairs=pairs_word(self._table.pairs) if self._table is not None and self._table.pairs is not None else None,
-            threads=max(1, place.cores // len(beside)),
+            threads=max(1, remote.cores // len(beside)),
             env={**self._resources[task].env, **job.task_env},
             directories=["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
             + (["latest_ckpt"] if job.save_latest_checkpoint else []),
         )
         with self._explained():
             try:
-                return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+                return RemoteProcess(remote, self._package, order, job.supervision.start_timeout)
             except OSError as e:
                 raise StartError(f"[{task.name}] could not be started: {e}") from None
 
@@ -183,9 +185,9 @@ class FlinkLauncher:
 
     def _reads(self, task: TaskSpec) -> pb.Files | None:
         """Return the files that the task's machine reads; None if it reads none, because its rows come another way."""
-        if self._files is None or task not in self._job.cluster.fed:
+        if self._files is None or task not in self._job.cluster.with_rows:
             return None
-        return self._files.order(self._job.cluster.fed.index(task))
+        return self._files.order(self._job.cluster.with_rows.index(task))
 
     def _output(self, task: TaskSpec) -> pb.Output | None:
         """Return what the agent has to do with the rows that the task writes; None if they all come to the host."""
@@ -259,11 +261,11 @@ class FlinkLauncher:
         comes before."""
         if not self._work.keep:
             return
-        for task, place in self._places.items():
-            if place.process is not None and not place.gone.is_set():
+        for task, remote in self._remotes.items():
+            if remote.process is not None and not remote.gone.is_set():
                 spooled = ["dataset.tfrecord", "dataset.columns"]
                 self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)])
-                self._work.moved_here(task, place.folder)
+                self._work.moved_here(task, remote.folder)
 
     def take_model(self) -> None:
         if self._job.model_dir is not None:
@@ -276,10 +278,10 @@ class FlinkLauncher:
         Raises:
             JobError: the task's machine is gone.
         """
-        place = self._places[task]
-        place.tell(give=pb.Give(names=names))
+        remote = self._remotes[task]
+        remote.tell(give=pb.Give(names=names))
         try:
-            with place.opened(pb.Opening.GIVE, _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
+            with remote.opened(pb.Opening.GIVE, _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
                 blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
                 archives.unpack(stream, self._work.task_dir(task), blame, shown="what its TaskManager gives")
         except OSError as e:
@@ -290,4 +292,4 @@ class FlinkLauncher:
         if os.path.exists(self._package_path):
             os.unlink(self._package_path)
         if self._given is None:
-            self._engine.give_back(self._subtasks)
+            self._engine.release(self._subtasks)

@@ -14,7 +14,7 @@ from typing import Any
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import SocketReader, SocketWriter, shut
-from akrunner.engines.flink.host.places import BadWord, Place
+from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
 from akrunner.errors import DataError, JobError, ReadError
 from akrunner.launch.process import Exit
 from akrunner.wire import frames
@@ -41,7 +41,7 @@ class RemoteProcess:
         given: the rows that have reached the task by another way than through the host.
     """
 
-    def __init__(self, place: Place, package: str, order: pb.Order, seconds: float) -> None:
+    def __init__(self, remote: RemoteSubtask, package: str, order: pb.Order, seconds: float) -> None:
         """Have the agent start the process.
 
         Args:
@@ -52,7 +52,7 @@ class RemoteProcess:
         Raises:
             OSError: the process cannot be started.
         """
-        self._place = place
+        self._remote = remote
         self.exit: Exit | None = None
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
@@ -66,32 +66,32 @@ class RemoteProcess:
         self._out: socket.socket | None = None
         self._mine: list[socket.socket] = []
         self.log_fd, self._log = os.pipe()
-        place.heeds(self)
+        remote.heeds(self)
         try:
-            place.tell(order=order)
+            remote.tell(order=order)
             self._in = self._opened(pb.Opening.IN, seconds)
             self._in.sendall(os.path.getsize(package).to_bytes(_LENGTH_BYTES, "little"))
             with open(package, "rb") as f:
                 self._in.sendfile(f)
-            self._until_started(place, seconds)
+            self._until_started(remote, seconds)
             self._out = self._opened(pb.Opening.OUT, seconds)
         except BaseException:
             self._end_log()
             self._close_mine()
             os.close(self.log_fd)
             raise
-        place.process = self
+        remote.process = self
 
     def _opened(self, kind: int, seconds: float) -> socket.socket:
-        made = self._place.opened(kind, seconds)
+        made = self._remote.opened(kind, seconds)
         self._mine.append(made)
         return made
 
-    def _until_started(self, place: Place, seconds: float) -> None:
-        word = place.answer(seconds)
+    def _until_started(self, remote: RemoteSubtask, seconds: float) -> None:
+        word = remote.answer(seconds)
         if word is None:
-            place.lost()
-            raise OSError(place.broken or f"the subtask at {place.address} has gone")
+            remote.lost()
+            raise OSError(remote.broken or f"the subtask at {remote.address} has gone")
         if word.WhichOneof("word") == "failed":
             raise OSError(word.failed.words)
         self.pid = word.started.pid
@@ -124,7 +124,7 @@ class RemoteProcess:
             raise BadWord(f"{e!r} in {str(word)[:200]}") from None
         except Exception as e:
             # an error of this end: the job fails with it
-            self._place.died("place", e)
+            self._remote.died("subtask", e)
 
     def _take(self, word: Any) -> None:
         kind = word.WhichOneof("word")
@@ -160,9 +160,9 @@ class RemoteProcess:
         """Note that no more messages about the process come."""
         self._end_log()
         if self.exit is None:
-            if self._place.broken is None:
-                lost = f"lost: the TaskManager on {self._place.address.rpartition(':')[0]}, or its Python worker, has gone"
-                why = self._place.why()
+            if self._remote.broken is None:
+                lost = f"lost: the TaskManager on {self._remote.address.rpartition(':')[0]}, or its Python worker, has gone"
+                why = self._remote.why()
                 lost += f"; Flink says: {why}" if why else ""
             else:
                 lost = "lost: nobody listens to it any more"
@@ -197,16 +197,16 @@ class RemoteProcess:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process alone."""
-        self._place.tell(signal=int(number))
+        self._remote.tell(signal=int(number))
 
     def terminate(self) -> None:
         """Send SIGTERM to the whole process group."""
-        self._place.tell(group=pb.TERMINATE)
+        self._remote.tell(group=pb.TERMINATE)
 
     def kill(self) -> None:
         """Send SIGKILL to the whole process group."""
-        self._place.tell(group=pb.KILL)
+        self._remote.tell(group=pb.KILL)
 
     def abandon(self) -> None:
         """Treat the subtask as gone from now on."""
-        self._place.abandon()
+        self._remote.abandon()

@@ -10,10 +10,10 @@ from typing import Any
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.client import Submitter
-from akrunner.engines.flink.host.hub import Hub
+from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import JobKeys
-from akrunner.engines.flink.host.places import Place
 from akrunner.engines.flink.host.rest import ENDED, Address, Rest
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
@@ -61,30 +61,30 @@ class Subtasks:
         keys: JobKeys,
         master: Address | None = None,
         port: int | None = None,
-        fed: int = 0,
+        with_rows: int = 0,
     ) -> None:
         self.client = client
         self.count = count
-        self._fed = fed
-        self.places: list[Place] = []
+        self._fed = with_rows
+        self.remotes: list[RemoteSubtask] = []
         self.lost = False
         self._closing = False
         self._job = ""
         self._master = master
         self._watch: Watch | None = None
-        self._hub = Hub(host, keys.host, port, count)
-        wanted: dict[str, Any] = {**order, "subtasks": count, "door": self._hub.door(host, keys.agents).carried()}
+        self._control = ControlServer(host, keys.host, port, count)
+        wanted: dict[str, Any] = {**order, "subtasks": count, "door": self._control.door(host, keys.agents).carried()}
         try:
             self.submitted = client.submit(wanted)
         except BaseException:
-            self._hub.close()
+            self._control.close()
             raise
 
     def disconnect(self) -> None:
         """Close the connections to all agents, and stop watching the JobManager."""
         if self._watch is not None:
             self._watch.close()
-        self._hub.close()
+        self._control.close()
 
     def check(self) -> None:
         """Check that the job and akrunner's own threads are well.
@@ -94,7 +94,7 @@ class Subtasks:
             JobCancelledError: the Flink job was cancelled by someone else.
             JobManagerLostError: the job's JobManager is gone.
         """
-        broken = self._hub.broken or next((place.broken for place in self.places if place.broken), None)
+        broken = self._control.broken or next((remote.broken for remote in self.remotes if remote.broken), None)
         if broken is not None:
             raise JobError(broken)
         # started when it is first needed: the job of a user's program runs when the program executes it
@@ -133,7 +133,7 @@ class Subtasks:
     @property
     def _id(self) -> str:
         """Flink's id of the job; "" while it is not known."""
-        self._job = self.submitted.id or next((place.job for place in self.places if place.job), self._job)
+        self._job = self.submitted.id or next((remote.job for remote in self.remotes if remote.job), self._job)
         return self._job
 
     def can_be_used(self) -> bool:
@@ -144,11 +144,11 @@ class Subtasks:
             return False
         return (
             not self.submitted.ended.is_set()
-            and len(self.places) == self.count
-            and all(not place.gone.is_set() and place.idle.is_set() for place in self.places)
+            and len(self.remotes) == self.count
+            and all(not remote.gone.is_set() and remote.idle.is_set() for remote in self.remotes)
         )
 
-    def come(self, seconds: float) -> list[Place]:
+    def come(self, seconds: float) -> list[RemoteSubtask]:
         """Wait for all subtasks, and return them.
 
         Args:
@@ -157,23 +157,23 @@ class Subtasks:
             StartError: some did not come in that time, or Flink did not run the job.
         """
         deadline = time.monotonic() + seconds
-        while len(self.places) < self.count:
+        while len(self.remotes) < self.count:
             try:
-                self._came(self._hub.arrived.get(timeout=_TICK))
+                self._came(self._control.arrived.get(timeout=_TICK))
             except queue.Empty:
                 self._still_coming(deadline, seconds)
-        return self.places
+        return self.remotes
 
-    def _came(self, place: Place) -> None:
-        place.why = self._why
+    def _came(self, remote: RemoteSubtask) -> None:
+        remote.why = self._why
         # Flink may have started the job again meanwhile, or a subtask of an earlier attempt comes late
-        for other in [one for one in self.places if one.attempt < place.attempt]:
-            self.places.remove(other)
+        for other in [one for one in self.remotes if one.attempt < remote.attempt]:
+            self.remotes.remove(other)
             other.abandon()
-        if any(other.attempt > place.attempt for other in self.places):
-            place.abandon()
+        if any(other.attempt > remote.attempt for other in self.remotes):
+            remote.abandon()
         else:
-            self.places.append(place)
+            self.remotes.append(remote)
 
     def _why(self) -> str | None:
         """Return Flink's reason for a subtask that is gone; None if there is none."""
@@ -187,39 +187,43 @@ class Subtasks:
             raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
         if time.monotonic() > deadline:
             raise StartError(
-                f"{len(self.places)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: {self._missing()}; the Flink "
+                f"{len(self.remotes)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: {self._missing()}; the Flink "
                 f"job is {self.submitted.state}: it may lack task slots"
             )
 
     def _missing(self) -> str:
         """Return the numbers of the subtasks that have not come. Flink numbers the subtasks without rows from 0 again, if
         there are others that have rows."""
-        come = {(place.fed, place.subtask) for place in self.places}
-        fed = [str(number) for number in range(self._fed) if (True, number) not in come]
+        come = {(remote.with_rows, remote.subtask) for remote in self.remotes}
+        with_rows = [str(number) for number in range(self._fed) if (True, number) not in come]
         others = [str(number) for number in range(self.count - self._fed) if (False, number) not in come]
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        parts = [", ".join(fed[:_NAMED]) + (f" and {len(fed) - _NAMED} more" if len(fed) > _NAMED else "")] if fed else []
+        parts = (
+            [", ".join(with_rows[:_NAMED]) + (f" and {len(with_rows) - _NAMED} more" if len(with_rows) > _NAMED else "")]
+            if with_rows
+            else []
+        )
         if others:
             parts.append(", ".join(others[:_NAMED]) + more + (" of those without rows" if self._fed else ""))
         return ", ".join(parts)
 
     def clear(self) -> None:
         """End every task, remove its directory, and wait until its subtask is ready for another task."""
-        for place in self.places:
-            place.end()
+        for remote in self.remotes:
+            remote.end()
         deadline = time.monotonic() + _CLEAR_SECONDS
-        for place in self.places:
-            place.idle.wait(max(0.0, deadline - time.monotonic()))
+        for remote in self.remotes:
+            remote.idle.wait(max(0.0, deadline - time.monotonic()))
 
     def wait_for_first(self) -> None:
         """Wait until a subtask has come, however long that takes."""
         while True:
             try:
-                self._came(self._hub.arrived.get(timeout=1.0))
+                self._came(self._control.arrived.get(timeout=1.0))
                 return
             except queue.Empty:
-                if self._hub.broken is not None:
-                    raise JobError(self._hub.broken) from None
+                if self._control.broken is not None:
+                    raise JobError(self._control.broken) from None
 
     def leave(self, error: str | None = None, final: bool = True) -> None:
         """Tell the agents that the subtasks are no longer needed.
@@ -228,12 +232,12 @@ class Subtasks:
             error: the error with which the Flink job is to fail; None if it is not to fail.
             final: whether it fails for good, whatever its restart strategy says.
         """
-        for place in self.places:
-            place.tell(leave=pb.Leave(error=error, final=final))
+        for remote in self.remotes:
+            remote.tell(leave=pb.Leave(error=error, final=final))
 
     def any_gone(self) -> bool:
         """Whether a subtask is gone by itself, and the attempt with it."""
-        return any(place.gone.is_set() for place in self.places)
+        return any(remote.gone.is_set() for remote in self.remotes)
 
     def start_again(self, state: Callable[[str], str | None]) -> str | None:
         """Wait until Flink has started the job again. The old subtasks must have been told to leave.
@@ -243,13 +247,13 @@ class Subtasks:
         Returns:
             None when the first new subtask has come; otherwise how the job has ended.
         """
-        before, self.places = self.places, []
-        attempt = max((place.attempt for place in before), default=0)
-        job = next((place.job for place in before if place.job), "")
+        before, self.remotes = self.remotes, []
+        attempt = max((remote.attempt for remote in before), default=0)
+        job = next((remote.job for remote in before if remote.job), "")
         deadline = time.monotonic() + _AGAIN_SECONDS
         while True:
             try:
-                place = self._hub.arrived.get(timeout=1.0)
+                remote = self._control.arrived.get(timeout=1.0)
             except queue.Empty:
                 self.check()
                 how = state(job) if job else None
@@ -260,10 +264,10 @@ class Subtasks:
                 if time.monotonic() > deadline:
                     return "not started again"
                 continue
-            if place.attempt > attempt:
-                self._came(place)
+            if remote.attempt > attempt:
+                self._came(remote)
                 return None
-            place.abandon()
+            remote.abandon()
 
     def close(self) -> None:
         """End the Flink job."""
@@ -271,7 +275,9 @@ class Subtasks:
         self._closing = True
         # if Flink itself cancels the job while Python has an element, the whole TaskManager may fail (Beam counts a bundle
         # twice)
-        rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)
+        rows_left = any(
+            remote.process is not None and not remote.process.given.finished for remote in self.remotes if remote.with_rows
+        )
         self.leave("its caller needs no more of it" if rows_left else None)
         # every subtask can end by itself; if one is stuck, or never came, Flink has to end it
         if not leaving or not self.submitted.ended.wait(_END_SECONDS):

@@ -131,7 +131,7 @@ def master(table: Table) -> str:
 
 def slots(table: Table, job: JobSpec) -> int:
     """Return the number of task slots that the table's job takes. The query and the tasks with rows share theirs."""
-    fed = len(job.cluster.fed)
+    fed = len(job.cluster.with_rows)
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 
 
@@ -246,7 +246,7 @@ def _places(
         configuration.setString(key, value)
     if package not in configuration.getString("python.files", ""):
         environment.add_python_file(package)
-    fed = len(job.cluster.fed)
+    fed = len(job.cluster.with_rows)
     subtask = FedSubtask(order["door"], goes_on)
     if in_java:
         out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(fed)
@@ -272,7 +272,7 @@ def packed(table: Table, job: JobSpec) -> DataStream:
     stream = table._t_env._j_tenv.toDataStream(table._j_table, data_type).rebalance()
     flush = _flush_millis(job)
     given = [data_type.getLogicalType(), job.chunk_rows, flush, flush]
-    return _operated(table, stream, "ArrowPack", given, _CHUNK.get_java_type_info(), len(job.cluster.fed))
+    return _operated(table, stream, "ArrowPack", given, _CHUNK.get_java_type_info(), len(job.cluster.with_rows))
 
 
 def _flush_millis(job: JobSpec) -> int:

@@ -131,12 +131,12 @@ def submitted(order: dict[str, Any]) -> Any:
 
 
 def detached(order: dict[str, Any]) -> Any:
-    """Submit a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.hosting`), and return the
+    """Submit a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.detached_host`), and return the
     client of the running job."""
     from pyflink.common import Types
 
-    from akrunner.engines.flink.taskmanager.function import HostedSubtask, HostSubtask
-    from akrunner.engines.flink.taskmanager.hosting import FOLDER, START, WAIT
+    from akrunner.engines.flink.taskmanager.detached_host import FOLDER, START, WAIT
+    from akrunner.engines.flink.taskmanager.function import DetachedSubtask, HostSubtask
 
     count = order["subtasks"]
     # the host's address must reach the subtasks before the second element blocks its subtask
@@ -148,7 +148,7 @@ def detached(order: dict[str, Any]) -> Any:
         .name("host")
         .set_parallelism(1)
     )
-    running = host.rebalance().process(HostedSubtask(order["agents"]), output_type=Types.INT())
+    running = host.rebalance().process(DetachedSubtask(order["agents"]), output_type=Types.INT())
     running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
     return environment.execute_async(order["name"])
 

@@ -3,7 +3,7 @@ pipes to the host.
 
 ::
 
-    host (Hub)                             agent, in the Python worker of a subtask
+    host (ControlServer)                             agent, in the Python worker of a subtask
     service  words           <---------->  which subtask it is, and where; start, signals, stop; samples, the task's log,
                                            the exit (`control.proto`)
     in       package, bytes  ----------->  the task's files; the pipe that the task's process reads, unchanged
@@ -77,7 +77,7 @@ class _Agent:
         self._pb: Any = control_pb2
         self._door = door
         self._feed = feed
-        self._place = uuid.uuid4().hex
+        self._name = uuid.uuid4().hex
         self._process: ChildProcess | None = None
         self._pumps: list[threading.Thread] = []
         self._logged: threading.Thread | None = None
@@ -88,7 +88,7 @@ class _Agent:
     def run(self, who: dict[str, Any]) -> None:
         leftovers.keep_awake(_STOPPED_SECONDS)
         watch_java(self._broke)
-        with Line(self._door, place=self._place, fed=self._feed is not None, **who) as self._line:
+        with Line(self._door, agent=self._name, with_rows=self._feed is not None, **who) as self._line:
             try:
                 self._work()
             except (JobFailed, SubmitterGone, OSError):
@@ -142,7 +142,7 @@ class _Agent:
                 self._line.say(
                     settled=self._pb.Settled(
                         address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
-                        sees=_sees(asked.files), writes=asked.HasField("output") and os.access(asked.output, os.W_OK),
+                        reads_files=_reads(asked.files), writes_output=asked.HasField("output") and os.access(asked.output, os.W_OK),
                     )
                 )  # fmt: skip
                 told = self._line.hear()
@@ -194,7 +194,7 @@ class _Agent:
             os.close(self._process.log_fd)
 
     def _connect(self, kind: int) -> socket.socket:
-        made = opened(self._door, self._place, kind)
+        made = opened(self._door, self._name, kind)
         self._open.append(made)
         return made
 
@@ -320,7 +320,7 @@ class _Agent:
 
     def _give(self, folder: str, names: Any) -> None:
         """Send files and directories of the task to the host, as a tar."""
-        with opened(self._door, self._place, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
+        with opened(self._door, self._name, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
             with tarfile.open(fileobj=out, mode="w|") as archive:
                 for name in names:
                     path = os.path.join(folder, name)
@@ -328,7 +328,7 @@ class _Agent:
                         archive.add(path, name)
 
 
-def _sees(files: Any) -> bool:
+def _reads(files: Any) -> bool:
     """Whether this machine has the host's files, under the same names and of the same size."""
     try:
         return all(os.path.getsize(file.path) == file.bytes for file in files)

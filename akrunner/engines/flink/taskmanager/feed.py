@@ -295,7 +295,7 @@ class Feed:
                     continue
                 if self._pairs is not None:
                     self._unpaired.append(batch)
-                    batch = self._pairs.fed(batch, given.rows)
+                    batch = self._pairs.model_inputs(batch, given.rows)
                 payload = codec.encode_frame(batch, order.data_format, stream, given.rows)
                 try:
                     self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)

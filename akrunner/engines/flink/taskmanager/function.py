@@ -61,16 +61,16 @@ class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         self._secrets = secrets
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
-        from akrunner.engines.flink.taskmanager import hosting
+        from akrunner.engines.flink.taskmanager import detached_host
 
-        if value == hosting.START:
-            self._host = hosting.Host(self._module, self._tag, self._secrets)
+        if value == detached_host.START:
+            self._host = detached_host.Host(self._module, self._tag, self._secrets)
             yield from [self._host.told()] * self._count
         else:
             self._host.wait()
 
 
-class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+class DetachedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
     """A subtask that runs a task of a detached job. Its only element says where the host is.
 
     Args:
@@ -85,10 +85,10 @@ class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         from akrunner.engines.flink.keys import Keys
-        from akrunner.engines.flink.taskmanager import agent, hosting
+        from akrunner.engines.flink.taskmanager import agent, detached_host
 
         try:
-            agent.work(hosting.reached(value, Keys(**self._keys)), **self._who)
+            agent.work(detached_host.reached(value, Keys(**self._keys)), **self._who)
         except (agent.SubmitterGone, OSError):
             # if the host was killed, the connection ends, or is reset. The host's own subtask knows why, and is to fail first
             time.sleep(_HOST_SECONDS)

@@ -59,4 +59,4 @@ def test_what_is_kept_beside_a_prediction_crosses() -> None:
     joined = again.joined(batch, pa.record_batch({"p": [0.5]}))
     assert joined.to_pylist() == [{"a": "1.5", "p": 0.5}]
     with pytest.raises(DataError, match="row 7, column 'b': is null, which input 'y' of the model cannot take"):
-        again.fed(pa.record_batch({"a": pa.array([1.0]), "b": pa.array([None], pa.list_(pa.int64()))}), 7)
+        again.model_inputs(pa.record_batch({"a": pa.array([1.0]), "b": pa.array([None], pa.list_(pa.int64()))}), 7)

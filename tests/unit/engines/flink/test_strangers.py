@@ -21,8 +21,8 @@ import pytest
 from akrunner.engines.flink import control, keys
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import AGENT_END, LENGTH, exactly, opened
-from akrunner.engines.flink.host import greeter, issue
-from akrunner.engines.flink.host.hub import Hub
+from akrunner.engines.flink.host import acceptor, issue
+from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import JobKeys, issued
 from akrunner.engines.flink.keys import HOST, Door, Keys
 from akrunner.engines.flink.taskmanager import line
@@ -33,22 +33,22 @@ MANY = 500
 
 
 @contextlib.contextmanager
-def listening(made: JobKeys, port: int | None = None) -> Iterator[tuple[Hub, Door]]:
-    hub = Hub("127.0.0.1", made.host, port)
+def listening(made: JobKeys, port: int | None = None) -> Iterator[tuple[ControlServer, Door]]:
+    hub = ControlServer("127.0.0.1", made.host, port)
     try:
         yield hub, hub.door("127.0.0.1", made.agents)
     finally:
         hub.close()
-        assert not hub.greeter.thread.is_alive()
+        assert not hub.acceptor.thread.is_alive()
 
 
-def nobody_came(hub: Hub) -> None:
-    assert hub.arrived.empty() and not hub._places and hub.broken is None
+def nobody_came(hub: ControlServer) -> None:
+    assert hub.arrived.empty() and not hub._remotes and hub.broken is None
 
 
-def a_real_one_comes(hub: Hub, door: Door) -> None:
+def a_real_one_comes(hub: ControlServer, door: Door) -> None:
     """An agent gets in, and its rows as well."""
-    with Line(door, place="real", subtask=7) as agent:
+    with Line(door, agent="real", subtask=7) as agent:
         place = hub.arrived.get(timeout=60)
         assert place.subtask == 7
         with opened(door, "real", pb.Opening.IN) as ours, place.opened(pb.Opening.IN, 30) as theirs:
@@ -86,7 +86,7 @@ def test_nobody_comes_in_with_other_keys(what: str, monkeypatch: pytest.MonkeyPa
     with listening(mine) as (hub, door):
         wrong = Door(door.host, door.port, door.rows, of_others(mine, what))
         with pytest.raises(JobFailed):
-            Line(wrong, place="p")
+            Line(wrong, agent="p")
         with pytest.raises(OSError):
             opened(wrong, "p", pb.Opening.IN)
         nobody_came(hub)
@@ -118,7 +118,7 @@ def test_nobody_comes_in_without_a_certificate() -> None:
 def opening_of(door: Door, place: str, kind: int = pb.Opening.IN) -> bytes:
     said = keys.nonce()
     proof = door.keys.proof(AGENT_END, place, str(kind), said)
-    made: bytes = pb.Opening(place=place, kind=kind, nonce=said, proof=proof).SerializeToString()
+    made: bytes = pb.Opening(agent=place, kind=kind, nonce=said, proof=proof).SerializeToString()
     return LENGTH.pack(len(made)) + made
 
 
@@ -147,7 +147,7 @@ def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
                 stranger = held.enter_context(socket.create_connection((door.host, port), 30))
                 with contextlib.suppress(OSError):
                     stranger.sendall(b"" if number % 2 else b"\x16\x03" if tls else b"PRI * HT")
-        assert threading.active_count() == before[0] and len(hub.greeter.strangers) <= greeter.STRANGERS
+        assert threading.active_count() == before[0] and len(hub.acceptor.strangers) <= acceptor.STRANGERS
         began = time.monotonic()
         a_real_one_comes(hub, door)
         assert time.monotonic() - began < 30
@@ -157,23 +157,23 @@ def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
 
 
 def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greeter, "HELLO_SECONDS", 0.3)
-    monkeypatch.setattr("akrunner.engines.flink.host.hub.HELLO_SECONDS", 0.3)
+    monkeypatch.setattr(acceptor, "HELLO_SECONDS", 0.3)
+    monkeypatch.setattr("akrunner.engines.flink.host.control_server.HELLO_SECONDS", 0.3)
     for tls in (True, False):
         with listening(issued(tls)) as (hub, door):
             for port in (door.port, door.rows):
                 with socket.create_connection((door.host, port), 30) as silent:
                     assert ended(silent)
-            assert hub.greeter.strangers == {}
+            assert hub.acceptor.strangers == {}
 
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_one_who_comes_twice_is_refused(tls: bool) -> None:
     with listening(issued(tls)) as (hub, door):
-        with Line(door, place="p"):
+        with Line(door, agent="p"):
             hub.arrived.get(timeout=30)
             with pytest.raises(JobFailed, match="an agent of this name has come already"):
-                Line(door, place="p")
+                Line(door, agent="p")
             # rows of a place that nobody knows, and of a kind there is not
             for name, kind in (("q", pb.Opening.IN), ("p", 9)):
                 with opened(door, name, kind) as connection:
@@ -188,7 +188,7 @@ def test_another_version_is_told(tls: bool, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(
             JobFailed, match="the agent speaks version 99 of akrunner's protocol on Flink, its host version 1"
         ) as caught:
-            Line(door, place="p")
+            Line(door, agent="p")
         assert caught.value.final
         nobody_came(hub)
 
@@ -203,7 +203,7 @@ def test_who_has_taken_over_the_port_gets_nothing(tls: bool) -> None:
     with listening(issued(tls), port) as (_, door):
         pass
     with listening(issued(tls), port) as (taken, _), pytest.raises(JobFailed, match="who answers at 127.0.0.1:") as caught:
-        Line(door, place="p")
+        Line(door, agent="p")
     assert caught.value.final and "PRIVATE KEY" not in str(caught.value) and door.keys.token not in str(caught.value)
     nobody_came(taken)
 
@@ -246,7 +246,7 @@ def test_what_an_agent_says_to_a_stranger_has_no_secrets(tls: bool, monkeypatch:
         thread.start()
         door = Door("127.0.0.1", port, port, made.agents)
         with pytest.raises(JobFailed, match=f"does not answer at 127.0.0.1:{port}|is not this job's host"):
-            Line(door, place="the-place-it-is")
+            Line(door, agent="the-place-it-is")
         with pytest.raises(OSError):
             opened(door, "the-place-it-is", pb.Opening.IN)
         server.shutdown(socket.SHUT_RDWR)
@@ -285,7 +285,7 @@ def test_without_tls_the_host_has_to_know_the_token_too() -> None:
         server.start()
         try:
             with pytest.raises(JobFailed, match=f"who answers at 127.0.0.1:{port} does not know the job's token"):
-                Line(Door("127.0.0.1", port, port, made.agents), place="p")
+                Line(Door("127.0.0.1", port, port, made.agents), agent="p")
         finally:
             server.stop(None).wait()
     assert made.agents.token not in str(imposter.metadata)
@@ -316,13 +316,13 @@ def test_without_tls_so_has_who_sends_rows() -> None:
 
 def test_a_host_that_goes_is_missed() -> None:
     with listening(issued()) as (hub, door):
-        agent = Line(door, place="p")
+        agent = Line(door, agent="p")
         place = hub.arrived.get(timeout=30)
     with agent, pytest.raises(SubmitterGone):
         agent.hear()
     assert place.gone.wait(30) and place.broken is None
     with pytest.raises(JobFailed, match="what submitted this job does not answer at 127.0.0.1:"):
-        Line(door, place="q")
+        Line(door, agent="q")
 
 
 def test_ports_are_the_ones_that_were_asked_for() -> None:
@@ -330,13 +330,13 @@ def test_ports_are_the_ones_that_were_asked_for() -> None:
     with listening(issued(), port) as (hub, door):
         assert (hub.port, hub.rows) == (door.port, door.rows) == (port, port + 1)
         with pytest.raises(ConfigError, match=f"cannot listen on port {port} of 127.0.0.1"):
-            Hub("127.0.0.1", issued().host, port)
+            ControlServer("127.0.0.1", issued().host, port)
         a_real_one_comes(hub, door)
     port = two_free_ports()
     with socket.create_server(("127.0.0.1", port + 1)), pytest.raises(ConfigError, match=f"port {port + 1} of"):
-        Hub("127.0.0.1", issued().host, port)
+        ControlServer("127.0.0.1", issued().host, port)
     with pytest.raises(ConfigError, match=r"host=, port= .* cannot listen on 192.0.2.1"):
-        Hub("192.0.2.1", issued().host)
+        ControlServer("192.0.2.1", issued().host)
 
 
 def two_free_ports() -> int:
@@ -350,8 +350,8 @@ def two_free_ports() -> int:
 
 def test_strangers_are_no_news_for_the_terminal() -> None:
     program = (
-        "import socket, os\nfrom akrunner.engines.flink.host.hub import Hub\nfrom akrunner.engines.flink.host.issue import issued\n"
-        "hub = Hub('127.0.0.1', issued().host)\n"
+        "import socket, os\nfrom akrunner.engines.flink.host.control_server import ControlServer\nfrom akrunner.engines.flink.host.issue import issued\n"
+        "hub = ControlServer('127.0.0.1', issued().host)\n"
         "with socket.create_connection(('127.0.0.1', hub.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
         "    one.settimeout(20)\n    one.recv(100)\n"
         "hub.close()\nassert 'GRPC_VERBOSITY' not in os.environ"
@@ -407,7 +407,7 @@ def test_who_only_asks_for_a_jobs_state_needs_none_of_them() -> None:
 def test_an_agents_python_needs_no_cryptography() -> None:
     program = (
         "import sys; sys.modules['cryptography'] = sys.modules['psutil'] = None\n"
-        "import akrunner.engines.flink.taskmanager.agent, akrunner.engines.flink.taskmanager.hosting\n"
+        "import akrunner.engines.flink.taskmanager.agent, akrunner.engines.flink.taskmanager.detached_host\n"
         "assert 'grpc' not in sys.modules and 'google.protobuf' not in sys.modules, 'only when they are needed'"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

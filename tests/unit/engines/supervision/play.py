@@ -124,7 +124,7 @@ class Play:
     def enter_all(self) -> None:
         """Every task is in `main`."""
         self.import_all()
-        rows = {task: ROWS if task in self.state.rules.cluster.fed else 0 for task in self.tasks}
+        rows = {task: ROWS if task in self.state.rules.cluster.with_rows else 0 for task in self.tasks}
         self.happened(on.Fed(), *(on.Ready(task, rows[task], rows[task]) for task in self.tasks))
         self.happened(*(on.Entered(task) for task in self.tasks))
 

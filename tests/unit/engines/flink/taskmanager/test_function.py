@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink.keys import Door, Keys
-from akrunner.engines.flink.taskmanager import agent, hosting
+from akrunner.engines.flink.taskmanager import agent, detached_host
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def function(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def hosted(function: Any) -> Any:
-    made = function.HostedSubtask({"token": "token"})
+def detached(function: Any) -> Any:
+    made = function.DetachedSubtask({"token": "token"})
     made.open(types.SimpleNamespace(get_index_of_this_subtask=lambda: 3, get_attempt_number=lambda: 0))
     return made
 
@@ -54,11 +54,11 @@ def test_the_hosts_subtask_is_heard_before_a_place_that_has_lost_it(
         assert given == (door,) and who == {"subtask": 3, "attempt": 0}
         raise error
 
-    monkeypatch.setattr(hosting, "reached", lambda told, keys: door if keys == Keys("token") else None)
+    monkeypatch.setattr(detached_host, "reached", lambda told, keys: door if keys == Keys("token") else None)
     monkeypatch.setattr(agent, "work", lost)
     monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
     with pytest.raises(type(error)) as caught:
-        hosted(function).process_element("where it is", None)
+        detached(function).process_element("where it is", None)
     assert caught.value is error
     assert slept == ([function._HOST_SECONDS] if waits else [])
 
@@ -69,8 +69,8 @@ def test_so_is_it_before_a_place_that_never_reaches_the_host(function: Any, monk
     def gone(told: str, keys: Keys) -> None:
         raise OSError("the job's host does not answer")
 
-    monkeypatch.setattr(hosting, "reached", gone)
+    monkeypatch.setattr(detached_host, "reached", gone)
     monkeypatch.setattr(function, "time", types.SimpleNamespace(sleep=slept.append))
     with pytest.raises(OSError, match="does not answer"):
-        hosted(function).process_element("where it was", None)
+        detached(function).process_element("where it was", None)
     assert slept == [function._HOST_SECONDS]

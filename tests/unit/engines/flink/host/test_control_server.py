@@ -21,11 +21,11 @@ import pytest
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import opened
+from akrunner.engines.flink.host.acceptor import Acceptor
 from akrunner.engines.flink.host.client import Client, Submission
-from akrunner.engines.flink.host.greeter import Greeter
 from akrunner.engines.flink.host.issue import issued
-from akrunner.engines.flink.host.places import BadWord, Place
 from akrunner.engines.flink.host.remote import RemoteProcess
+from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.keys import Door
 from akrunner.engines.flink.schemas import schema_bytes
@@ -83,7 +83,7 @@ def door_of(nobody: Nobody) -> Door:
 def test_an_agent_that_breaks_the_protocol_fails_the_job(word: Any, tls: bool, tmp_path: Path) -> None:
     package = tmp_path / "package.tar"
     package.write_bytes(b"")
-    with subtasks_of_one(tls) as (made, nobody), Line(door_of(nobody), place="p") as line:
+    with subtasks_of_one(tls) as (made, nobody), Line(door_of(nobody), agent="p") as line:
         (place,) = made.come(10)
         with opened(door_of(nobody), "p", pb.Opening.IN), opened(door_of(nobody), "p", pb.Opening.OUT):
             line.say(started=pb.Started(pid=1))
@@ -101,7 +101,7 @@ def test_an_agent_that_breaks_the_protocol_fails_the_job(word: Any, tls: bool, t
 
 
 def test_answers_nobody_has_asked_for_are_bounded() -> None:
-    place = Place(4)
+    place = RemoteSubtask(4)
     place.listen(iter([pb.Said(started=pb.Started(pid=1))] * 20))
     assert place.broken is not None and "the agent of subtask 4 broke the protocol: it says started without end" in place.broken
     assert place.gone.is_set()
@@ -115,24 +115,24 @@ def test_what_a_task_says_that_makes_no_sense_is_the_agents() -> None:
         def over(self) -> None:
             self.ended = True
 
-    place, task = Place(1), Picky()
+    place, task = RemoteSubtask(1), Picky()
     place.heeds(task)
     place.listen(iter([pb.Said(given=pb.Given(rows=-1))]))
     assert task.ended and place.broken == "the agent of subtask 1 broke the protocol: no such row"
 
 
 def test_the_hubs_own_thread_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Greeter) -> None:
+    def fails(self: Acceptor) -> None:
         raise AttributeError("no such thing")
 
-    monkeypatch.setattr(Greeter, "_accept", fails)
+    monkeypatch.setattr(Acceptor, "_accept", fails)
     with subtasks_of_one() as (made, nobody):
         door = door_of(nobody)
         # somebody comes: nobody accepts any more
         socket.create_connection((door.host, door.rows)).close()
-        with pytest.raises(JobError, match="akrunner's own thread 'hub' failed:\n(.|\n)*AttributeError: no such thing"):
+        with pytest.raises(JobError, match="akrunner's own thread 'control' failed:\n(.|\n)*AttributeError: no such thing"):
             made.come(30)
-        with pytest.raises(JobError, match="akrunner's own thread 'hub' failed"):
+        with pytest.raises(JobError, match="akrunner's own thread 'control' failed"):
             made.wait_for_first()
 
 
@@ -144,7 +144,7 @@ def test_a_job_cancelled_by_somebody_else_is_cancelled() -> None:
 
 
 def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
-    with subtasks_of_one() as (made, nobody), Line(door_of(nobody), place="p"):
+    with subtasks_of_one() as (made, nobody), Line(door_of(nobody), agent="p"):
         made.come(10)
         made.submitted.state = "RUNNING"
         assert made.can_be_used()
@@ -156,9 +156,9 @@ def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
 def test_who_is_missing_is_named() -> None:
     nobody = Nobody()
     for fed, words in ((0, "missing: 0, 2, 3;"), (2, "missing: 0, 1, 0 of those without rows;")):
-        made = Subtasks(nobody, "127.0.0.1", 4, {}, issued(), fed=fed)
+        made = Subtasks(nobody, "127.0.0.1", 4, {}, issued(), with_rows=fed)
         try:
-            with Line(door_of(nobody), place="p", subtask=1):
+            with Line(door_of(nobody), agent="p", subtask=1):
                 with pytest.raises(
                     StartError, match=f"1 of 4 subtasks came within 0.5 s (.*){words} the Flink job is being submitted"
                 ):
@@ -171,10 +171,10 @@ def test_one_of_an_attempt_of_before_is_sent_away() -> None:
     nobody = Nobody()
     made = Subtasks(nobody, "127.0.0.1", 2, {}, issued())
     try:
-        with Line(door_of(nobody), place="old", attempt=0) as old, Line(door_of(nobody), place="new", attempt=1):
+        with Line(door_of(nobody), agent="old", attempt=0) as old, Line(door_of(nobody), agent="new", attempt=1):
             with pytest.raises(StartError, match="1 of 2"):
                 made.come(1.0)
-            assert [place.attempt for place in made.places] == [1]
+            assert [place.attempt for place in made.remotes] == [1]
             with pytest.raises(agent.SubmitterGone):
                 old.hear()
     finally:
@@ -327,7 +327,7 @@ def test_a_task_comes_and_goes(tls: bool, leaves_nothing: Path, tmp_path: Path) 
         assert ended_how is not None and ended_how.signal == 9
         made.clear()
         closed(process)
-        assert made.places[0].idle.is_set() and not made.places[0].gone.is_set()
+        assert made.remotes[0].idle.is_set() and not made.remotes[0].gone.is_set()
         made.leave()
         assert beside.join() is None
         made.submitted.ended.set()
@@ -372,11 +372,11 @@ def test_what_listens_to_the_submitting_process_is_missed(monkeypatch: pytest.Mo
 
 
 def test_a_place_that_never_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(3)
+    place = RemoteSubtask(3)
     monkeypatch.setattr(place, "_patience", 0.2)
     with pytest.raises(StartError, match="the agent of subtask 3 said nothing for 0.2 s"):
         place.settle()
-    lost = Place()
+    lost = RemoteSubtask()
     lost.lost()
     with pytest.raises(StartError, match="a subtask has gone before its task was there"):
         lost.settle()
@@ -387,6 +387,6 @@ def test_a_network_that_was_cut_is_no_fault_of_ours() -> None:
         yield pb.Said(sample=pb.Sample())
         raise grpc.RpcError("keepalive watchdog timeout")
 
-    place = Place(3)
+    place = RemoteSubtask(3)
     place.listen(cut())
     assert place.gone.is_set() and place.broken is None

@@ -24,8 +24,8 @@ from akrunner.engines.flink.control import (
     library,
     quiet,
 )
-from akrunner.engines.flink.host.greeter import Greeter
-from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.acceptor import Acceptor
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.keys import AGENTS, Door, Keys
 from akrunner.errors import ConfigError
 
@@ -42,7 +42,7 @@ _LEAVE_SECONDS = 2.0
 _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 
-class Hub:
+class ControlServer:
     """Waits for agents. Must be closed.
 
     Args:
@@ -60,10 +60,10 @@ class Hub:
     """
 
     def __init__(self, host: str, keys: Keys, port: int | None = None, agents: int = 1) -> None:
-        self.arrived: queue.Queue[Place] = queue.Queue()
+        self.arrived: queue.Queue[RemoteSubtask] = queue.Queue()
         self.broken: str | None = None
         self._keys = keys
-        self._places: dict[str, Place] = {}
+        self._remotes: dict[str, RemoteSubtask] = {}
         self._lock = threading.Lock()
         # a job that Flink starts again has the subtasks of two attempts for a while
         most = 2 * agents + 16
@@ -85,11 +85,11 @@ class Hub:
         self._server.add_generic_rpc_handlers((_Service(keys, self._attend),))
         self.port = self._listening(host, port or 0)
         try:
-            self.greeter = Greeter(host, port + 1 if port else 0, keys, self._let_in, self._died)
+            self.acceptor = Acceptor(host, port + 1 if port else 0, keys, self._let_in, self._died)
         except OSError as e:
             self._server.stop(None)
             raise _cannot_listen(host, port + 1 if port else 0, e) from None
-        self.rows = self.greeter.port
+        self.rows = self.acceptor.port
         self._server.start()
 
     def _listening(self, host: str, port: int) -> int:
@@ -117,13 +117,13 @@ class Hub:
 
     def close(self) -> None:
         """End all connections, after the last words to the agents."""
-        for place in list(self._places.values()):
-            place.close()
+        for remote in list(self._remotes.values()):
+            remote.close()
         self._server.stop(_LEAVE_SECONDS).wait(2 * _LEAVE_SECONDS)
-        self.greeter.close()
+        self.acceptor.close()
         # close those that came meanwhile
-        for place in list(self._places.values()):
-            place.close()
+        for remote in list(self._remotes.values()):
+            remote.close()
 
     def _died(self, name: str, error: BaseException) -> None:
         self.broken = f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}"
@@ -135,15 +135,15 @@ class Hub:
         metadata = dict(context.invocation_metadata())
         # the host proves itself, too, before the agent takes anything from it
         context.send_initial_metadata(((PROOF, self._keys.proof(HOST_END, metadata[NONCE])),))
-        place = self._registered(words, context)
+        remote = self._registered(words, context)
         yield pb.Told(welcome=pb.Welcome(version=VERSION))
-        place.hang_up = context.cancel
-        context.add_callback(place.close)
-        threads.started("place", place.died, place.listen, words)
-        self.arrived.put(place)
-        yield from place.told()
+        remote.hang_up = context.cancel
+        context.add_callback(remote.close)
+        threads.started("subtask", remote.died, remote.listen, words)
+        self.arrived.put(remote)
+        yield from remote.told()
 
-    def _registered(self, words: Iterator[Any], context: Any) -> Place:
+    def _registered(self, words: Iterator[Any], context: Any) -> RemoteSubtask:
         try:
             who = next(words).register
         except Exception:
@@ -154,23 +154,23 @@ class Hub:
         if who.version != VERSION:
             words_of = f"the agent speaks version {who.version} of akrunner's protocol on Flink, its host version {VERSION}"
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, words_of)
-        place = Place(who.subtask, who.fed, who.attempt, who.job)
-        place.hub_broken = lambda: self.broken
+        remote = RemoteSubtask(who.subtask, who.with_rows, who.attempt, who.job)
+        remote.control_broken = lambda: self.broken
         with self._lock:
-            taken = not who.place or who.place in self._places
+            taken = not who.agent or who.agent in self._remotes
             if not taken:
-                self._places[who.place] = place
+                self._remotes[who.agent] = remote
         if taken:
             context.abort(grpc.StatusCode.ALREADY_EXISTS, "an agent of this name has come already")
-        return place
+        return remote
 
     # -- the port of rows
 
     def _let_in(self, name: str, kind: int, connection: socket.socket) -> None:
-        place = self._places.get(name)
-        if place is None or kind not in _KINDS:
+        remote = self._remotes.get(name)
+        if remote is None or kind not in _KINDS:
             raise ValueError("nobody waits for it")
-        place.channel(kind).put(connection)
+        remote.channel(kind).put(connection)
 
 
 def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:

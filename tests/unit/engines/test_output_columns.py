@@ -10,15 +10,15 @@ import pytest
 
 from akrunner import codec
 from akrunner.codec.protobuf import varint
-from akrunner.engines.columns import OutputColumns
+from akrunner.engines.output_columns import OutputColumns
 from akrunner.errors import DataError
 from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, TaskSpec
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire import frames
 from akrunner.worker import objects
-from akrunner.worker.columns import packed, pieces
+from akrunner.worker.column_encoding import packed, pieces
 
 CHIEF, WORKER = TaskSpec("chief", 0), TaskSpec("worker", 0)
 NULLS = np.array([None, None], object)

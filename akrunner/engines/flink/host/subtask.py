@@ -43,7 +43,7 @@ class Task(Protocol):
         """Called when no more messages come."""
 
 
-class Place:
+class RemoteSubtask:
     """One subtask, which runs one task after the other.
 
     Attributes:
@@ -62,24 +62,24 @@ class Place:
         writes: whether it may write the directory that it was asked for.
         broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
             protocol or did not answer; None if nothing is wrong.
-        hub_broken: returns such a fault of the hub; None if there is none.
+        control_broken: returns such a fault of the control server; None if there is none.
         hang_up: ends the stream, whatever is still on its way.
     """
 
-    def __init__(self, subtask: int = 0, fed: bool = False, attempt: int = 0, job: str = "") -> None:
+    def __init__(self, subtask: int = 0, with_rows: bool = False, attempt: int = 0, job: str = "") -> None:
         self.subtask = subtask
-        self.fed = fed
+        self.with_rows = with_rows
         self.attempt = attempt
         self.job = job
         self.why: Callable[[], str | None] = lambda: None
         self.broken: str | None = None
-        self.hub_broken: Callable[[], str | None] = lambda: None
+        self.control_broken: Callable[[], str | None] = lambda: None
         self.hang_up: Callable[[], object] = lambda: None
         self.address = ""
         self.folder = ""
         self.machine = ""
         self.cores = 1
-        self.sees = self.writes = False
+        self.reads_files = self.writes_output = False
         self.gone = threading.Event()
         self.idle = threading.Event()
         self.idle.set()
@@ -133,7 +133,7 @@ class Place:
             raise PythonEnvError(words) if word.failed.kind == PythonEnvError.__name__ else ConfigError(words)
         told = word.settled
         self.address, self.folder, self.machine = told.address, told.folder, told.machine
-        self.cores, self.sees, self.writes = max(1, told.cores), told.sees, told.writes
+        self.cores, self.reads_files, self.writes_output = max(1, told.cores), told.reads_files, told.writes_output
 
     def heeds(self, task: Task) -> None:
         """Pass what the agent says of its task to this object from now on."""
@@ -238,7 +238,7 @@ class Place:
             try:
                 return self.channel(kind).get(timeout=_TICK)
             except queue.Empty:
-                broken = self.broken or self.hub_broken()
+                broken = self.broken or self.control_broken()
                 if broken or self.gone.is_set():
                     raise OSError(broken or f"the subtask at {self.address} has gone") from None
                 if time.monotonic() > deadline:

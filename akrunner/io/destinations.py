@@ -23,12 +23,12 @@ import fsspec
 from akrunner.checks import check_url
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
-from akrunner.io.local_places import LocalFile, LocalFolder, Straight, is_special
+from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
 from akrunner.io.paths import is_local
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
 
-class Place(Protocol):
+class Destination(Protocol):
     """Where an output is until the job has succeeded.
 
     Attributes:
@@ -42,13 +42,13 @@ class Place(Protocol):
     def abort(self) -> None: ...
 
 
-class FilePlace(Place, Protocol):
+class FileDestination(Destination, Protocol):
     """The destination of one file."""
 
     def open(self) -> IO[bytes]: ...
 
 
-class FolderPlace(Place, Protocol):
+class FolderDestination(Destination, Protocol):
     """The destination of a directory of files.
 
     Attributes:
@@ -64,7 +64,7 @@ class FolderPlace(Place, Protocol):
     def empty(self) -> bool: ...
 
 
-def file_place(path: str, overwrite: bool) -> FilePlace:
+def file_destination(path: str, overwrite: bool) -> FileDestination:
     """Return the destination of a file.
 
     Raises:
@@ -79,7 +79,7 @@ def file_place(path: str, overwrite: bool) -> FilePlace:
         return Upload(fs, target, path, overwrite) if uploads(fs) else Moved(fs, target, path, overwrite)
 
 
-def folder_place(path: str, overwrite: bool) -> FolderPlace:
+def folder_destination(path: str, overwrite: bool) -> FolderDestination:
     """Return the destination of a directory of files.
 
     Raises:

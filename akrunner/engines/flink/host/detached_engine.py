@@ -21,7 +21,7 @@ from akrunner.spec import JobSpec
 _EVERYWHERE = "0.0.0.0"
 
 
-class HostedEngine(FlinkEngine):
+class DetachedEngine(FlinkEngine):
     """Runs the job in the host of a detached job.
 
     Args:
@@ -58,11 +58,11 @@ class HostedEngine(FlinkEngine):
         """Check the resources only: the client that submitted the job has checked all else."""
         self._check_resources(job)
 
-    def take(self, count: int, name: str) -> Subtasks:
+    def acquire(self, count: int, name: str) -> Subtasks:
         """Return the same subtasks for every attempt."""
         return self._subtasks
 
-    def give_back(self, subtasks: Subtasks) -> None:
+    def release(self, subtasks: Subtasks) -> None:
         """Do nothing: the subtasks stay until the job ends."""
 
 

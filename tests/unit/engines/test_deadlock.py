@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.engines import doctor
+from akrunner.engines import deadlock
 from akrunner.engines.supervision.states import TaskState
 from akrunner.spec import TaskSpec
 
@@ -46,30 +46,30 @@ def records(**states: str) -> dict[TaskSpec, TaskState]:
 
 def test_sessions_with_who_is_gone() -> None:
     results = records(chief="finished", one="running", two="finished")
-    told = doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION})
+    told = deadlock.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION})
     assert told.startswith("worker:0 waits for a TensorFlow session with chief:0, worker:1, done and gone")
     assert "device_filters=['/job:ps', '/job:worker/task:0']" in told
     results = records(chief="finished", one="running", two="running")
     closes = IN_SESSION.replace("_extend_graph", "close")
-    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}).startswith("worker:0, worker:1 wait ")
+    assert deadlock.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}).startswith("worker:0, worker:1 wait ")
     # those whose TensorFlow server is still there do answer
-    told = doctor.in_vain(
+    told = deadlock.in_vain(
         [CHIEF, ONE, TWO], records(chief="finished", one="running", two="finished"), {ONE: IN_SESSION}, [CHIEF]
     )
     assert told.startswith("worker:0 waits for a TensorFlow session with worker:1, done and gone")
-    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}, [CHIEF, ONE, TWO]) == ""
+    assert deadlock.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}, [CHIEF, ONE, TWO]) == ""
 
 
 def test_workers_that_serve_a_chief_that_is_done() -> None:
     results = records(chief="finished", one="running", two="running")
-    told = doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_JOIN})
+    told = deadlock.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_JOIN})
     assert told.startswith(
         "worker:0, worker:1 serve (server.join(), which never returns), and chief:0, whom they serve, is done"
     )
     assert "coordinator=True (--coordinator)" in told
-    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_SESSION}) == ""
+    assert deadlock.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_SESSION}) == ""
     results = records(chief="running", one="running", two="finished")
-    assert doctor.in_vain([CHIEF, ONE, TWO], results, {CHIEF: IN_JOIN, ONE: IN_JOIN}) == ""
+    assert deadlock.in_vain([CHIEF, ONE, TWO], results, {CHIEF: IN_JOIN, ONE: IN_JOIN}) == ""
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_workers_that_serve_a_chief_that_is_done() -> None:
     ids=["nobody is gone", "one may go on", "one said nothing", "one was not asked"],
 )
 def test_those_who_may_go_on(chief: str, stacks: dict[TaskSpec, str]) -> None:
-    assert doctor.in_vain([CHIEF, ONE, TWO], records(chief=chief, one="running", two="running"), stacks) == ""
+    assert deadlock.in_vain([CHIEF, ONE, TWO], records(chief=chief, one="running", two="running"), stacks) == ""

@@ -1,4 +1,4 @@
-"""Packs the {column: values} that a script writes into the payload of COLUMNS frames (`akrunner.wire.columns`)."""
+"""Packs the {column: values} that a script writes into the payload of COLUMNS frames (`akrunner.wire.column_layout`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 import numpy as np
 
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire.near import nearest
 from akrunner.worker import objects
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from akrunner.engines.flink.host.hosted import addresses
-from akrunner.engines.flink.host.hub import Hub
+from akrunner.engines.flink.host.control_server import ControlServer
+from akrunner.engines.flink.host.detached_engine import addresses
 from akrunner.engines.flink.host.issue import issued
 from akrunner.engines.flink.keys import Door
-from akrunner.engines.flink.taskmanager.hosting import marked, reached, unmarked
+from akrunner.engines.flink.taskmanager.detached_host import marked, reached, unmarked
 
 
 def test_words_are_found_again_in_javas_exceptions() -> None:
@@ -26,17 +26,17 @@ def test_words_are_found_again_in_javas_exceptions() -> None:
 @pytest.mark.parametrize("tls", [True, False])
 def test_the_first_address_that_answers_is_taken(tls: bool) -> None:
     keys = issued(tls)
-    hub = Hub("127.0.0.1", keys.host)
+    control = ControlServer("127.0.0.1", keys.host)
     # nobody listens on the first
-    told = {"addresses": ["127.0.0.99", "127.0.0.1"], "port": hub.port, "rows": hub.rows, "machine": "m"}
+    told = {"addresses": ["127.0.0.99", "127.0.0.1"], "port": control.port, "rows": control.rows, "machine": "m"}
     try:
-        assert reached(json.dumps(told), keys.agents) == Door("127.0.0.1", hub.port, hub.rows, keys.agents)
+        assert reached(json.dumps(told), keys.agents) == Door("127.0.0.1", control.port, control.rows, keys.agents)
         if tls:
             # a machine that has the same address in another network
             with pytest.raises(OSError, match="the job's host on m does not answer"):
                 reached(json.dumps(told), issued().agents)
     finally:
-        hub.close()
+        control.close()
     with pytest.raises(OSError, match="the job's host on m does not answer"):
         reached(json.dumps(told), keys.agents)
 

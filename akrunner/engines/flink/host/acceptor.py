@@ -26,7 +26,7 @@ _TICK = 0.1
 _UNFIT = (OSError, DecodeError, ValueError)
 
 
-class Greeter:
+class Acceptor:
     """Listens, and greets in one thread. Must be closed.
 
     Args:
@@ -53,7 +53,7 @@ class Greeter:
         self.port = int(self._listener.getsockname()[1])
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self.thread = threads.started("hub", died, self._greet)
+        self.thread = threads.started("control", died, self._greet)
 
     def close(self) -> None:
         self._closed = True
@@ -118,7 +118,7 @@ class Greeter:
                     raise ConnectionError("no opening")
                 stranger.said += got
             opening = pb.Opening.FromString(bytes(stranger.said[LENGTH.size :]))
-            said = (opening.place, str(opening.kind), opening.nonce)
+            said = (opening.agent, str(opening.kind), opening.nonce)
             if not self._keys.proves(opening.proof, AGENT_END, *said):
                 raise ValueError("it does not know the token")
             self._part(connection)
@@ -126,7 +126,7 @@ class Greeter:
             tune(connection)
             answer = pb.Opened(proof=self._keys.proof(HOST_END, opening.nonce)).SerializeToString()
             connection.sendall(LENGTH.pack(len(answer)) + answer)
-            self._let_in(opening.place, opening.kind, connection)
+            self._let_in(opening.agent, opening.kind, connection)
         except (BlockingIOError, ssl.SSLWantReadError):
             self._selector.modify(connection, selectors.EVENT_READ)
         except ssl.SSLWantWriteError:
