@@ -189,7 +189,7 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
 
 
 def read(frame: frames.Frame) -> Dict[str, Any]:
-    """Return a message's body, checked to have every field it must have. Raises: WireError: it has not."""
+    """Return a message's body, checked to have every field it must have. Raises: WireError: a field is missing or wrong."""
     body = frame.json()
     kind = frame.kind
     _check(frames.NAMES[kind], body, FIELDS.get(kind, {}))

@@ -408,7 +408,7 @@ def _exact(name: str, floats: NDArray[Any], given: List[Any]) -> NDArray[Any]:
     whole = [int(value) for value in given if _is_whole(value)]
     other = next((value for value in given if not _is_whole(value)), None)
     if whole and other is None and min(whole) >= 0:
-        # numpy makes doubles of integers if one of them is 2**63 or more
+        # numpy makes doubles of integers if some of them are 2**63 or more and others are not
         return np.array(whole, np.uint64)
     for value in whole:
         if value != int(float(value)):

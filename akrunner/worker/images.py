@@ -179,7 +179,7 @@ class Images(object):
             moving = tf.logical_and(extended, tf.equal(tf.math.floormod(flags // 2, 2), 1))
             with tf.control_dependencies([tf.debugging.Assert(tf.logical_not(moving), [self._moving])]):
                 whole = tf.identity(encoded)
-            # with channels=0 the decoder returns the channels that the file has; for WebP it takes no other number
+            # channels=0: the decoder returns the channels that the file has, or nothing
             pixels = tf.image.decode_image(whole, channels=0, expand_animations=False)
             return tf.cond(
                 tf.equal(tf.shape(pixels)[2], 4), lambda: _as(tf, pixels, 4, wanted), lambda: _as(tf, pixels, 3, wanted)

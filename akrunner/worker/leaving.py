@@ -1,4 +1,4 @@
-"""The end of a task, after its last message but one: it runs exit handlers and reports what the script left running.
+"""The end of a task, after it has sent CLOSED: it runs exit handlers and reports what the script left running.
 
 A process that the script has forked also returns from the script's code. It must not speak for the task, and ends as plain
 Python would end it.

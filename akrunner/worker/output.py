@@ -84,7 +84,7 @@ class OutputWriter(object):
         Raises:
             TypeError: the argument is something else.
             ValueError: the Example has 2 GiB or more.
-            RuntimeError: the job has no output schema, or the writer is closed.
+            RuntimeError: the job has no output schema, the writer is closed, or this is a process that the script has forked.
         """
         if hasattr(example, "numpy"):
             # a tensor of bytes
@@ -124,6 +124,7 @@ class OutputWriter(object):
         Args:
             examples: a list of serialized Examples.
         Raises:
+            ValueError: an Example has 2 GiB or more.
             RuntimeError: for the same reasons as `write`.
         """
         longest = max(map(len, examples), default=0)

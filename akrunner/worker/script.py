@@ -41,7 +41,7 @@ def elsewhere(work_dir: str, name: str) -> Optional[ModuleSpec]:
 
 
 def hide(work_dir: str, relative: str) -> None:
-    """Keep a script that has the name of another module from hiding it. Call it before anything else is imported."""
+    """Keep a script that has the name of another module from hiding that module. Call it before anything else is imported."""
     name, ending = os.path.splitext(relative)
     if ending == ".py" and "/" not in relative and elsewhere(work_dir, name) is not None:
         sys.meta_path.insert(0, _Hidden(work_dir, name))

@@ -81,7 +81,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
 
 
 class Host(object):
-    """The host's end of the pipes, seen from this process. Attributes: writer: writes frames to the host."""
+    """The connection to the host that has, or will have, a job for this process. Attributes: writer: writes frames to it."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         for fd in (read_fd, write_fd):
