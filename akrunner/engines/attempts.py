@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
-from akrunner.engines.base import JoiningSink, Observer, Outcome, RestartSink, RowSink, RowSource
+from akrunner.engines.base import JoiningSink, Launcher, Observer, Outcome, RestartSink, RowSink, RowSource
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
-from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables

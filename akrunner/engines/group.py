@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
+from akrunner.engines.base import Launcher
 from akrunner.engines.conversation import Conversation
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.jobrun import JobRun
-from akrunner.engines.launcher import Launcher
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervision.actions import Closing
 from akrunner.errors import StartError

@@ -60,7 +60,7 @@ class LocalEngine:
 
 
 class LocalLauncher:
-    """Starts tasks as children of this process; see `akrunner.engines.launcher.Launcher`."""
+    """Starts tasks as children of this process; see `akrunner.engines.base.Launcher`."""
 
     def __init__(self, job: JobSpec, work: WorkDir, guard: Guard, resources: Mapping[TaskSpec, TaskResources]) -> None:
         self._job = job

@@ -16,10 +16,9 @@ from typing import Any
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import deadlock, report
-from akrunner.engines.base import Outcome, Progress
+from akrunner.engines.base import Launcher, Outcome, Progress
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
-from akrunner.engines.launcher import Launcher
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import actions as do

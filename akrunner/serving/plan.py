@@ -128,7 +128,7 @@ class Plan:
         return Pairing(inputs, self.feed.arrow, tuple(self.output_schema.names), self.result)
 
     def model_inputs(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """Return the feed batch for a batch of the table, as `Pairing.fed` does."""
+        """Return the feed batch for a batch of the table, as `Pairing.model_inputs` does."""
         return self.pairing.model_inputs(batch, first_row)
 
     def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:

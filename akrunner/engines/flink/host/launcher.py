@@ -60,7 +60,7 @@ class SubtaskLender(Protocol):
 
 
 class FlinkLauncher:
-    """Runs the tasks of one attempt in subtasks; see `akrunner.engines.launcher.Launcher`."""
+    """Runs the tasks of one attempt in subtasks; see `akrunner.engines.base.Launcher`."""
 
     def __init__(
         self,
