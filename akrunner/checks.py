@@ -262,8 +262,8 @@ def check_environment(name: str, env: Any) -> dict[str, str]:
                 raise ConfigError(f"{name}: {what} {shown(key)} has a NUL character")
             if size > _LONGEST_VARIABLE - 1000:
                 raise ConfigError(
-                    f"{name}: {what} {shown(key)} has {size} bytes, and a variable can have {_LONGEST_VARIABLE}; give it in a file "
-                    "(user_files=)"
+                    f"{name}: {what} {shown(key)} has {size} bytes, and a variable can have {_LONGEST_VARIABLE}; give it in a "
+                    "file (user_files=)"
                 )
         if key in OURS:
             raise ConfigError(f"{name}: {key} is set by akrunner itself, for each task; leave it out")
@@ -461,7 +461,8 @@ def check_replaces_nothing(
     for what, other in others:
         if other is not None and _is_same_file(os.fspath(other), place):
             raise kind(
-                f"{name}: {redacted(place)} is {what}, which would be replaced; write to another place (--{name.replace('_', '-')})"
+                f"{name}: {redacted(place)} is {what}, which would be replaced; write to another place "
+                f"(--{name.replace('_', '-')})"
             )
 
 

@@ -73,7 +73,8 @@ def schema_of_items(items: list[tuple[Any, Any]], parameter: str) -> Schema:
         found = _arrow(given)
         if found is None:
             raise SchemaError(
-                f"{parameter}: {_told(given)} is no type for column {shortened(name)}; give for instance 'bigint', pyarrow.int64() or numpy.int64"
+                f"{parameter}: {_told(given)} is no type for column {shortened(name)}; give for instance 'bigint', "
+                "pyarrow.int64() or numpy.int64"
             )
         fields.append(Field(name, plain(pa.schema([(name, found)])).field(0).type))
     return Schema(tuple(fields))

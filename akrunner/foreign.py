@@ -44,7 +44,8 @@ _PACKAGES = {
 _AWS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), and AWS_ENDPOINT_URL for a server other than Amazon's"
 #: error code of an S3 server's answer -> what it means
 _S3 = {
-    "NoSuchBucket": "there is no such bucket: is its name right (one to write to must be created first)? AWS_ENDPOINT_URL says at which server, if not Amazon's",
+    "NoSuchBucket": "there is no such bucket: is its name right (one to write to must be created first)? AWS_ENDPOINT_URL "
+    "says at which server, if not Amazon's",
     "NoSuchKey": "there is no such object",
     "NoSuchUpload": "the upload was ended by somebody else; is a rule of the bucket ending uploads early?",
     "404": "there is no such bucket or object; AWS_ENDPOINT_URL says at which server",
@@ -71,7 +72,8 @@ _MAXCOMPUTE = {
     "ODPS-0410042": f"the secret does not fit the access key's id; check {_KEYS}",
     "ODPS-0410061": f"the key's temporary token is not valid; check {_KEYS}",
     "ODPS-0410": f"MaxCompute refused the credentials; check {_KEYS}",
-    "ODPS-0420111": "MaxCompute has no such project at this endpoint (or the key may not see it); check its name and ODPS_ENDPOINT",
+    "ODPS-0420111": "MaxCompute has no such project at this endpoint (or the key may not see it); check its name and "
+    "ODPS_ENDPOINT",
     "NoSuchDownload": "the download session has expired, also one opened anew",
     "NoSuchUpload": "the upload session has expired (MaxCompute keeps one for 24 hours); nothing was written: run the job again",
     "NoSuchPartition": "there is no such partition",
@@ -80,7 +82,8 @@ _MAXCOMPUTE = {
 #: error code of OSS's answer -> what it means
 _OSS = {
     "InvalidAccessKeyId": "OSS does not know the access key's id; check OSS_ACCESS_KEY_ID, or ALIBABA_CLOUD_ACCESS_KEY_ID",
-    "SignatureDoesNotMatch": "the secret does not fit the access key's id; check OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+    "SignatureDoesNotMatch": "the secret does not fit the access key's id; check OSS_ACCESS_KEY_SECRET, or "
+    "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
     "SecurityTokenExpired": "the credentials have expired; renew the token",
     "InvalidSecurityToken": "the temporary token is not valid; check OSS_SESSION_TOKEN, or ALIBABA_CLOUD_SECURITY_TOKEN",
     "AccessDenied": "access denied; check what the key may do, and that the bucket is at this endpoint (OSS_ENDPOINT)",
@@ -92,14 +95,19 @@ _OSS = {
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
     (r"ProfileNotFound", "AWS_PROFILE names a profile that is in no file of credentials"),
-    (r"libjvm|libhdfs", "hdfs:// needs a Java and Hadoop's client on this machine (JAVA_HOME, HADOOP_HOME, CLASSPATH); webhdfs:// needs neither"),
+    (r"libjvm|libhdfs", "hdfs:// needs a Java and Hadoop's client on this machine (JAVA_HOME, HADOOP_HOME, CLASSPATH); "
+    "webhdfs:// needs neither"),
     (r"DefaultCredentialsError|Anonymous caller", "no credentials for Google's storage: set GOOGLE_APPLICATION_CREDENTIALS"),
-    (r"connection_string or account_name", "no account for Azure's storage: set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    (r"connection_string or account_name", "no account for Azure's storage: set AZURE_STORAGE_CONNECTION_STRING, or "
+    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
     (r"ClientAuthenticationError", "Azure's storage refused the credentials; check AZURE_STORAGE_CONNECTION_STRING"),
-    (r"GatedRepoError|RepositoryNotFoundError|LocalTokenNotFoundError", "Hugging Face has no such repository, or none that may be seen: check the name and HF_TOKEN"),
+    (r"GatedRepoError|RepositoryNotFoundError|LocalTokenNotFoundError", "Hugging Face has no such repository, or none that "
+    "may be seen: check the name and HF_TOKEN"),
     (r"error_perm: (530|331|332)", "the FTP server refused the login; write ftp://user:password@host/path"),
-    (r"CERTIFICATE_VERIFY_FAILED", "the server's certificate is signed by nobody this machine trusts; SSL_CERT_FILE names a file of those to trust"),
-    (r"FileSystem\.__init__\(\) missing .*argument", "this file system needs options that a URL cannot hold; open it yourself, and give what comes of it"),
+    (r"CERTIFICATE_VERIFY_FAILED", "the server's certificate is signed by nobody this machine trusts; SSL_CERT_FILE names a "
+    "file of those to trust"),
+    (r"FileSystem\.__init__\(\) missing .*argument", "this file system needs options that a URL cannot hold; open it "
+    "yourself, and give what comes of it"),
 )  # fmt: skip
 
 
@@ -220,9 +228,11 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 #: errno of something the system has too little of, or refuses to do -> which limit it is
 _LIMITS = {
-    errno.EMFILE: "too many files are open: this process may open no more (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EMFILE: "too many files are open: this process may open no more (ulimit -n); fewer tasks (num_workers=, num_ps=) "
+    "need fewer",
     errno.ENFILE: "too many files are open on this machine; fewer tasks (num_workers=, num_ps=) need fewer",
-    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u, or for want of memory -v); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u, or for want of memory -v); fewer tasks "
+    "(num_workers=, num_ps=) need fewer",
     errno.EFBIG: "the file would be larger than allowed (ulimit -f, or the file system)",
     errno.EROFS: "the file system is read-only",
     errno.ENAMETOOLONG: "the name is too long",
@@ -331,7 +341,8 @@ def _meaning(error: BaseException) -> str:
 def _unknown(error: BaseException) -> str:
     found = re.search(r"Protocol not known: (\S+)", _text(error)) if isinstance(error, ValueError) else None
     return (
-        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others; databases: postgresql, sqlite, duckdb)"
+        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others; databases: "
+        "postgresql, sqlite, duckdb)"
         if found
         else ""
     )

@@ -421,8 +421,8 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
             json.dumps(without_times(value), allow_nan=False)
         except ValueError:
             raise ConfigError(
-                f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no nan and no inf; write it as "
-                "text, and make it a number in the script"
+                f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no "
+                "nan and no inf; write it as text, and make it a number in the script"
             ) from None
     return without_times(params)
 

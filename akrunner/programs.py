@@ -43,7 +43,7 @@ def _table(source: Any, engine: FlinkEngine) -> FlinkTable:
     table = table_of(source, engine)
     if not isinstance(table, FlinkTable):
         raise ConfigError(
-            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run and akrunner.predict take the "
-            "others"
+            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run and akrunner.predict "
+            "take the others"
         )
     return table

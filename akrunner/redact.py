@@ -44,7 +44,8 @@ _KEY = re.compile(
     r"(\\{0,8}[\"'])([\w-]+)\1\s{0,20}[:=]\s{0,20}(?:(\\{0,8}[\"'])|(?!None\b|null\b|true\b|false\b)(?=\w))", re.IGNORECASE
 )
 _AUTHORIZATION = re.compile(
-    r"(\bauthorization\\{0,8}[\"']?\s{0,20}[:=]\s{0,20}\\{0,8}[\"']?(?:(?:bearer|basic|digest|token|apikey) {1,5})?)[^\s\"',;\\]+|"
+    r"(\bauthorization\\{0,8}[\"']?\s{0,20}[:=]\s{0,20}\\{0,8}[\"']?(?:(?:bearer|basic|digest|token|apikey) "
+    r"{1,5})?)[^\s\"',;\\]+|"
     r"(\b(?:bearer|basic) {1,5})[\w.~+/=-]{8,}",
     re.IGNORECASE,
 )

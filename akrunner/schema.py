@@ -26,10 +26,11 @@ from akrunner.wire.near import nearest
 _NUMPY_LETTERS = re.compile(r"[iu][1248]|f[48]")
 #: reserved words of DuckDB's SQL, which must be quoted as column names
 _RESERVED = frozenset(
-    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default deferrable desc describe "
-    "distinct do else end except false fetch for foreign from group having in initially intersect into lambda lateral leading limit not null "
-    "offset on only or order pivot pivot_longer pivot_wider placing primary qualify references returning select show some summarize symmetric "
-    "table then to trailing true union unique unpivot using variadic when where window with".split()
+    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default "
+    "deferrable desc describe distinct do else end except false fetch for foreign from group having in initially intersect "
+    "into lambda lateral leading limit not null offset on only or order pivot pivot_longer pivot_wider placing primary "
+    "qualify references returning select show some summarize symmetric table then to trailing true union unique unpivot using "
+    "variadic when where window with".split()
 )
 #: bytes of a column's name; limited because every Example contains the names of its columns
 _LONGEST_NAME = 1000
@@ -341,8 +342,8 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     if str(data_type).startswith("extension<pandas."):
         period = f", or frame[{name!r}].dt.to_timestamp()" if "period" in str(data_type) else ""
         raise SchemaError(
-            f"column {shortened(name)} is {_in_words(data_type)}, a type of pandas' own; give the frame with frame[{name!r}].astype(str) in "
-            f"its place{period}"
+            f"column {shortened(name)} is {_in_words(data_type)}, a type of pandas' own; give the frame with "
+            f"frame[{name!r}].astype(str) in its place{period}"
         )
     raise _refused(name, data_type, replaced(name))
 

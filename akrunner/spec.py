@@ -448,7 +448,8 @@ class JobSpec:
         """
         if self.supervision.max_restarts and not self.can_restart(replayable):
             raise ConfigError(
-                f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a table in memory"
+                f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a "
+                "table in memory"
             )
 
     @property

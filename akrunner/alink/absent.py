@@ -29,8 +29,8 @@ _ADVICE: dict[str, str] = {
     "learning": _SKLEARN,
     "media": "a script of yours ({script}) that reads the files",
     "onnx": "onnxruntime in a script of yours ({script})",
-    "online": "a script of yours over the stream (TensorFlow2StreamOp), or predict with models as they come: setModelStreamFilePath of "
-    "TFTableModelPredictStreamOp",
+    "online": "a script of yours over the stream (TensorFlow2StreamOp), or predict with models as they come: "
+    "setModelStreamFilePath of TFTableModelPredictStreamOp",
     "places": "a path or a URL where a file is named, and BatchOperator.fromTable(...) for what other systems hold",
     "recommending": f"a library that has it (implicit, scikit-learn) {_ON_ROWS}",
     "rules": f"mlxtend, or another library that has it, {_ON_ROWS}",
@@ -38,14 +38,16 @@ _ADVICE: dict[str, str] = {
     "similarity": f"SQL (select has DuckDB's levenshtein, jaccard, list_cosine_similarity, ...), or {_SKLEARN}",
     "sinks": "CsvSinkBatchOp, CsvSinkStreamOp, ParquetSinkBatchOp, TFRecordSinkBatchOp or AkSinkBatchOp; for other systems "
     "collectToTable(), or akrunner.run(..., output=URL)",
-    "sources": "CsvSourceBatchOp, CsvSourceStreamOp, ParquetSourceBatchOp, TFRecordSourceBatchOp or AkSourceBatchOp; for other systems "
-    "BatchOperator.fromTable(...), with anything that akrunner.run takes as its source",
+    "sources": "CsvSourceBatchOp, CsvSourceStreamOp, ParquetSourceBatchOp, TFRecordSourceBatchOp or AkSourceBatchOp; for "
+    "other systems BatchOperator.fromTable(...), with anything that akrunner.run takes as its source",
     "sql": "the method that every batch operator has: groupBy, orderBy, join, distinct, unionAll, select, where",
-    "statistics": "SQL (groupBy; select has avg, stddev, corr, quantile_cont, ...), or pandas on what collectToDataframe() gives",
+    "statistics": "SQL (groupBy; select has avg, stddev, corr, quantile_cont, ...), or pandas on what collectToDataframe() "
+    "gives",
     "tables": "SQL: select, where, join, groupBy, sample, orderBy",
     "torch": "torch in a script of yours ({script}) whose pythonEnv has it",
     "tuning": "a loop over fit and transform, or scikit-learn's search on the rows collectToDataframe() gives",
-    "types": "numpy arrays and lists: a column of tensors or vectors is an Arrow list here, and ToTensorBatchOp reads Alink's text",
+    "types": "numpy arrays and lists: a column of tensors or vectors is an Arrow list here, and ToTensorBatchOp reads Alink's "
+    "text",
     "utils": "SQL (select), or a script of yours ({script})",
     "vectors": "SQL (select has DuckDB's list functions), or ToTensorBatchOp, VectorToTensorBatchOp and TensorToVectorBatchOp",
     "words": f"SQL (select has DuckDB's text functions), or a library that has it {_ON_ROWS}",
@@ -94,8 +96,8 @@ _METHODS: dict[str, str] = {
     "lazyVizDive": _LOOK,
     "getSideOutput": "an operator that has one: SplitBatchOp, SplitStreamOp",
     "registerTableName": "the operator itself: select, where, groupBy, join and unionAll are SQL over it",
-    "sqlQuery": "the operators themselves: select, where, groupBy, orderBy, join and unionAll are SQL over them; in select, what stands "
-    "between SELECT and FROM",
+    "sqlQuery": "the operators themselves: select, where, groupBy, orderBy, join and unionAll are SQL over them; in select, "
+    "what stands between SELECT and FROM",
     "registerFunction": "DuckDB's functions in select, or a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp)",
     "udf": "DuckDB's functions in select, or a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp)",
     "udtf": "a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp), which writes as many rows as it likes",

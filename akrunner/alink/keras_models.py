@@ -80,7 +80,8 @@ class KerasModel:
         """
         if table.num_columns != 3 or table.column_names[:2] != ["model_id", "model_info"]:
             raise ModelError(
-                f"the model has the columns {', '.join(table.column_names)}: a KerasSequential model has model_id, model_info and label_value"
+                f"the model has the columns {', '.join(table.column_names)}: a KerasSequential model has model_id, model_info "
+                "and label_value"
             )
         with ours(ModelError, "the model table is damaged"):
             table = table.sort_by("model_id")

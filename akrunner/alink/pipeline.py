@@ -57,8 +57,8 @@ _PREDICTING = tuple(
 
 
 INFER_SELECTED = Param(
-    "inferSelectedCols", "texts", "Columns that feed the model when it predicts, in the order of inputSignatureDefs; those named as the "
-    "inputs without it.",
+    "inferSelectedCols", "texts", "Columns that feed the model when it predicts, in the order of inputSignatureDefs; those "
+    "named as the inputs without it.",
 )  # fmt: skip
 
 

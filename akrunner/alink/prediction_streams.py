@@ -78,7 +78,8 @@ class ModelPredictStreamOp(PredictStreamOp):
         for operator in self._inputs[1:]:
             if not isinstance(operator, ModelStreamFileSourceStreamOp):
                 raise ConfigError(
-                    f"{type(self).__name__} is linked from rows and from a ModelStreamFileSourceStreamOp, not {type(operator).__name__}"
+                    f"{type(self).__name__} is linked from rows and from a ModelStreamFileSourceStreamOp, not "
+                    f"{type(operator).__name__}"
                 )
             self._models = operator
         # the stream of models gives no rows, so it is not an input

@@ -42,7 +42,8 @@ SELECTED = Param("selectedCols", "texts", "Columns the script gets; all of them 
 PYTHON_ENV = Param(
     "pythonEnv",
     "text",
-    "What has TensorFlow: an interpreter, a venv or conda directory, a packed one (local or a URL), or a name (tf1.15, tf2.3, tf2).",
+    "What has TensorFlow: an interpreter, a venv or conda directory, a packed one (local or a URL), or a name (tf1.15, tf2.3, "
+    "tf2).",
 )
 INTRA_OP = Param("intraOpParallelism", "whole", "Threads TensorFlow uses inside one operation.", 4)
 USER_FILES = Param(
@@ -165,9 +166,9 @@ def python_env(operator: Any) -> str:
     if instead is None:
         return TF2
     warnings.warn(
-        f"{type(operator).__name__} runs on TensorFlow {instead.tensorflow} ({instead.path}); Alink's runs on 2.3, which is not here: "
-        f"make it with `akrunner env create {TF2}`, or name one with TF231_PYTHON_ENV_PATH=DIRECTORY in the environment. "
-        f"pythonEnv={ANY_TF2!r} says that any TensorFlow 2 is meant",
+        f"{type(operator).__name__} runs on TensorFlow {instead.tensorflow} ({instead.path}); Alink's runs on 2.3, which is "
+        f"not here: make it with `akrunner env create {TF2}`, or name one with TF231_PYTHON_ENV_PATH=DIRECTORY in the "
+        f"environment. pythonEnv={ANY_TF2!r} says that any TensorFlow 2 is meant",
         RuntimeWarning,
         stacklevel=2,
     )

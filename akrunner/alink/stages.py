@@ -217,7 +217,8 @@ class TableModel(Transformer):
             self._model_data = AkSourceBatchOp(filePath=self._get("modelFilePath"))
         if self._model_data is None:
             raise ConfigError(
-                f"{type(self).__name__} has no model: fit a trainer, call setModelData(operator), or setModelFilePath(an .ak file)"
+                f"{type(self).__name__} has no model: fit a trainer, call setModelData(operator), or setModelFilePath(an .ak "
+                "file)"
             )
         return self._model_data
 

@@ -88,7 +88,8 @@ def looked_over(given: DoctorArguments) -> Checkup:
         return Checkup(tuple(looked(_of_machine(envs, master, python, given.quick))))
     if given.python_env is not None or master is not None or given.flink_python is not None or given.quick:
         raise ConfigError(
-            "work_dir: a job's directory is explained by itself; python_env=, flink_master=, flink_python= and quick= look at the machine"
+            "work_dir: a job's directory is explained by itself; python_env=, flink_master=, flink_python= and quick= look at "
+            "the machine"
         )
     return _of_job(folder)
 

@@ -10,16 +10,20 @@ from typing import Any
 #: (the error's class or "" for any, pattern in the error's text or the log, the advice); the first that fits is taken
 _ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", r"SIGKILL.*killed from outside",
-     "the task used little of the memory: who or what ended it? A scheduler's limit, an administrator, the script itself; it is safe to run the job again"),
+     "the task used little of the memory: who or what ended it? A scheduler's limit, an administrator, the script itself; it "
+     "is safe to run the job again"),
     ("", r"out of memory|SIGKILL|MemoryError|ResourceExhausted|Cannot allocate memory|std::bad_alloc",
-     "less memory in a task: a smaller batch_size and shuffle buffer, fewer workers (--num-workers), columns that are needed (--select)"),
+     "less memory in a task: a smaller batch_size and shuffle buffer, fewer workers (--num-workers), columns that are needed "
+     "(--select)"),
     ("", r"No space left on device|disk is full|disk quota",
      "make room on the disk that is named, or name another: TMPDIR, --work-dir, --output; akrunner doctor shows what is free"),
     ("", r"SIGILL|Illegal instruction",
      "this TensorFlow was built for a newer processor: another --python-env, another machine"),
     ("", r"SIGSEGV|SIGABRT",
-     "a native library crashed: its log has the last words; --env TF_CPP_MIN_LOG_LEVEL=0 has it say more, and akrunner doctor looks at its environment"),
-    ("", r"Failed to load the native TensorFlow runtime|DLL load failed|GLIBC|undefined symbol|numpy\.core\.multiarray|_ARRAY_API",
+     "a native library crashed: its log has the last words; --env TF_CPP_MIN_LOG_LEVEL=0 has it say more, and akrunner doctor "
+     "looks at its environment"),
+    ("", r"Failed to load the native TensorFlow runtime|DLL load failed|GLIBC|undefined "
+    r"symbol|numpy\.core\.multiarray|_ARRAY_API",
      "the environment does not fit together: akrunner doctor --python-env with it, akrunner env create makes one that does"),
     ("", r"ModuleNotFoundError|ImportError|No module named",
      "a module is missing where the tasks run: --requirements FILE, --user-file for your own, or another --python-env"),
@@ -29,8 +33,10 @@ _ADVICE: Sequence[tuple[str, str, str]] = (
     ("ReadError", "", "mend the row or the file that is named, or leave it out (--select); it is safe to run the job again"),
     ("DataError", "", "mend the value that is named, or convert it in --select; it is safe to run the job again"),
     ("OutputError", "", "what the script writes does not fit --output-schema: change either"),
-    ("WriteError", "", "room, rights or the network of --output; nothing half-written is there, and it is safe to run the job again"),
-    ("JobManagerLostError", "", "the cluster's JobManager: akrunner doctor --flink-master HOST:PORT; it is safe to run the job again"),
+    ("WriteError", "", "room, rights or the network of --output; nothing half-written is there, and it is safe to run the job "
+    "again"),
+    ("JobManagerLostError", "", "the cluster's JobManager: akrunner doctor --flink-master HOST:PORT; it is safe to run the "
+    "job again"),
     ("ClusterError", "", "akrunner doctor --flink-master HOST:PORT looks at the cluster"),
     ("InputLostError", "", "run it again; if it happens twice it is a fault of akrunner, worth a report"),
     ("TaskDiedError", "", "its log has its last words; os._exit, a signal or a native crash ends a process like that"),

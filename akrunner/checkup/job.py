@@ -182,7 +182,8 @@ def _success(body: Mapping[str, Any]) -> Iterator[Line]:
     yield Line(
         "job",
         OK,
-        f"{_about(body)}, succeeded in {stats['seconds']:.1f} s{again}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} rows out",
+        f"{_about(body)}, succeeded in {stats['seconds']:.1f} s{again}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} "
+        "rows out",
     )
     yield from _time(stats)
     yield from _input(stats)
@@ -221,7 +222,8 @@ def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(
             "rows",
             LOOK,
-            f"a task stood idle for {waited:.1f} s until its rows were there (they were sent within {float(stats['feed_seconds']):.1f} s)",
+            f"a task stood idle for {waited:.1f} s until its rows were there (they were sent within "
+            f"{float(stats['feed_seconds']):.1f} s)",
             "Parquet or Arrow in place of CSV and JSON, fewer columns (--select), --data-format columns; docs/reading.md",
         )
     if blocked > _SHARE * whole and blocked > _SECONDS:
@@ -243,7 +245,8 @@ def _balance(body: Mapping[str, Any]) -> Iterator[Line]:
             "balance",
             LOOK,
             f"[{slow}] was in main() for {most:.1f} s, [{quick}] for {least:.1f} s: the others wait for the slowest",
-            "--cpus-per-worker gives each its own cores; rows that cost more than others lie together: --select with ORDER BY random()",
+            "--cpus-per-worker gives each its own cores; rows that cost more than others lie together: --select with ORDER BY "
+            "random()",
         )
     peak = max((int(result["peak_rss"]) for result in body["results"]), default=0)
     busy = sum(float(result["cpu_seconds"]) for result in body["results"])
@@ -334,7 +337,8 @@ def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
             "job",
             BROKEN,
             f"{_about(body)}, never ended: the process that ran it (pid {pid}) is gone without a word",
-            "it was killed (SIGKILL; out of memory: dmesg, or akrunner doctor), or the machine went down; it is safe to run it again",
+            "it was killed (SIGKILL; out of memory: dmesg, or akrunner doctor), or the machine went down; it is safe to run "
+            "it again",
         )
     yield from logs
 

@@ -30,11 +30,13 @@ _OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
 _TENSORFLOW = ("tensorflow", "tensorflow_core", "tensorboard", "tensorflow_estimator", "keras")
 #: words of errors of packages that are complete, but do not fit each other or the system
 _UNFIT = re.compile(
-    r"numpy|_ARRAY_API|GLIBC|CXXABI|undefined symbol|protobuf|Descriptor|cannot open shared object|DLL|ml_dtypes|wrapt|typing_extensions"
+    r"numpy|_ARRAY_API|GLIBC|CXXABI|undefined symbol|protobuf|Descriptor|cannot open shared "
+    r"object|DLL|ml_dtypes|wrapt|typing_extensions"
 )
 #: a value of CUDA_VISIBLE_DEVICES: numbers and names of graphics cards
 _CARDS = re.compile(
-    r"|(?:-1|[0-9]{1,3}|NoDevFiles|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})(?:, ?(?:-1|[0-9]{1,3}|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})){0,64}"
+    r"|(?:-1|[0-9]{1,3}|NoDevFiles|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})(?:, "
+    r"?(?:-1|[0-9]{1,3}|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})){0,64}"
 )
 
 #: the program that is run under the task's interpreter; it must run on Python 3.7

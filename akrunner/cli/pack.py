@@ -120,7 +120,8 @@ def _say(done: Packed, quiet: bool) -> None:
     if done.unfetched_rows:
         err.print(
             Text(
-                f"{counted(done.unfetched_rows, 'file')} could not be fetched, and {_were(done.unfetched_rows)} left out; the next run tries again:"
+                f"{counted(done.unfetched_rows, 'file')} could not be fetched, and {_were(done.unfetched_rows)} left out; the "
+                "next run tries again:"
             )
         )
         for path, why in done.unfetched[:_SHOWN_BAD]:
@@ -138,7 +139,8 @@ def _say(done: Packed, quiet: bool) -> None:
         return
     if done.dry_run:
         typer.echo(
-            f"would pack {counted(done.rows, done.kind[:-1])} at most: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
+            f"would pack {counted(done.rows, done.kind[:-1])} at most: {splits} {rows} in {counted(done.shards, 'file')}; "
+            "nothing was written"
         )
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")
@@ -147,7 +149,8 @@ def _say(done: Packed, quiet: bool) -> None:
         typer.echo(f"nothing is new: {done.path} has {counted(done.total_rows, 'row')} ({splits})")
         return
     typer.echo(
-        f"packed {counted(done.rows, done.kind[:-1])} in {done.seconds:.1f} s: {splits} {rows} in {counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
+        f"packed {counted(done.rows, done.kind[:-1])} in {done.seconds:.1f} s: {splits} {rows} in "
+        f"{counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
     )
     if done.labels:
         instead = f"; label and label_name stand in place of the column {done.label}" if done.label not in ("", "label") else ""

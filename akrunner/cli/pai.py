@@ -88,7 +88,8 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         text, theirs = words["command"], ctx.obj or []
         if file is not None and theirs and scripts.is_shell(file, ""):
             raise akrunner.ConfigError(
-                f"{theirs[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner pai -f {file} -- {theirs[0]} ..."
+                f"{theirs[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner "
+                f"pai -f {file} -- {theirs[0]} ..."
             )
         if file is not None and not theirs:
             # the words behind a shell script's name are the script's own arguments

@@ -72,8 +72,8 @@ def _check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
         return
     if options.get("follow"):
         raise akrunner.ConfigError(
-            "--output is there when the stream has ended, and --follow never ends: add --output-live, and the file is written in place, "
-            "line by line"
+            "--output is there when the stream has ended, and --follow never ends: add --output-live, and the file is written "
+            "in place, line by line"
         )
     check_stream_output(output.path, output.overwrite, options.get("output_schema"))
     check_stream_apart(inputs[0], options.get("input_format"), False, output.path)

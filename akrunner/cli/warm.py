@@ -70,7 +70,8 @@ def start(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 app.command(
     "start",
-    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
+    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import "
+    "TensorFlow meanwhile.",
 )(given.command("warm start", start))
 
 
@@ -171,10 +172,12 @@ def _show(status: dict[str, Any] | None, as_json: bool, note: str) -> None:
     for state, kept in (("is forked for each", status["templates"]), ("waits", status["spares"])):
         for one in kept:
             typer.echo(
-                f"  pid {one['pid']}  {state if one['waiting'] else 'imports TensorFlow'}  {one['memory'] >> 20} MiB  {one['python']}"
+                f"  pid {one['pid']}  {state if one['waiting'] else 'imports TensorFlow'}  {one['memory'] >> 20} MiB  "
+                f"{one['python']}"
             )
     if status["alone"]:
         typer.echo(f"  each imports TensorFlow for itself: {status['alone']}")
     typer.echo(
-        f"kept by pid {status['pid']}; it ends when no job has come for {status['options']['idle_timeout']:g} s, or by `akrunner warm stop`"
+        f"kept by pid {status['pid']}; it ends when no job has come for {status['options']['idle_timeout']:g} s, or by "
+        "`akrunner warm stop`"
     )

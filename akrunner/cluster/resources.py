@@ -72,6 +72,6 @@ def _enough(parameter: str, thing: str, each: int | None, workers: int, there: i
     if each is not None and each * workers > there:
         who = "1 worker needs" if workers == 1 else f"{workers} workers need"
         raise ConfigError(
-            f"{parameter}={each}: {who} {each * workers} {thing}{'s' if each * workers > 1 else ''}, this machine has {there}; turn down "
-            f"{parameter}= or num_workers="
+            f"{parameter}={each}: {who} {each * workers} {thing}{'s' if each * workers > 1 else ''}, this machine has "
+            f"{there}; turn down {parameter}= or num_workers="
         )

@@ -119,8 +119,8 @@ def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDA
             row = row_of(fits.index(False))
             value = values[fits.index(False)].as_py()
             what = (
-                f"row {row}, column {field.name!r}: {value!r} does not fit a signed 64-bit integer; select= (--select) makes text of it: "
-                f"{replaced(field.name)}"
+                f"row {row}, column {field.name!r}: {value!r} does not fit a signed 64-bit integer; select= (--select) makes "
+                f"text of it: {replaced(field.name)}"
             )
             raise DataError(what, row=row, column=field.name) from None
     array = known_numbers_of(values)

@@ -59,8 +59,8 @@ def decode_ranges(
         name, at = min(parsed.unknown.items(), key=lambda item: item[1])
         text = name.decode("utf-8", "replace")
         raise DataError(
-            f"row {first_row + at} has a feature {shortened(text)}, which is not in the output schema ({', '.join(schema.names)})"
-            + nearest(text, schema.names),
+            f"row {first_row + at} has a feature {shortened(text)}, which is not in the output schema "
+            f"({', '.join(schema.names)})" + nearest(text, schema.names),
             row=first_row + at,
             column=text,
         )

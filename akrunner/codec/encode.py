@@ -406,7 +406,8 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: I64 | None)
         if lost.any():
             raise refuse(
                 lost,
-                "does not fit a float32, the only float a tf.train.Example holds; data_format='columns' (--data-format) keeps doubles",
+                "does not fit a float32, the only float a tf.train.Example holds; data_format='columns' (--data-format) keeps "
+                "doubles",
             )
         return cast(NDArray[np.generic], narrow)
     try:

@@ -40,15 +40,16 @@ def check_units(table: Schema, output: Schema | None) -> None:
         source = columns.get(field.name)
         if source is not None and _as_given(field.value_type) == source.value_type != field.value_type:
             raise SchemaError(
-                f"output_schema (--output-schema): column {field.name!r} is {field.value_type}, and a script is given the table's as {source.value_type}: "
-                f"declare that if it hands on what it was given; if it makes something else of it, call that by another name"
+                f"output_schema (--output-schema): column {field.name!r} is {field.value_type}, and a script is given the "
+                f"table's as {source.value_type}: declare that if it hands on what it was given; if it makes something else "
+                "of it, call that by another name"
             )
         have = unit_of(source.value_type) if source is not None else None
         want = unit_of(field.value_type)
         if source is None or not field.unsized or have is None or want is None or have == want:
             continue
         raise SchemaError(
-            f"output_schema (--output-schema): column {field.name!r} is a timestamp in {_WORDS[want]}, and the table's {field.name!r} is a "
-            f"{source.value_type}, in {_WORDS[have]}: say '{field.name} {_DECLARED[have]}' if the script hands on what it was given, "
-            f"'{field.name} {_DECLARED[want]}' if it makes {_WORDS[want]} of it"
+            f"output_schema (--output-schema): column {field.name!r} is a timestamp in {_WORDS[want]}, and the table's "
+            f"{field.name!r} is a {source.value_type}, in {_WORDS[have]}: say '{field.name} {_DECLARED[have]}' if the script "
+            f"hands on what it was given, '{field.name} {_DECLARED[want]}' if it makes {_WORDS[want]} of it"
         )

@@ -128,8 +128,8 @@ def _named(words: str, order: dict[str, Any]) -> str:
 
 def _lacking(error: ImportError) -> str:
     return (
-        f"ConfigError: a detached job's host runs on a TaskManager, and {sys.executable} on {socket.gethostname()} lacks what it needs: "
-        f"{error}. Install akrunner there, or name another interpreter (--flink-worker-python)"
+        f"ConfigError: a detached job's host runs on a TaskManager, and {sys.executable} on {socket.gethostname()} lacks what "
+        f"it needs: {error}. Install akrunner there, or name another interpreter (--flink-worker-python)"
     )
 
 

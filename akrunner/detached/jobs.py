@@ -106,7 +106,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     """
     if not isinstance(engine, FlinkEngine) or engine.master == "local":
         raise ConfigError(
-            "a detached job needs a cluster that stays: give its address (--flink-master HOST:PORT); `akrunner flink start` brings one up"
+            "a detached job needs a cluster that stays: give its address (--flink-master HOST:PORT); `akrunner flink start` "
+            "brings one up"
         )
     if mode not in _MODES:
         raise ConfigError(

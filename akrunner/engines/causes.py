@@ -69,8 +69,8 @@ def advice(kind: str, message: str, columns: Sequence[str]) -> str:
     module = _MODULE.search(message)
     if module is not None:
         return (
-            f"user_files= brings a module of yours, requirements= installs the package {module[1]!r} is of, python_env= names an "
-            "interpreter that has it"
+            f"user_files= brings a module of yours, requirements= installs the package {module[1]!r} is of, python_env= names "
+            "an interpreter that has it"
         )
     file = _NO_FILE.search(plain(message))
     if file is not None and os.path.exists(file[1] or file[2]):
@@ -94,8 +94,8 @@ def _of_null(message: str, columns: Sequence[str]) -> str | None:
     if name not in columns:
         return f"looked for a feature {name!r}, and the table has no such column: it has {_listed(columns)}{nearest(name, list(columns))}"
     return (
-        f"column {name!r} has a null, and {dtype} has no value for it: give dataset() defaults={{{name!r}: ...}}, or columns=[...] without it "
-        "where the script does not need it; or COALESCE in select= (--select) gives nulls a value"
+        f"column {name!r} has a null, and {dtype} has no value for it: give dataset() defaults={{{name!r}: ...}}, or "
+        "columns=[...] without it where the script does not need it; or COALESCE in select= (--select) gives nulls a value"
     )
 
 

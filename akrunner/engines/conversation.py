@@ -225,7 +225,8 @@ class Conversation:
             wanted = max(0, body["stop"] - body["start"])
             if request.rows != wanted:
                 raise ReadError(
-                    f"table {body['table']} gave {request.rows} rows of the {wanted} it has (rows {body['start']} to {body['stop']})"
+                    f"table {body['table']} gave {request.rows} rows of the {wanted} it has (rows {body['start']} to "
+                    f"{body['stop']})"
                 )
             # free the request before the task is told: it may open its next table at once
             request.over = request.done = True

@@ -61,8 +61,8 @@ def crossed(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
             columns.append(_as_crossing(column))
         except _ODD as e:
             raise ReadError(
-                f"table {table}: column {name!r} ({types.type_words(column.type)}) has a value that a script cannot be given: {e}; select other columns, "
-                "or CAST it in a table made for the script"
+                f"table {table}: column {name!r} ({types.type_words(column.type)}) has a value that a script cannot be given: "
+                f"{e}; select other columns, or CAST it in a table made for the script"
             ) from None
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -132,7 +132,8 @@ def _from_text(column: pa.Array, known: pa.Field, first: int) -> pa.Array:
                 _made(column.slice(row, 1), known)
             except _ODD as e:
                 raise DataError(
-                    f"row {first + row}, column {known.name!r}: text that is no {types.words_of(known)}: {_UNSAID.sub('', str(e))}",
+                    f"row {first + row}, column {known.name!r}: text that is no {types.words_of(known)}: "
+                    f"{_UNSAID.sub('', str(e))}",
                     row=first + row,
                     column=known.name,
                 ) from None

@@ -65,19 +65,21 @@ def in_vain(
     who, first = ", ".join(task.name for task in left), left[0]
     return (
         f"{who} {'wait' if len(left) > 1 else 'waits'} for a TensorFlow session with {', '.join(gone)}, done and gone "
-        '("CreateSession still waiting"), and would for ever: one is there, or closed, when all have answered whom its device filters name, '
+        '("CreateSession still waiting"), and would for ever: one is there, or closed, when all have answered whom its device '
+        "filters name, "
         "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
-        f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config=; of a "
-        "map_func(context), context.get_index() is the task's number"
+        f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the "
+        "session's config=; of a map_func(context), context.get_index() is the task's number"
     )
 
 
 def _serve_on(left: Sequence[TaskSpec]) -> str:
     several = len(left) > 1
     return (
-        f"{', '.join(task.name for task in left)} {'serve' if several else 'serves'} (server.join(), which never returns), and chief:0, whom "
-        f"{'they serve' if several else 'it serves'}, is done: a worker is waited for until its main() has returned. With coordinator=True (--coordinator) "
-        "workers that serve end with the chief; it has no rows then and comes on top of num_workers= (--num-workers)"
+        f"{', '.join(task.name for task in left)} {'serve' if several else 'serves'} (server.join(), which never returns), "
+        f"and chief:0, whom {'they serve' if several else 'it serves'}, is done: a worker is waited for until its main() has "
+        "returned. With coordinator=True (--coordinator) workers that serve end with the chief; it has no rows then and comes "
+        "on top of num_workers= (--num-workers)"
     )
 
 

@@ -193,7 +193,8 @@ class TaskGroup:
         late = [session.task.name for session in wait_for_exits(self._of(closing.wait_for), closing.grace)]
         if late:
             self._run.warnings.append(
-                f"{', '.join(late)} had finished, but did not end within {closing.grace:g} s (an exit handler that hangs?); killed"
+                f"{', '.join(late)} had finished, but did not end within {closing.grace:g} s (an exit handler that hangs?); "
+                "killed"
             )
         stop_all([session.process for session in self._of(closing.end)], closing.grace)
 

@@ -17,8 +17,9 @@ Columns = Mapping[str, Field]
 _PER_WORKER = "steps_per_epoch=task_config.steps_per_epoch(batch_size), which is equal on all workers"
 #: the attributes of a task config, for a script that asks for another one
 _TASK_CONFIG = (
-    "tf_context num_workers cluster task_type task_index work_dir user_params schema checkpoint_dir attempt feature_spec report serve "
-    "dataset_file dataset_length output_writer dataset per_worker_dataset batches steps_per_epoch saved_model_dir latest_ckpt_dir dataset_fn"
+    "tf_context num_workers cluster task_type task_index work_dir user_params schema checkpoint_dir attempt feature_spec "
+    "report serve dataset_file dataset_length output_writer dataset per_worker_dataset batches steps_per_epoch "
+    "saved_model_dir latest_ckpt_dir dataset_fn"
 ).split()
 
 _OF_BATCHES = "jobs of akrunner run and train have it; the rows of a stream come as they arrive, by task_config.dataset(), batches() or dataset_fn()"
@@ -26,7 +27,8 @@ _OF_BATCHES = "jobs of akrunner run and train have it; the rows of a stream come
 _OF_ANOTHER = {
     "saved_model_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
     "latest_ckpt_dir": "a job that leaves a model has it: akrunner train, or akrunner.train(), in place of run",
-    "dataset_fn": "a stream has it: akrunner stream, or akrunner.stream(), in place of this; here task_config.dataset() and batches() read the rows",
+    "dataset_fn": "a stream has it: akrunner stream, or akrunner.stream(), in place of this; here task_config.dataset() and "
+    "batches() read the rows",
     **dict.fromkeys(("dataset_file", "dataset_length", "per_worker_dataset", "steps_per_epoch"), _OF_BATCHES),
 }
 
@@ -110,8 +112,8 @@ def _of_shape(found: Match[str], columns: Columns) -> str | None:
 def _of_sizes(found: Match[str], columns: Columns) -> str | None:
     one, other = (found[name] or found[f"{name}_"] for name in ("one", "other"))
     return (
-        f"rows of different shapes, {one} and {other}, were to be put into one batch: image=(height, width) in task_config.dataset() makes images of one "
-        "size, tf.image.resize in .map() too, and padded_batch pads what else varies"
+        f"rows of different shapes, {one} and {other}, were to be put into one batch: image=(height, width) in "
+        "task_config.dataset() makes images of one size, tf.image.resize in .map() too, and padded_batch pads what else varies"
     )
 
 
@@ -121,7 +123,8 @@ def _of_attribute(found: Match[str], columns: Columns) -> str | None:
         return f"asked the task config for {name!r}, which it does not have: {_OF_ANOTHER[name]}"
     near = nearest(name, _TASK_CONFIG)
     instead = (
-        f"the job's own values are in task_config.user_params[{name!r}] (user_params=, --param); a script with a command line is run as a "
+        f"the job's own values are in task_config.user_params[{name!r}] (user_params=, --param); a script with a command line "
+        "is run as a "
         'program if it ends with `if __name__ == "__main__":`'
     )
     return f"asked the task config for {name!r}, which it does not have" + (near or f": {instead}")
@@ -131,9 +134,10 @@ def _of_key(message: str) -> str | None:
     """Return words about a KeyError whose key is not meant as a column's name; None if the key is unknown here."""
     key = message.strip().strip("'\"")
     return {
-        "TF_CONFIG": "looked for TF_CONFIG, and one worker alone has none: chief=True (--chief) or chief=False (--no-chief) says what it is",
-        "worker": "looked for workers in a cluster that has none: worker 0 is the chief; chief=False (--no-chief) makes a cluster of workers "
-        "only",
+        "TF_CONFIG": "looked for TF_CONFIG, and one worker alone has none: chief=True (--chief) or chief=False (--no-chief) "
+        "says what it is",
+        "worker": "looked for workers in a cluster that has none: worker 0 is the chief; chief=False (--no-chief) makes a "
+        "cluster of workers only",
         "chief": "looked for a chief in a cluster that has none: leave out chief=False (--no-chief)",
     }.get(key)
 
@@ -152,8 +156,8 @@ def _of_old_name(found: Match[str], columns: Columns) -> str | None:
         return None
     name = f"train.{name}" if (found["module"] or "").endswith(".train") else name
     return (
-        f"tf.{name} is a name of TensorFlow 1: tf.compat.v1.{name} (`import tensorflow.compat.v1 as tf` and tf.disable_v2_behavior() for all of "
-        "them), or python_env='tf1.15' (--python-env)"
+        f"tf.{name} is a name of TensorFlow 1: tf.compat.v1.{name} (`import tensorflow.compat.v1 as tf` and "
+        "tf.disable_v2_behavior() for all of them), or python_env='tf1.15' (--python-env)"
     )
 
 
@@ -227,16 +231,17 @@ _IN_3 = {
 _KEY = r"Key: (?P<key>.+?)(?:, Index: \d+)?\.\s+"
 #: names that TensorFlow 2 has in tf.compat.v1 only
 _NAMES_OF_1 = set(
-    "placeholder placeholder_with_default Session InteractiveSession ConfigProto GPUOptions app flags logging gfile python_io layers "
-    "global_variables_initializer local_variables_initializer tables_initializer global_variables trainable_variables get_variable "
-    "variable_scope get_variable_scope get_default_graph get_default_session reset_default_graph set_random_seed decode_csv decode_raw "
-    "FixedLenFeature VarLenFeature parse_example parse_single_example to_float to_double to_int32 to_int64 random_normal random_uniform "
-    "truncated_normal assign assign_add scatter_update sparse_placeholder sparse_tensor_to_dense string_to_number "
-    "string_to_hash_bucket_fast read_file disable_v2_behavior disable_eager_execution enable_eager_execution py_func ceil log div rint "
-    "AdamOptimizer GradientDescentOptimizer AdagradOptimizer MomentumOptimizer RMSPropOptimizer FtrlOptimizer SyncReplicasOptimizer "
-    "MonitoredTrainingSession MonitoredSession SingularMonitoredSession ChiefSessionCreator Saver Supervisor Scaffold Server "
-    "replica_device_setter get_global_step get_or_create_global_step create_global_step global_step exponential_decay SessionRunHook "
-    "StopAtStepHook CheckpointSaverHook LoggingTensorHook StepCounterHook import_meta_graph start_queue_runners".split()
+    "placeholder placeholder_with_default Session InteractiveSession ConfigProto GPUOptions app flags logging gfile python_io "
+    "layers global_variables_initializer local_variables_initializer tables_initializer global_variables trainable_variables "
+    "get_variable variable_scope get_variable_scope get_default_graph get_default_session reset_default_graph set_random_seed "
+    "decode_csv decode_raw FixedLenFeature VarLenFeature parse_example parse_single_example to_float to_double to_int32 "
+    "to_int64 random_normal random_uniform truncated_normal assign assign_add scatter_update sparse_placeholder "
+    "sparse_tensor_to_dense string_to_number string_to_hash_bucket_fast read_file disable_v2_behavior disable_eager_execution "
+    "enable_eager_execution py_func ceil log div rint AdamOptimizer GradientDescentOptimizer AdagradOptimizer "
+    "MomentumOptimizer RMSPropOptimizer FtrlOptimizer SyncReplicasOptimizer MonitoredTrainingSession MonitoredSession "
+    "SingularMonitoredSession ChiefSessionCreator Saver Supervisor Scaffold Server replica_device_setter get_global_step "
+    "get_or_create_global_step create_global_step global_step exponential_decay SessionRunHook StopAtStepHook "
+    "CheckpointSaverHook LoggingTensorHook StepCounterHook import_meta_graph start_queue_runners".split()
 )
 _OF_2 = (
     r"name '(xrange|unicode|raw_input|long|basestring|reduce|reload|unichr|execfile|cmp)' is not defined",
@@ -249,7 +254,8 @@ _OF_2 = (
 #: messages of Python about bytes in place of text
 _BYTES = (
     r"a bytes-like object is required, not 'str'|cannot use a string pattern on a bytes-like object|can't concat str to bytes"
-    r"|can only concatenate str \(not \"bytes\"\) to str|must be str, not bytes|first arg must be bytes or a tuple of bytes, not str"
+    r"|can only concatenate str \(not \"bytes\"\) to str|must be str, not bytes|first arg must be bytes or a tuple of bytes, "
+    r"not str"
 )
 _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]], ...] = (
     (
@@ -263,17 +269,19 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     (
         re.compile(
             r"number of elements does not match\. Shapes are: \[tensor\]: (?P<one>\[[\d,]*\]), \[batch\]: (?P<other>\[[\d,]*\])"
-            r"|Cannot batch tensors with different shapes in component \d+\. First element had shape (?P<one_>\[[\d,]*\]) and element \d+ had shape (?P<other_>\[[\d,]*\])"
+            r"|Cannot batch tensors with different shapes in component \d+\. First element had shape (?P<one_>\[[\d,]*\]) and "
+            r"element \d+ had shape (?P<other_>\[[\d,]*\])"
         ),
         _of_sizes,
     ),
     (
         re.compile(
-            r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete (?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)|Failed to decode WebP"
+            r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete "
+            r"(?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)|Failed to decode WebP"
         ),
         _always(
-            "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack ... --check whole --bad-rows skip` (with --overwrite over what is packed already) names such files "
-            "and leaves them out"
+            "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack ... --check whole "
+            "--bad-rows skip` (with --overwrite over what is packed already) names such files and leaves them out"
         ),
     ),
     (
@@ -287,36 +295,38 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     (
         re.compile(r"convert a value \(PerReplica:|PerReplica[^\n]*\n[\s\S]*(?:unsupported|Unsupported|convert)"),
         _always(
-            "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy' (--keras legacy), which is Keras 2 as "
-            "tf.keras, with tf-keras installed beside TensorFlow"
+            "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy' (--keras legacy), which is Keras 2 "
+            "as tf.keras, with tf-keras installed beside TensorFlow"
         ),
     ),
     (
         re.compile(r"(?:infinitely repeating|an infinite) dataset"),
         _always(
-            f"the dataset never ends (repeat=None, or .repeat()), and Keras was not told how many steps an epoch has: give {_PER_WORKER}"
+            "the dataset never ends (repeat=None, or .repeat()), and Keras was not told how many steps an epoch has: give "
+            f"{_PER_WORKER}"
         ),
     ),
     (
         re.compile(r"this stream (?:is being|was) read already"),
         lambda found, columns: (
-            f"{found[0]}: its rows come once, and something wants them a second time, the input_fn of an EvalSpec perhaps, validation_data or "
-            "a second epoch. Train on them alone (estimator.train, fit with epochs=1), evaluate on a file of its own (user_files=), or run "
-            "the job in batch mode, where rows can be read many times"
+            f"{found[0]}: its rows come once, and something wants them a second time, the input_fn of an EvalSpec perhaps, "
+            "validation_data or a second epoch. Train on them alone (estimator.train, fit with epochs=1), evaluate on a file "
+            "of its own (user_files=), or run the job in batch mode, where rows can be read many times"
         ),
     ),
     (
         re.compile(r"callback (?:pyfunc_\d+ is not found|with key=pyfunc_\d+ in the registry)"),
         _always(
-            "what reads calls Python in the process of its own task, and TensorFlow has placed it on another task: pin the input to "
-            "/job:worker/task:N, with tf.device('/job:worker/task:%d' % task_index) around it, or make the task's tf.train.Server in this process"
+            "what reads calls Python in the process of its own task, and TensorFlow has placed it on another task: pin the "
+            "input to /job:worker/task:N, with tf.device('/job:worker/task:%d' % task_index) around it, or make the task's "
+            "tf.train.Server in this process"
         ),
     ),
     (
         re.compile(r"Collective ops must be configured at program startup"),
         _always(
-            "TensorFlow was used before the strategy was made: make MultiWorkerMirroredStrategy() first. task_config.batches() is plain "
-            "numpy and may come before it; dataset() and tensors come after"
+            "TensorFlow was used before the strategy was made: make MultiWorkerMirroredStrategy() first. "
+            "task_config.batches() is plain numpy and may come before it; dataset() and tensors come after"
         ),
     ),
     (
@@ -328,7 +338,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     ),
     (
         re.compile(
-            r"'dict' object has no attribute 'shape'|expects 1 input\(s\), but it received \d+ input|Exception encountered when calling "
+            r"'dict' object has no attribute 'shape'|expects 1 input\(s\), but it received \d+ input|Exception encountered "
+            r"when calling "
             r"Sequential[\s\S]*\bdict\b|Only input tensors may be passed as positional arguments[^\n]*\{{"
         ),
         _always(
@@ -345,8 +356,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
             r"has type \w+ that does not match type \w+ of argument|cannot compute \w+ as input #\d+\(zero-based\) was expected"
         ),
         _always(
-            "whole numbers and floats, or two kinds of them, meet in one operation, which TensorFlow does not convert by itself: "
-            "tf.cast(x, tf.float32) the column that is none"
+            "whole numbers and floats, or two kinds of them, meet in one operation, which TensorFlow does not convert by "
+            "itself: tf.cast(x, tf.float32) the column that is none"
         ),
     ),
     (re.compile(r"module '(?P<module>tensorflow[\w.]*)' has no attribute '(?P<name>\w+)'"), _of_old_name),
@@ -354,8 +365,9 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     (
         re.compile(r"No module named 'pyflink"),
         _always(
-            "the interpreter has no PyFlink: a script of Deep Learning on Flink has pyflink.common.Row without it (or takes a tuple or a list), and "
-            "what makes tables and submits jobs is a call of akrunner.run; python_env= (--python-env) names an interpreter that has it"
+            "the interpreter has no PyFlink: a script of Deep Learning on Flink has pyflink.common.Row without it (or takes a "
+            "tuple or a list), and what makes tables and submits jobs is a call of akrunner.run; python_env= (--python-env) "
+            "names an interpreter that has it"
         ),
     ),
     (
@@ -367,29 +379,30 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
             r"expected axis -1 of input shape to have value (?P<n>\d+),? but received input with shape [(\[](?P<have>[^)\]\n]*)"
         ),
         lambda found, columns: (
-            f"the model takes {found['n']} numbers at the end of a row's shape, and gets ({found['have']}): as many columns, tf.reshape, or "
-            "another Input(shape=...)"
+            f"the model takes {found['n']} numbers at the end of a row's shape, and gets ({found['have']}): as many columns, "
+            "tf.reshape, or another Input(shape=...)"
         ),
     ),
     (
         re.compile(r"expected ndim=(?P<want>\d+), found ndim=(?P<have>\d+)"),
         _always(
-            "the layer wants rows of another number of dimensions than it gets: tf.reshape(x, [-1, height, width, channels]) in .map(), for "
-            "instance, makes an image of a row of pixels"
+            "the layer wants rows of another number of dimensions than it gets: tf.reshape(x, [-1, height, width, channels]) "
+            "in .map(), for instance, makes an image of a row of pixels"
         ),
     ),
     (
         re.compile(r"last dimension of the inputs to a `?Dense`? (?:layer )?should be defined|inputs=SparseTensor"),
         _always(
-            "a list whose length varies comes as a SparseTensor, whose width no layer knows: say its length in select= (--select), "
+            "a list whose length varies comes as a SparseTensor, whose width no layer knows: say its length in select= "
+            "(--select), "
             '"SELECT * REPLACE (pixels::FLOAT[784] AS pixels) FROM input", or tf.reshape(tf.sparse.to_dense(x), [-1, n])'
         ),
     ),
     (
         re.compile(r"Cast string to \w+ is not supported"),
         _always(
-            "a column of text was given to a layer that computes: tf.keras.layers.StringLookup makes numbers of words, tf.strings.to_number or "
-            "a CAST in select= (--select) of digits"
+            "a column of text was given to a layer that computes: tf.keras.layers.StringLookup makes numbers of words, "
+            "tf.strings.to_number or a CAST in select= (--select) of digits"
         ),
     ),
     (
@@ -403,24 +416,25 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     (
         re.compile(_BYTES),
         lambda found, columns: (
-            f"{found[0]}: text is bytes in TensorFlow's readers and in what sessions give, and Python 3 tells it from str: x.decode() makes "
-            "text of it (or write b',' in place of ',')"
+            f"{found[0]}: text is bytes in TensorFlow's readers and in what sessions give, and Python 3 tells it from str: "
+            "x.decode() makes text of it (or write b',' in place of ',')"
         ),
     ),
     (
         re.compile(
-            r"[Ff]ile system scheme 'oss' not implemented|No such file or directory( \(.*\))?: b?'oss://|Protocol not known: oss\b|[Ii]nstall ossfs"
+            r"[Ff]ile system scheme 'oss' not implemented|No such file or directory( \(.*\))?: b?'oss://|Protocol not known: "
+            r"oss\b|[Ii]nstall ossfs"
         ),
         _always(
-            "the script opens an oss:// path of its own, which TensorFlow cannot: hand the path in as a flag (-Dbuckets, -DcheckpointDir, "
-            "-DuserDefinedParameters='--dir=oss://...'), which becomes a directory of this machine"
+            "the script opens an oss:// path of its own, which TensorFlow cannot: hand the path in as a flag (-Dbuckets, "
+            "-DcheckpointDir, -DuserDefinedParameters='--dir=oss://...'), which becomes a directory of this machine"
         ),
     ),
     (
         re.compile(r"[Ff]ile system scheme 'odps' not implemented"),
         _always(
-            "odps:// is a table's name, and was opened as a file: tf.data.TableRecordDataset and tf.python_io.TableReader read tables "
-            "(-Dtables), tf.python_io.TableWriter writes them (-Doutputs)"
+            "odps:// is a table's name, and was opened as a file: tf.data.TableRecordDataset and tf.python_io.TableReader "
+            "read tables (-Dtables), tf.python_io.TableWriter writes them (-Doutputs)"
         ),
     ),
 )

@@ -62,8 +62,8 @@ class OutputColumns:
         if self.schema is None:
             return f"wrote rows, and there is no output_schema= (--output-schema): {why}"
         return (
-            f"wrote a row that does not fit the first batch, which decides without output_schema=: {why}; if that is right, {_GIVE}"
-            f"with types that hold all rows: the first batch says {self.schema.words!r}"
+            f"wrote a row that does not fit the first batch, which decides without output_schema=: {why}; if that is right, "
+            f"{_GIVE}with types that hold all rows: the first batch says {self.schema.words!r}"
         )
 
     @property
@@ -89,7 +89,8 @@ class OutputColumns:
         else:
             said = f"{meant.words!r} (--output-schema)"
         return [
-            f"written as whole numbers, as times cross: {', '.join(map(shortened, times))}. To have times again, give output_schema={said}"
+            f"written as whole numbers, as times cross: {', '.join(map(shortened, times))}. To have times again, give "
+            f"output_schema={said}"
         ]
 
     def _compare(self, found: Schema) -> None:

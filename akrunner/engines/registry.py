@@ -62,7 +62,8 @@ def engine_of(engine: str | Engine) -> Engine:
         lacks = _lacks(engine)
         if lacks:
             raise ConfigError(
-                f"engine must be {', '.join(map(repr, names()))} or an engine (akrunner.engines.flink.FlinkEngine), not {shown(engine)}: {lacks}"
+                f"engine must be {', '.join(map(repr, names()))} or an engine (akrunner.engines.flink.FlinkEngine), not "
+                f"{shown(engine)}: {lacks}"
             )
         return engine
     if engine in BUILT_IN:

@@ -240,8 +240,8 @@ class JobTables:
             for (at, number), part in self._slices.items():
                 if not part.closed:
                     raise WriteError(
-                        f"table {at}: {part.task} was ended before it had closed its TableWriter(..., slice_id={number}), so that its "
-                        "rows are not whole; no output table was changed"
+                        f"table {at}: {part.task} was ended before it had closed its TableWriter(..., slice_id={number}), so "
+                        "that its rows are not whole; no output table was changed"
                     )
             for name, _ in self._open:
                 rows = [part.rows for (at, _), part in self._slices.items() if at == _place(name)]
@@ -277,14 +277,14 @@ def _check_same(earlier: SlicePart, text: str, number: int, task: str, process: 
     """
     if earlier.task != task:
         raise ConfigError(
-            f"slice_id={number} of table {text} is written by {earlier.task} already: give each task that writes a table a slice_id "
-            "of its own (its task_index)"
+            f"slice_id={number} of table {text} is written by {earlier.task} already: give each task that writes a table a "
+            "slice_id of its own (its task_index)"
         )
     if earlier.process != process:
         raise ConfigError(
             f"slice_id={number} of table {text} is written by another process of {task} already (process "
-            f"{earlier.process.partition(':')[0]}): give each process that opens a table to write a slice_id of its own, or let "
-            "them share a writer that was opened before they were forked"
+            f"{earlier.process.partition(':')[0]}): give each process that opens a table to write a slice_id of its own, or "
+            "let them share a writer that was opened before they were forked"
         )
 
 

@@ -54,7 +54,8 @@ class EventFiles:
         except OSError as e:
             self._broken = True
             self._warnings.append(
-                f"tensorboard: reports are no longer written to {self._directory}: {in_words(e, self._directory)} (tensorboard=, --tensorboard)"
+                f"tensorboard: reports are no longer written to {self._directory}: {in_words(e, self._directory)} "
+                "(tensorboard=, --tensorboard)"
             )
 
     def _write(self, task: str, metrics: Mapping[str, float], step: int | None, time_ns: int) -> None:

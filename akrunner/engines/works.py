@@ -67,7 +67,8 @@ class WorkQueues:
             if queue.asked != told:
                 different = next(name for name in told if told[name] != queue.asked[name]).replace("digest", "works")
                 raise ConfigError(
-                    f"WorkQueue {asked['queue']!r} has other {different} in another task; give every task the same, or another name="
+                    f"WorkQueue {asked['queue']!r} has other {different} in another task; give every task the same, or "
+                    "another name="
                 )
             return self._next(queue)
 

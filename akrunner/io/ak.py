@@ -161,8 +161,8 @@ def parsed(text: str, path: str) -> pa.Schema:
         known = ak_rows.TYPES.get(kind.strip().upper())
         if known is None:
             raise SourceError(
-                f"filePath: column {name!r} of {path} is {kind.strip() or 'of no type'}, and how Alink writes such cells in .ak files is not "
-                "known here; in Alink make it text first: TypeConvertBatchOp().setTargetType('STRING')"
+                f"filePath: column {name!r} of {path} is {kind.strip() or 'of no type'}, and how Alink writes such cells in "
+                ".ak files is not known here; in Alink make it text first: TypeConvertBatchOp().setTargetType('STRING')"
             )
         fields.append((name, known))
     if len({name for name, _ in fields}) < len(fields):

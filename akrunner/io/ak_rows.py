@@ -228,7 +228,8 @@ def check_types(schema: pa.Schema, name: str) -> None:
                 else "cast it first (select, TypeConvertBatchOp)"
             )
             raise SinkError(
-                f"{name}: column {field.name!r} is {field.type}, and how Alink writes such cells in .ak files is not known here; {advice}"
+                f"{name}: column {field.name!r} is {field.type}, and how Alink writes such cells in .ak files is not known "
+                f"here; {advice}"
             )
 
 

@@ -143,9 +143,9 @@ def refuse_identifier(where: str, name: str, value: str) -> NoReturn:
     begins = "a +" if value.lstrip().startswith("+") else "0x" if "x" in value.lower() else "a 0"
     number = "double" if begins == "a +" else "bigint"
     raise SourceError(
-        f"source: {where}, column {name!r}: {value} begins with {begins}, which is lost in the number that the column was taken for by "
-        f"the file's beginning; give input_schema= (--input-schema) with '{name} string' to keep it as it stands, or '{name} {number}' "
-        "for the number"
+        f"source: {where}, column {name!r}: {value} begins with {begins}, which is lost in the number that the column was "
+        f"taken for by the file's beginning; give input_schema= (--input-schema) with '{name} string' to keep it as it "
+        f"stands, or '{name} {number}' for the number"
     )
 
 
@@ -168,8 +168,8 @@ def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoRe
         SourceError: always.
     """
     raise SourceError(
-        f"source: {where}, column {name!r}: {value} does not fit {kind}; give input_schema= (--input-schema) with '{name} string' to keep "
-        "it as it stands, or with a wider type"
+        f"source: {where}, column {name!r}: {value} does not fit {kind}; give input_schema= (--input-schema) with '{name} "
+        "string' to keep it as it stands, or with a wider type"
     )
 
 

@@ -77,5 +77,6 @@ def _check_there(fd: int, path: str) -> None:
         raise SourceError(f"source: {path}, which is followed, was removed; all {at} bytes of it were read") from None
     if (there.st_ino, there.st_dev) != (ours_.st_ino, ours_.st_dev):
         raise SourceError(
-            f"source: another file was put in the place of {path}, which is followed (rotated?); all {at} bytes of the old one were read"
+            f"source: another file was put in the place of {path}, which is followed (rotated?); all {at} bytes of the old "
+            "one were read"
         )

@@ -36,8 +36,8 @@ def from_pandas(frame: Any) -> pa.Table:
     levels = list(frame.index.names)
     if len(levels) > 1 and None in levels:
         raise SourceError(
-            "source: the frame's MultiIndex has a level without a name, so it cannot be a column; name it (frame.index.names = ...) "
-            "or leave it out (frame.reset_index(drop=True))"
+            "source: the frame's MultiIndex has a level without a name, so it cannot be a column; name it (frame.index.names "
+            "= ...) or leave it out (frame.reset_index(drop=True))"
         )
     if frame.columns.nlevels > 1:
         raise SourceError(
@@ -72,8 +72,8 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
         if str(kind.value_type).startswith("extension<pandas."):
             raise SourceError(
-                f"source: column {name!r} of the frame has categories of {values.dtype.categories.dtype}, a type of pandas' own; give the frame with "
-                f"frame[{name!r}].astype(str) in its place, or frame[{name!r}].cat.codes"
+                f"source: column {name!r} of the frame has categories of {values.dtype.categories.dtype}, a type of pandas' "
+                f"own; give the frame with frame[{name!r}].astype(str) in its place, or frame[{name!r}].cat.codes"
             )
         return array.cast(kind.value_type)
     return array

@@ -83,6 +83,6 @@ def _message(given: str, root: str, found: list[str]) -> str:
     }
     package, load, read = lines[kind]
     return (
-        f"source: {given} belongs to the {kind} table {root}, whose files are not all part of it: deleted and replaced rows are in them, "
-        f"too. Give the table as it is now (pip install {package}):\n    {load}\n    {read}"
+        f"source: {given} belongs to the {kind} table {root}, whose files are not all part of it: deleted and replaced rows "
+        f"are in them, too. Give the table as it is now (pip install {package}):\n    {load}\n    {read}"
     )

@@ -190,14 +190,16 @@ def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name
         if wanted is None:
             if len(splits) != 1:
                 raise SourceError(
-                    f"source: {redacted(name)} has the splits {', '.join(splits)}; name one: {redacted(posixpath.join(name, next(iter(splits))))}"
+                    f"source: {redacted(name)} has the splits {', '.join(splits)}; name one: "
+                    f"{redacted(posixpath.join(name, next(iter(splits))))}"
                 )
             (wanted,) = splits
         if wanted not in splits:
             if fs.exists(posixpath.join(folder, wanted)):
                 return None
             raise SourceError(
-                f"source: {redacted(folder)} has no split {wanted!r} (it has {', '.join(splits)}){nearest(wanted, list(splits))}"
+                f"source: {redacted(folder)} has no split {wanted!r} (it has "
+                f"{', '.join(splits)}){nearest(wanted, list(splits))}"
             )
         listed: list[tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
         if about["format"] not in formats.names():
@@ -253,5 +255,6 @@ def _check_there(fs: Any, folder: str, listed: list[tuple[str, int]]) -> None:
             raise SourceError(f"source: {path} is gone, which {DESCRIPTION} lists; pack the data again (--overwrite)") from None
         if found != size:
             raise SourceError(
-                f"source: {path} has {found:,} bytes, and {DESCRIPTION} says {size:,}: it was changed; pack the data again (--overwrite)"
+                f"source: {path} has {found:,} bytes, and {DESCRIPTION} says {size:,}: it was changed; pack the data again "
+                "(--overwrite)"
             )

@@ -93,8 +93,8 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, one: Fed, first_row: 
         inside = truths_of(array.flatten().is_null())
         row = first_row + int(pc.list_parent_indices(array)[int(np.flatnonzero(inside)[0])].as_py())
         raise DataError(
-            f"row {row}, column {name!r}: has a null in its list, which input {one.name!r} of the model cannot take; fill or drop it, here or in "
-            "select= (--select)",
+            f"row {row}, column {name!r}: has a null in its list, which input {one.name!r} of the model cannot take; fill or "
+            "drop it, here or in select= (--select)",
             row=row,
             column=name,
         )

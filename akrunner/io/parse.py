@@ -203,8 +203,8 @@ class CsvParser:
         only = names[0] if len(names) == 1 else ""
         if set(only) & set(";\t|"):
             raise SourceError(
-                f"source: {self.name} has one column, {only!r}: what stands between its cells is no comma; convert it, or give the "
-                "table that pandas.read_csv(sep=...) or duckdb.read_csv makes of it"
+                f"source: {self.name} has one column, {only!r}: what stands between its cells is no comma; convert it, or "
+                "give the table that pandas.read_csv(sep=...) or duckdb.read_csv makes of it"
             )
         for name in self._only or ():
             if name not in names:
@@ -216,8 +216,8 @@ class CsvParser:
             # Arrow guesses bytes for a column that cannot be a string
             if pa.types.is_binary(field.type) and field.name not in self._types.names:
                 raise SourceError(
-                    f"source: column {field.name!r} of {self.name} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), or give "
-                    f"input_schema= (--input-schema) with '{field.name} bytes'"
+                    f"source: column {field.name!r} of {self.name} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), "
+                    f"or give input_schema= (--input-schema) with '{field.name} bytes'"
                 )
         types = {field.name: field.type for field in table.schema}
         for field in table.schema:
@@ -483,7 +483,8 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
     if "unexpected field" in what and parser.schema is not None:
         what = f"column {_unknown_key(piece.data[start:], parser.schema)} is not one of the others ({', '.join(parser.schema.names)})"
     return SourceError(
-        f"source: cannot read {parser.name} as {parser.form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error, parser)}"
+        f"source: cannot read {parser.name} as {parser.form}: line {piece.line_of(start)}: {what}: "
+        f"{piece.shown(start)}{advice(error, parser)}"
     )
 
 
@@ -539,7 +540,8 @@ def check_once(text: str, names: Sequence[str], wanted: Sequence[str] | None = N
     twice = repeated([name for name in names if wanted is None or name in wanted])
     if twice is not None:
         raise SourceError(
-            f"source: two columns of {text} are called {twice!r}; rename one, or name them apart with select= (--select), where the second is called {twice + '_1'!r}"
+            f"source: two columns of {text} are called {twice!r}; rename one, or name them apart with select= (--select), "
+            f"where the second is called {twice + '_1'!r}"
         )
 
 

@@ -125,7 +125,8 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
         if database is not None:
             raise SourceError(f"source: {redacted(path)} is a database: {database}")
         raise SourceError(
-            f"source: {redacted(path)} does not say its format ({formats.known_endings(path)}); give input_format= (--input-format)"
+            f"source: {redacted(path)} does not say its format ({formats.known_endings(path)}); give input_format= "
+            "(--input-format)"
         )
     return only
 
@@ -304,8 +305,8 @@ def _check_regular(path: str) -> None:
         raise SourceError(f"source: {path} is a link to nothing; remove it, or name the files") from None
     if not stat.S_ISREG(mode):
         raise SourceError(
-            f"source: {path} is {kind_in_words(mode)}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "
-            f"(stream(source='-'), akrunner stream -i -: on stdin)"
+            f"source: {path} is {kind_in_words(mode)}, not a file, and can be read only once if at all; write it to a file "
+            f"first, or read it as a stream (stream(source='-'), akrunner stream -i -: on stdin)"
         )
 
 
@@ -330,8 +331,8 @@ def check_apart(files: Files, output: PathLike) -> None:
         same = files.is_local and os.path.exists(path) and os.path.samefile(one, path)
         if same or is_within(source, target):
             raise SinkError(
-                f"output: {shown} is, or holds, the input {redacted(one)}, which would be read and replaced at the same time; write to "
-                "another place (--output)"
+                f"output: {shown} is, or holds, the input {redacted(one)}, which would be read and replaced at the same time; "
+                "write to another place (--output)"
             )
     for directory in files.directories:
         if is_within(target, real(directory)):

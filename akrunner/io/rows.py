@@ -240,7 +240,8 @@ class _RowBatcher:
             unknown = keys.difference(self._schema.names) if not self._asked else None
             if unknown:
                 raise ValueError(
-                    f"a row has a column {min(map(str, unknown))!r} that those before it have not; input_schema= says which to take"
+                    f"a row has a column {min(map(str, unknown))!r} that those before it have not; input_schema= says which "
+                    "to take"
                 )
         columns = [[row.get(field.name) for row in rows] for field in self._schema]
         return self._batch(columns)
@@ -274,7 +275,8 @@ class _RowBatcher:
         if now is not None and self._zones.get(field.name, now) != now:
             odd = ("a zone", "none") if now else ("no zone", "one")
             raise ValueError(
-                f"a time in column {field.name!r} has {odd[0]}, and those before it have {odd[1]}: give all of them a zone, or none"
+                f"a time in column {field.name!r} has {odd[0]}, and those before it have {odd[1]}: give all of them a zone, "
+                "or none"
             )
         return now
 

@@ -106,8 +106,8 @@ class FirstBatchSink:
     def _written(self) -> CommittedSink:
         if self._sink is None:
             raise WriteError(
-                f"output: no task wrote a row, so nobody knows the columns of {redacted(self.path)}, and it was not made; for a table without rows "
-                "give output_schema= (--output-schema)"
+                f"output: no task wrote a row, so nobody knows the columns of {redacted(self.path)}, and it was not made; for "
+                "a table without rows give output_schema= (--output-schema)"
             )
         return self._sink
 
@@ -297,8 +297,8 @@ def _format_of(path: str, form: str | None) -> str:
     by_name = formats.format_of(path)
     if form is not None and by_name not in (None, form):
         raise SinkError(
-            f"output: {redacted(path)} is {by_name} by its name, and output_format={form!r} (--output-format {form}) is another format: leave that "
-            f"out, or let the name end in {formats.named(form).endings[0]}"
+            f"output: {redacted(path)} is {by_name} by its name, and output_format={form!r} (--output-format {form}) is "
+            f"another format: leave that out, or let the name end in {formats.named(form).endings[0]}"
         )
     form = form or by_name
     if form is None:
@@ -306,7 +306,8 @@ def _format_of(path: str, form: str | None) -> str:
         if database is not None:
             raise SinkError(f"output: {redacted(path)} would be a database: {database}")
         raise SinkError(
-            f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= (--output-format)"
+            f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= "
+            "(--output-format)"
         )
     if path.lower().endswith((".gz", ".bz2")):
         raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")

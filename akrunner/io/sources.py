@@ -69,7 +69,8 @@ def open_source(
         raise SourceError(f"source: {table.name} has no columns")
     if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
         raise SourceError(
-            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
+            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select "
+            "and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
         # a query tells columns of the same name apart
@@ -153,13 +154,14 @@ def _open(
         return from_rows(source, schema, flush_seconds)
     if source is None:
         raise SourceError(
-            "source: no table is given: akrunner.run(script, source) takes a path, a pyarrow Table, a pandas or polars frame, a DuckDB relation, a "
-            "dict of arrays or an iterable of rows; a script that reads all its data itself gets one row: {'row': [0]}"
+            "source: no table is given: akrunner.run(script, source) takes a path, a pyarrow Table, a pandas or polars frame, "
+            "a DuckDB relation, a dict of arrays or an iterable of rows; a script that reads all its data itself gets one "
+            "row: {'row': [0]}"
         )
     call = " (call it, and give what it returns?)" if inspect.isroutine(source) or inspect.isclass(source) else ""
     raise SourceError(
-        f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
-        "relation, a dict of arrays or an iterable of rows"
+        f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a "
+        "DuckDB relation, a dict of arrays or an iterable of rows"
     )
 
 
@@ -216,7 +218,8 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
     for field in wanted:
         if field.name not in names:
             raise SourceError(
-                f"input_schema: {table.name} has no column {field.name!r} (it has {', '.join(names)}){nearest(field.name, names)}"
+                f"input_schema: {table.name} has no column {field.name!r} (it has "
+                f"{', '.join(names)}){nearest(field.name, names)}"
             )
     target = wanted.arrow
 

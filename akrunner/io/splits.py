@@ -77,7 +77,8 @@ def _named(given: Any, names: Sequence[str]) -> tuple[str, ...]:
         before = first.setdefault(name.lower(), name)
         if before != name:
             raise ConfigError(
-                f"split={shown(given)}: {before!r} and {name!r} differ only by case, and count as one name, as they would be one directory on some disks; give another name"
+                f"split={shown(given)}: {before!r} and {name!r} differ only by case, and count as one name, as they would be "
+                "one directory on some disks; give another name"
             )
     if len(first) < len(names):
         raise ConfigError(f"split={shown(given)}: {repeated(list(names))!r} is there twice; give another name")
@@ -140,8 +141,8 @@ def check_table(spec: SplitSpec, table: TableSource) -> None:
     kind = table.schema.field(spec.by).type
     if not hashes.can_hash(kind):
         raise ConfigError(
-            f"split_by: column {spec.by!r} is {kind}; a column of numbers, booleans, text, bytes, dates or timestamps can say the split: CAST it in "
-            "select= (--select)"
+            f"split_by: column {spec.by!r} is {kind}; a column of numbers, booleans, text, bytes, dates or timestamps can say "
+            "the split: CAST it in select= (--select)"
         )
 
 

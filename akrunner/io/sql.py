@@ -176,8 +176,8 @@ def check_query(query: str, parameter: str, kind: type[ConfigError]) -> None:
             good = False
     if not good:
         raise kind(
-            f"{parameter}: DuckDB cannot parse the query within {_PARSE_SECONDS} s: it is nested too deep, or a parenthesis is not "
-            f"closed: {query[:60]!r}..."
+            f"{parameter}: DuckDB cannot parse the query within {_PARSE_SECONDS} s: it is nested too deep, or a parenthesis "
+            f"is not closed: {query[:60]!r}..."
         )
 
 

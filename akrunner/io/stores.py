@@ -129,7 +129,8 @@ class UploadFolder:
             with contextlib.suppress(Exception):
                 self._fs.rm(done)
                 return error
-        with ours(WriteError, f"output: {len(done)} of {len(self._streams)} files are in {self._shown}, the old ones too; run it again with overwrite=True (--overwrite)"):  # fmt: skip
+        with ours(WriteError, f"output: {len(done)} of {len(self._streams)} files are in {self._shown}, the old ones too; run "
+        "it again with overwrite=True (--overwrite)"):  # fmt: skip
             raise error
         raise AssertionError
 

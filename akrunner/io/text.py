@@ -178,6 +178,6 @@ class Pieces:
         """
         start = max(piece.data.rfind(piece.newline, 0, position) + 1, 0)
         raise SourceError(
-            f"source: a quote that opens in line {piece.line_of(position)} of {self.name} is not closed, or closed in the middle of "
-            f"another row; double it if it belongs to the text: {piece.shown(start)}"
+            f"source: a quote that opens in line {piece.line_of(position)} of {self.name} is not closed, or closed in the "
+            f"middle of another row; double it if it belongs to the text: {piece.shown(start)}"
         )

@@ -36,7 +36,8 @@ def is_file(shown: str) -> SinkError:
 
 def came_meanwhile(shown: str) -> WriteError:
     return WriteError(
-        f"output: {redacted(shown)} was created by somebody else while the job ran, and was left as it is (overwrite=, --overwrite)"
+        f"output: {redacted(shown)} was created by somebody else while the job ran, and was left as it is (overwrite=, "
+        "--overwrite)"
     )
 
 
@@ -50,6 +51,6 @@ def check_ours(shown: str, held: list[str]) -> None:
         name = posixpath.basename(path)
         if not (name.startswith(("part-", "_")) or formats.format_of(name) or name.endswith((".crc", ".partial"))):
             raise SinkError(
-                f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a directory as a "
-                "whole, so it takes none but directories of tables"
+                f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a "
+                "directory as a whole, so it takes none but directories of tables"
             )

@@ -45,9 +45,9 @@ class Dated:
             if ends["min"] is not None and not limits[0] <= ends["min"] <= ends["max"] <= limits[1]:
                 beyond = ends["min"] if ends["min"] < limits[0] else ends["max"]
                 raise WriteError(
-                    f"output: column {field.name!r} has {beyond}, which is no {values.type} of the years 1 to 9999, and {self._form} cannot "
-                    "hold it: is its unit right in output_schema= (--output-schema)? timestamp(0) counts seconds, (3) milliseconds, (6), or "
-                    "timestamp alone, microseconds, (9) nanoseconds, date days"
+                    f"output: column {field.name!r} has {beyond}, which is no {values.type} of the years 1 to 9999, and "
+                    f"{self._form} cannot hold it: is its unit right in output_schema= (--output-schema)? timestamp(0) counts "
+                    "seconds, (3) milliseconds, (6), or timestamp alone, microseconds, (9) nanoseconds, date days"
                 )
         self._writer.write(batch)
 

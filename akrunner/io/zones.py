@@ -75,7 +75,8 @@ def refuse(where: str, name: str, zoned: bool) -> NoReturn:
     """
     has = "has a zone, and its column has none" if zoned else "has no zone, and its column is one of times with a zone"
     raise SourceError(
-        f"source: {where}, column {name!r}: a time {has}; give input_schema= (--input-schema) with '{name} string' to keep it as it stands"
+        f"source: {where}, column {name!r}: a time {has}; give input_schema= (--input-schema) with '{name} string' to keep it "
+        "as it stands"
     )
 
 

@@ -53,7 +53,8 @@ def parsed(text: str) -> ast.Module:
 
 def changed_on_disk(thing: Any, file: str) -> ScriptError:
     return ScriptError(
-        f"script: {file} has changed since {thing.__name__}() was imported from it; import it again (importlib.reload), or restart, or give a script's path"
+        f"script: {file} has changed since {thing.__name__}() was imported from it; import it again (importlib.reload), or "
+        "restart, or give a script's path"
     )
 
 
@@ -284,14 +285,16 @@ def _check_class(kind: type, whole: ast.ClassDef, first: int) -> None:
         for name in names:
             if mangled(name, kind) not in vars(kind) and name not in deleted and name not in fields and not hooked:
                 raise ScriptError(
-                    f"script: {kind.__name__}.{name} was deleted behind the definition of {kind.__name__}, whose source alone goes to the tasks; {INSTEAD}"
+                    f"script: {kind.__name__}.{name} was deleted behind the definition of {kind.__name__}, whose source alone "
+                    f"goes to the tasks; {INSTEAD}"
                 )
 
 
 def _set_behind(thing: Any, name: str) -> ScriptError:
     own = thing.__name__ if inspect.isclass(thing) else f"{thing.__name__}()"
     return ScriptError(
-        f"script: {thing.__name__}.{name} was set behind the definition of {own}, whose source alone goes to the tasks; {INSTEAD}"
+        f"script: {thing.__name__}.{name} was set behind the definition of {own}, whose source alone goes to the tasks; "
+        f"{INSTEAD}"
     )
 
 

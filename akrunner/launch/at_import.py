@@ -81,7 +81,8 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
     if isinstance(registry, types.MappingProxyType) and hasattr(value, "dispatch") and len(registry) > 1:
         kinds = ", ".join(one.__name__ for one in registry if one is not object)
         raise ScriptError(
-            f"script: {own} has implementations for {kinds}, which were registered behind its definition and do not go to the tasks; {INSTEAD}"
+            f"script: {own} has implementations for {kinds}, which were registered behind its definition and do not go to the "
+            f"tasks; {INSTEAD}"
         )
     if isinstance(whole, ast.ClassDef) and inspect.isclass(thing):
         _check_bases(thing, whole, known)
@@ -96,7 +97,8 @@ def check(thing: Any, value: Any, text: str, known: dict[str, Any], sources: lis
     changed = sorted({name for one in [*beside, *apart] for name in _changed(one)})
     if changed:
         raise ScriptError(
-            f"script: the definition of {own} changes {changed[0]}, which goes to the tasks as it is now: it would be changed twice; {INSTEAD}"
+            f"script: the definition of {own} changes {changed[0]}, which goes to the tasks as it is now: it would be changed "
+            f"twice; {INSTEAD}"
         )
     _check_rebound(thing, own, beside, known, sources)
 
@@ -108,7 +110,8 @@ def _check_bases(kind: type, whole: ast.ClassDef, known: dict[str, Any]) -> None
             before = [one for one in kind.__bases__ if one.__name__ == now.__name__]
             if not before or not _alike(before[0], now):
                 raise ScriptError(
-                    f"script: {kind.__name__} was made from another {ast.unparse(node)} than there is now; define {kind.__name__} again, or {INSTEAD}"
+                    f"script: {kind.__name__} was made from another {ast.unparse(node)} than there is now; define "
+                    f"{kind.__name__} again, or {INSTEAD}"
                 )
 
 
@@ -124,8 +127,8 @@ def _check_registered(kind: type, known: dict[str, Any]) -> None:
         if not any(_may_register(one, kind, known) for one in _decorators(other)):
             derived = f"derive {other.__name__} from {kind.__name__}, or " if other.__module__ == kind.__module__ else ""
             raise ScriptError(
-                f"script: {kind.__name__}.register({other.__name__}) was called behind the definition of {kind.__name__}, and is not called in the tasks; "
-                f"{derived}{INSTEAD}"
+                f"script: {kind.__name__}.register({other.__name__}) was called behind the definition of {kind.__name__}, and "
+                f"is not called in the tasks; {derived}{INSTEAD}"
             )
 
 

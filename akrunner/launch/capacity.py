@@ -82,9 +82,9 @@ def _check_room(count: int) -> None:
     need = _JOB_ROOM + threads * cramped.stack() + count * _TASK_ROOM
     if limit - used < need:
         raise ConfigError(
-            f"this process may have {limit >> 20} MiB of address space (ulimit -v) and has used {used >> 20} of them; a job of {count} "
-            f"task{'s' * (count > 1)} needs {need >> 20} more; fewer tasks (num_workers=, num_ps=) need less, and so do threads of smaller "
-            "stacks (ulimit -s)"
+            f"this process may have {limit >> 20} MiB of address space (ulimit -v) and has used {used >> 20} of them; a job "
+            f"of {count} task{'s' * (count > 1)} needs {need >> 20} more; fewer tasks (num_workers=, num_ps=) need less, and "
+            "so do threads of smaller stacks (ulimit -s)"
         )
 
 

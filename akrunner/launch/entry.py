@@ -164,8 +164,9 @@ def _parsed(source: bytes, name: str) -> ast.Module:
         shown = f"\n    {text.strip()}" if text else ""
         if line and python2(text, str(getattr(e, "msg", ""))):
             raise ScriptError(
-                "the script is Python 2, and akrunner's oldest environment is TensorFlow 1.15 on Python 3.7 (PAI ran TensorFlow 1.12 and older on "
-                f"Python 2.7): `python3.7 -m lib2to3 -w FILE` rewrites it; print(x) works in both\n  {where}{shown}"
+                "the script is Python 2, and akrunner's oldest environment is TensorFlow 1.15 on Python 3.7 (PAI ran "
+                "TensorFlow 1.12 and older on Python 2.7): `python3.7 -m lib2to3 -w FILE` rewrites it; print(x) works in "
+                f"both\n  {where}{shown}"
             ) from None
         raise ScriptError(
             f"the script does not parse: {getattr(e, 'msg', e) or 'it is nested too deep'}\n  {where}{shown}"

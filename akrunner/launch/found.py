@@ -179,8 +179,9 @@ class Found:
         for module, base, kind in own_modules.looked_for(modules):
             if kind.__module__ not in run and self.names.get(kind.__name__) is not kind:
                 raise ScriptError(
-                    f"script: {module.__name__} looks for the subclasses of {base.__name__} (__subclasses__()), and a task would not have "
-                    f"{kind.__module__}.{kind.__name__}; use it by name in {user}(), or import what defines it there"
+                    f"script: {module.__name__} looks for the subclasses of {base.__name__} (__subclasses__()), and a task "
+                    f"would not have {kind.__module__}.{kind.__name__}; use it by name in {user}(), or import what defines it "
+                    "there"
                 )
 
     def copied(self) -> tuple[list[str], list[Piece], dict[str, Any], Values]:

@@ -110,7 +110,8 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str]:
         inspect.signature(function, follow_wrapped=False).bind(None)
     except TypeError:
         raise ScriptError(
-            f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come by user_params="
+            f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come "
+            "by user_params="
         ) from None
     found = Found(plain, _referred, _is_by_call, names={plain.__name__: function})
     _add(plain, function, found, plain.__name__)
@@ -180,7 +181,8 @@ def _behind(pieces: list[Piece], late: list[Line]) -> list[list[str]]:
         if name.startswith(_LIVE) and any(re.search(rf"\b{name}\b", piece.text) for piece in pieces[: at + 1]):
             length, _, rest = name[len(_LIVE) :].partition("_")
             raise ScriptError(
-                f"script: {rest[: int(length)]} has a value in its definition that needs what is defined behind it; {at_import.INSTEAD}"
+                f"script: {rest[: int(length)]} has a value in its definition that needs what is defined behind it; "
+                f"{at_import.INSTEAD}"
             )
     return found
 
@@ -245,7 +247,8 @@ def _add(thing: Any, value: Any, found: Found, user: str) -> None:
         if base in found.begun:
             found.held.append(base)
             raise ScriptError(
-                f"script: {base.__name__} holds {thing.__name__}, which is made from it, so that neither can be defined first; {at_import.INSTEAD}"
+                f"script: {base.__name__} holds {thing.__name__}, which is made from it, so that neither can be defined "
+                f"first; {at_import.INSTEAD}"
             )
     piece = _piece(thing, user)
     known = known_to(thing)
@@ -262,8 +265,8 @@ def _add(thing: Any, value: Any, found: Found, user: str) -> None:
     asked = _asks_what_there_is(piece.text, known, thing)
     if asked:
         raise ScriptError(
-            f"script: {piece.name}() uses {asked}, which in a task has only what {user}() and what it calls use by name; use what it needs by "
-            "name, hand it over (user_params=), or give a script's path"
+            f"script: {piece.name}() uses {asked}, which in a task has only what {user}() and what it calls use by name; use "
+            "what it needs by name, hand it over (user_params=), or give a script's path"
         )
     for name in _used(piece, user):
         of_notebook = name in _OF_NOTEBOOKS and (_is_ipythons(name, known[name]) if name in known else hasattr(builtins, name))
@@ -271,7 +274,8 @@ def _add(thing: Any, value: Any, found: Found, user: str) -> None:
             _need(name, known[name], thing, found, user)
         elif of_notebook and not _is_tried(name, piece.text):
             raise ScriptError(
-                f"script: {piece.name}() uses {name}, which only a notebook has, as %magics and !commands do; leave it out, or give a script's path"
+                f"script: {piece.name}() uses {name}, which only a notebook has, as %magics and !commands do; leave it out, "
+                "or give a script's path"
             )
     for name in sorted(settled.said):
         if name in known and name not in found.names:
@@ -335,8 +339,8 @@ def _piece(thing: Any, user: str) -> Piece:
         if text:
             return Piece(thing.__name__, text, "", 1)
         raise ScriptError(
-            f"script: the source of {thing.__name__}(), which {user}() needs, is not to be had; define it in a file or in a cell of a notebook, or give "
-            "a script's path"
+            f"script: the source of {thing.__name__}(), which {user}() needs, is not to be had; define it in a file or in a "
+            "cell of a notebook, or give a script's path"
         ) from None
     text = _dedented(lines).rstrip()
     try:
@@ -385,8 +389,8 @@ def _used(piece: Piece, user: str) -> list[str]:
         if around is None:
             raise
         raise ScriptError(
-            f"script: {piece.name}() changes {around[1]} of the function around it (nonlocal), which a task does not have; make it inside {user}(), or "
-            "change what a list or a dict holds"
+            f"script: {piece.name}() changes {around[1]} of the function around it (nonlocal), which a task does not have; "
+            f"make it inside {user}(), or change what a list or a dict holds"
         ) from None
     found: dict[str, None] = {}
     changed = _changed(piece.text)
@@ -464,7 +468,8 @@ def _need(name: str, value: Any, of: Any, found: Found, user: str) -> None:
                     f"make it within {user}(), if a call made {name}, or have the decorator that made it use functools.wraps"
                 )
             raise ScriptError(
-                f"script: {user}() uses {plain.__name__} by the name {name}, and {plain.__name__} is no name of it now; {instead}, or give a script's path"
+                f"script: {user}() uses {plain.__name__} by the name {name}, and {plain.__name__} is no name of it now; "
+                f"{instead}, or give a script's path"
                 if plain.__name__ != "<lambda>"
                 else f"script: {user}() uses a lambda by the name {name}; {instead}, or give a script's path"
             )
@@ -540,13 +545,13 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
         now = known_to(plain).get(own, plain)
         if now is not value and any(one is value for one in getattr(now, "__dict__", {}).values()):
             raise ScriptError(
-                f"script: {user}() uses {own}, which is what the class {type(now).__name__} has made of it as a decorator, and would be made anew in a task; "
-                "have a function decorate it (functools.wraps), or give a script's path"
+                f"script: {user}() uses {own}, which is what the class {type(now).__name__} has made of it as a decorator, "
+                "and would be made anew in a task; have a function decorate it (functools.wraps), or give a script's path"
             )
         if now is not value:
             raise ScriptError(
-                f"script: {user}() uses {name}, and {own} has been defined again since that was made; make it again, behind {own} (in a notebook: run its "
-                "cell), or give a script's path"
+                f"script: {user}() uses {name}, and {own} has been defined again since that was made; make it again, behind "
+                f"{own} (in a notebook: run its cell), or give a script's path"
             )
         _need(own, value, found.function, found, user)
         return own, own
@@ -570,8 +575,8 @@ def _referred(name: str, value: Any, found: Found) -> tuple[str, str]:
         now = getattr(sys.modules.get(value.__module__), value.__qualname__, None) if isinstance(value, type) else None
         if isinstance(now, type):
             raise ScriptError(
-                f"script: {user}() uses {name}, of a class {value.__module__}.{value.__qualname__} that has been defined again since (importlib.reload); "
-                "make it again, or give a script's path"
+                f"script: {user}() uses {name}, of a class {value.__module__}.{value.__qualname__} that has been defined "
+                "again since (importlib.reload); make it again, or give a script's path"
             )
         raise Unwritten(name, value)
     module, own = value.__module__, value.__qualname__

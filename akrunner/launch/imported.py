@@ -50,7 +50,8 @@ def check_own(job: JobSpec, source: bytes) -> None:
         near = os.path.relpath(place)
         shown = place if near.startswith(os.pardir) else near
         raise ScriptError(
-            f"script: the function uses {name}, a module of yours that the tasks do not have: user_files=[{shown!r}] sends it along"
+            f"script: the function uses {name}, a module of yours that the tasks do not have: user_files=[{shown!r}] sends it "
+            "along"
         )
 
 

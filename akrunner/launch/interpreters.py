@@ -161,8 +161,8 @@ def named(recipe: environments.Recipe, seconds: float = _PROBE_SECONDS, remember
             return interpreter
     variable = f", or name one with {recipe.variable}=DIRECTORY in the environment" if recipe.variable else ""
     raise PythonEnvError(
-        f"python_env={recipe.name!r}: no interpreter with TensorFlow {recipe.tensorflow}* was found; create one with `akrunner env "
-        f"create {recipe.name}`{variable}"
+        f"python_env={recipe.name!r}: no interpreter with TensorFlow {recipe.tensorflow}* was found; create one with "
+        f"`akrunner env create {recipe.name}`{variable}"
     )
 
 
@@ -268,8 +268,8 @@ def _executable(python_env: str) -> str:
             known = ", ".join(environments.RECIPES)
             near = nearest(path, [*environments.RECIPES])
             raise PythonEnvError(
-                f"python_env: there is no interpreter called {path!r} on PATH{f'{near} Give' if near else '; give'} its full path, "
-                f"or a name: {known} (`akrunner env list` shows which are there)"
+                f"python_env: there is no interpreter called {path!r} on PATH{f'{near} Give' if near else '; give'} its full "
+                f"path, or a name: {known} (`akrunner env list` shows which are there)"
             )
         return on_path
     if not os.path.exists(path):

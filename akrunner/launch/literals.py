@@ -206,7 +206,8 @@ class Values:
         except Unwritten as e:
             where, what, *more = e.args
             raise ScriptError(
-                f"script: {user}() uses {where}, {kind_of(what)}{more[0] if more else ''}, which cannot be handed to other processes; {INSTEAD}"
+                f"script: {user}() uses {where}, {kind_of(what)}{more[0] if more else ''}, which cannot be handed to other "
+                f"processes; {INSTEAD}"
             ) from None
         except _TooLong:
             raise ScriptError(_too_long(name, user, "longer")) from None
@@ -324,8 +325,8 @@ def _is_whole(kind: np.dtype[Any]) -> bool:
 
 def _too_long(name: str, user: str, how: str) -> str:
     return (
-        f"script: {user}() uses {name}, which is {how} than the {_LONGEST:,} characters that go with a function; load it within the function from a file of its "
-        "own (user_files=), or give it as a table"
+        f"script: {user}() uses {name}, which is {how} than the {_LONGEST:,} characters that go with a function; load it "
+        "within the function from a file of its own (user_files=), or give it as a table"
     )
 
 

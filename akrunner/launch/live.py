@@ -129,7 +129,8 @@ def _of_class(kind: type, whole: ast.ClassDef, known: dict[str, Any], own: str) 
             # with slots, a class has descriptors by the names of its fields
             if attribute is not field.default and not isinstance(attribute, types.MemberDescriptorType):
                 raise ScriptError(
-                    f"script: {own}.{field.name} was set behind the definition of {own}, whose instances have the value that it had then; {INSTEAD}"
+                    f"script: {own}.{field.name} was set behind the definition of {own}, whose instances have the value that "
+                    f"it had then; {INSTEAD}"
                 )
             there[field.name] = field.default
     # if a name is bound more than once, the class keeps only its last value

@@ -35,7 +35,8 @@ _HARMLESS = (
     READING
     | _OF_TEXTS
     | set(
-        "add append appendleft clear discard extend insert move_to_end pop popitem popleft remove reverse setdefault sort update".split()
+        "add append appendleft clear discard extend insert move_to_end pop popitem popleft remove reverse setdefault sort "
+        "update".split()
     )
 )
 #: methods, and functions of modules, that do not change their arguments

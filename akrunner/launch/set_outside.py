@@ -77,9 +77,9 @@ def check_imports(
     who, what = own_modules.doubled((one for one in imported.values() if one.__name__ != of), of)
     if who:
         raise ScriptError(
-            f"script: {who} uses {what} of {of}, the module that {user}() is from: a task would have {of} twice, as the script and as what {who} imports, "
-            f"and two {what}, of which isinstance(), except and what they hold know nothing of each other; move what both need to a module of its own, "
-            "or give a script's path"
+            f"script: {who} uses {what} of {of}, the module that {user}() is from: a task would have {of} twice, as the "
+            f"script and as what {who} imports, and two {what}, of which isinstance(), except and what they hold know nothing "
+            "of each other; move what both need to a module of its own, or give a script's path"
         )
     # other modules of the program are not run in the tasks, nor is the function's own module
     run = own_modules.reached([*roots, *own_modules.used_by(user, of)])
@@ -89,16 +89,16 @@ def check_imports(
     for module in modules.values():
         for name, whose in _put_by_others(module, around):
             raise ScriptError(
-                f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which import {module.__file__}, do not "
-                f"import {whose}; import what fills it within {user}()"
+                f"script: {module.__name__}.{name} has what {whose} puts there when it is imported, and the tasks, which "
+                f"import {module.__file__}, do not import {whose}; import what fills it within {user}()"
             )
         told, reader = _changed(module, around)
         if told:
             instead = f"set it within {user}(), " * (not reader)
             looked = f"; {reader} looks at it when it is imported, so that it cannot go along with {user}()" * bool(reader)
             raise ScriptError(
-                f"script: {told} in {module.__file__}, which is what the tasks import{looked}; {instead}give it by user_params=, or change the file (and "
-                "import it again: importlib.reload)"
+                f"script: {told} in {module.__file__}, which is what the tasks import{looked}; {instead}give it by "
+                "user_params=, or change the file (and import it again: importlib.reload)"
             )
         if module_code.changed_on_disk(module):
             raise ScriptError(
@@ -109,8 +109,8 @@ def check_imports(
         told = _rebound(module, around)
         if told:
             raise ScriptError(
-                f"script: {told}, which is what the tasks import; set it within {user}(), give it by user_params=, or import {module.__name__} again "
-                "(importlib.reload)"
+                f"script: {told}, which is what the tasks import; set it within {user}(), give it by user_params=, or import "
+                f"{module.__name__} again (importlib.reload)"
             )
 
 

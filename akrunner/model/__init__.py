@@ -169,7 +169,8 @@ class Model:
 
 #: endings of files that are no SavedModel -> what such a file is, and what to do with it
 _OTHERS = {
-    ".py": "is a script, and no SavedModel: akrunner.run (akrunner run) runs it, and akrunner.train (akrunner train) gives the model that it exports",
+    ".py": "is a script, and no SavedModel: akrunner.run (akrunner run) runs it, and akrunner.train (akrunner train) gives "
+    "the model that it exports",
     ".keras": "is Keras' own file, and no SavedModel: keras.models.load_model(FILE).export(DIRECTORY) makes one",
     ".h5": "is Keras' own file, and no SavedModel: keras.models.load_model(FILE).export(DIRECTORY) makes one",
 }

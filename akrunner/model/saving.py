@@ -55,8 +55,8 @@ def check_target(uri: str, overwrite: bool) -> None:
             if ending is not None:
                 instead = redacted(uri.rstrip("/")[: -len(ending)] + ".zip")
                 raise ModelError(
-                    f"model_out: {redacted(uri)} would be a directory of that name, and no {ending}: a model is saved as a directory, or in a file whose name "
-                    f"ends in .zip: {instead}"
+                    f"model_out: {redacted(uri)} would be a directory of that name, and no {ending}: a model is saved as a "
+                    f"directory, or in a file whose name ends in .zip: {instead}"
                 )
             _check_zip(uri.rstrip("/"))
             return

@@ -33,8 +33,8 @@ OPTIONS = (
         "stall_timeout",
         "float",
         TROUBLE,
-        "seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits for whom is told; "
-        "0: never.",
+        "seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits for whom "
+        "is told; 0: never.",
         600.0,
         verbs=JOBS,
         help="Seconds nothing may move until it is told who waits for whom; 0: never.",
@@ -42,11 +42,12 @@ OPTIONS = (
         types={"pai": "float | None"},
         defaults={"pai": None},
         instead={
-            "pai": "seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`; None: 600, where "
-            "the command says nothing."
+            "pai": "seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`; "
+            "None: 600, where the command says nothing."
         },
         helps={
-            "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600."
+            "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. "
+            "Default: 600."
         },
         unheeded=("pai",),
         least=0,
@@ -81,11 +82,11 @@ OPTIONS = (
         "profile_input",
         "int | None",
         TROUBLE,
-        "steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words "
-        "`stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end the process. None, or "
-        "False: it is not started; what clocks tell is measured anyway.",
-        help="Look closely at what the scripts' input waits for, in so many steps (1 to 10,000; 20 if no number follows), and say what to "
-        "change; what costs nothing is measured anyway.",
+        "steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and "
+        "in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end the process. None, "
+        "or False: it is not started; what clocks tell is measured anyway.",
+        help="Look closely at what the scripts' input waits for, in so many steps (1 to 10,000; 20 if no number follows), and "
+        "say what to change; what costs nothing is measured anyway.",
         verbs=SCRIPTED,
         least=1,
         most=10_000,
@@ -125,8 +126,8 @@ OPTIONS = (
         help="New directory to keep logs, rows and files in.",
         commands=("replay",),
         instead={
-            "doctor": "of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or something in it: the "
-            "job is explained. None: the machine is looked at."
+            "doctor": "of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, "
+            "or something in it: the job is explained. None: the machine is looked at."
         },
         helps={
             "pai": "New directory to keep logs and files in.",

@@ -162,7 +162,8 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         "flink.predict",
         "Attached",
         "predicted",
-        "Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of `reserved_cols`, are kept beside.",
+        "Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of "
+        "`reserved_cols`, are kept beside.",
         _ATTACHED.replace("the scripts write", "the model gives"),
         _MODEL,
         "PredictArguments",

@@ -33,7 +33,8 @@ OPTIONS = (
         "max_memory",
         "int | str | None",
         RESOURCES,
-        'bytes they may have together, or a size ("2GB"); None: a quarter of the machine\'s. One with TensorFlow has 200 to 650 MiB, one that '
+        'bytes they may have together, or a size ("2GB"); None: a quarter of the machine\'s. One with TensorFlow has 200 to '
+        "650 MiB, one that "
         "is forked from it 3 MiB more.",
         verbs=_WARM,
         help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's.",

@@ -7,8 +7,9 @@ from akrunner.options.headings import BATCH, CLUSTER, OUTPUT, PLACES, PYTHON, RU
 
 _ENGINES = ("run", "train", "stream", "predict")
 _DRY = (
-    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. With a script, --dry-run=5 also runs it "
-    "over the first 5 rows of each worker, with one worker, and throws away what it writes."
+    "Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. "
+    "With a script, --dry-run=5 also runs it over the first 5 rows of each worker, with one worker, and throws away what it "
+    "writes."
 )
 
 OPTIONS = (
@@ -39,7 +40,8 @@ OPTIONS = (
         False,
         verbs=(),
         commands=("stream", "predict"),
-        help="A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended.",
+        help="A stream's --output is written in place, line by line, for whoever reads along; else it is there when the "
+        "stream has ended.",
         often=True,
     ),
     Option(
@@ -120,7 +122,8 @@ OPTIONS = (
         commands=RUNNING,
         help=_DRY,
         helps={
-            "predict": "Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start nothing of it.",
+            "predict": "Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start "
+            "nothing of it.",
             "pai": "Only print what would be done: nothing is started or made.",
             "pack": "Say what would be packed, and write nothing.",
         },

@@ -15,8 +15,8 @@ OPTIONS = (
         "",
         verbs=(),
         commands=_PACK,
-        help="A directory with a folder for each class, a table with a column of paths, text files (several stand side by side), or any table; and "
-        "the directory to write.",
+        help="A directory with a folder for each class, a table with a column of paths, text files (several stand side by "
+        "side), or any table; and the directory to write.",
         stands=_PACK,
         needed=_PACK,
         many="INPUT... OUTPUT",
@@ -89,9 +89,11 @@ OPTIONS = (
         "resize",
         "int | str | tuple[int, int] | None",
         OUTPUT,
-        '"WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow). None: the files as they are.',
+        '"WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow). '
+        "None: the files as they are.",
         verbs=_PACK,
-        help="WIDTHxHEIGHT of images, or one number for both, turned as EXIF says. Default: the files as they are. Needs Pillow.",
+        help="WIDTHxHEIGHT of images, or one number for both, turned as EXIF says. Default: the files as they are. Needs "
+        "Pillow.",
         often=True,
     ),
     Option(
@@ -143,7 +145,8 @@ OPTIONS = (
         "verify",
         "bool",
         TROUBLE,
-        "read every file that is packed already, and compare its checksum with that of what was written, before anything is packed.",
+        "read every file that is packed already, and compare its checksum with that of what was written, before anything is "
+        "packed.",
         False,
         verbs=_PACK,
         help="Read every file that is packed already, and compare its checksum with that of what was written.",

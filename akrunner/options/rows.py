@@ -8,7 +8,8 @@ from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDI
 #: texts that several options share
 _ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
 _OUTPUTS = (
-    'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every output, '
+    'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every '
+    "output, "
     "of its own type."
 )
 
@@ -21,8 +22,9 @@ OPTIONS = (
         "source",
         "Any",
         INPUT,
-        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow Table, "
-        "RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.",
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow "
+        "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
+        "rows.",
         required=(*FLINK, "pack"),
         instead={
             **dict.fromkeys(FLINK, "a Table or DataStream."),
@@ -37,7 +39,8 @@ OPTIONS = (
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         help="Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable.",
         helps={
-            "run": "Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable; not needed with --tables or --output-tables.",
+            "run": "Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable; not needed with "
+            "--tables or --output-tables.",
             "stream": "What to read: a file, or - for lines of stdin.",
             "pack": "",
             "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin. Repeatable.",
@@ -91,8 +94,9 @@ OPTIONS = (
         "columns",
         "SequenceNotStr[str] | None",
         INPUT,
-        "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
-        "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
+        "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format "
+        "keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every "
+        "column and computes, those of its result.",
         help="The only columns that go to the tasks, separated by commas. Default: all.",
         needs=_OF_A_TABLE,
         often=True,
@@ -106,14 +110,16 @@ OPTIONS = (
         "defaults",
         "Mapping[str, Any] | None",
         INPUT,
-        'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
+        'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task '
+        "has the row; a script may give others "
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
         help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
         needs=_OF_A_TABLE,
         verbs=(*SCRIPTS, *PREDICTIONS),
         instead=dict.fromkeys(
             PREDICTIONS,
-            'column -> what stands there for a null, {"age": 0}, of the column\'s type, for the model and in the rows that come out. None: nulls stay nulls.',
+            'column -> what stands there for a null, {"age": 0}, of the column\'s type, for the model and in the rows that '
+            "come out. None: nulls stay nulls.",
         ),
         flags=("--default",),
         rows=True,
@@ -123,19 +129,21 @@ OPTIONS = (
         "split",
         "SplitLike | None",
         INPUT,
-        'names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for `task_config.dataset(split="test")`; every row '
+        'names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for '
+        '`task_config.dataset(split="test")`; every row '
         "is in one of them, by a hash, whichever worker it goes to. None: rows are not split.",
         verbs=(*BATCH, "pack"),
         help='Names of splits and their shares of the rows, "train=0.8,test=0.2", for task_config.dataset(split="test").',
         rows=True,
         types={"pack": "Split"},
         instead={
-            "pack": 'shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict; "folders": the first '
+            "pack": 'shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a '
+            'dict; "folders": the first '
             "folders of `source` are the splits. None: one, called all."
         },
         helps={
-            "pack": "Shares: 0.8,0.1,0.1 (train, validation, test), 0.8,0.2 (train, test), or train=0.9,dev=0.1. folders: the first folders of INPUT are the "
-            "splits. Default: one, called all."
+            "pack": "Shares: 0.8,0.1,0.1 (train, validation, test), 0.8,0.2 (train, test), or train=0.9,dev=0.1. folders: the "
+            "first folders of INPUT are the splits. Default: one, called all."
         },
         often=("pack",),
     ),
@@ -143,8 +151,8 @@ OPTIONS = (
         "split_by",
         "str | None",
         INPUT,
-        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, in every table. None: the "
-        "row's number says it.",
+        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, "
+        "in every table. None: the row's number says it.",
         verbs=(*BATCH, "pack"),
         help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
         needs=_OF_A_SPLIT,
@@ -152,12 +160,12 @@ OPTIONS = (
         types={"pack": 'Literal["name", "exact"]'},
         defaults={"pack": "name"},
         instead={
-            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as even as chance has "
-            "them. exact: each class has its share in every split, to within a row."
+            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and "
+            "shares are as even as chance has them. exact: each class has its share in every split, to within a row."
         },
         helps={
-            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed. exact: each class has its share in "
-            "every split, to within a row."
+            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed. exact: "
+            "each class has its share in every split, to within a row."
         },
         often=("pack",),
     ),
@@ -180,7 +188,8 @@ OPTIONS = (
         "columns to take and their types; needed for TFRecord.",
         verbs=(*SCRIPTS, *MODELS, "pack"),
         instead={
-            "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature, named '
+            "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the '
+            "signature, named "
             "as it.",
             "pack": "of tables, as in `run`.",
         },
@@ -226,7 +235,8 @@ OPTIONS = (
         "data_format",
         'Literal["examples", "columns"]',
         INPUT,
-        '"examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several times faster, for '
+        '"examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several times '
+        "faster, for "
         "scripts that read them by `task_config.dataset()` or `task_config.batches()`.",
         "examples",
         help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
@@ -246,7 +256,8 @@ OPTIONS = (
         "output_schema",
         "SchemaLike | None",
         OUTPUT,
-        'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: those '
+        'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. '
+        "None: those "
         "of the first batch it writes; a stream, and rows of a Table, need it.",
         verbs=(*SCRIPTS, *MODELS),
         required=FLINK[:2],
@@ -260,7 +271,8 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless '
+        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet '
+        "unless "
         "`output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "

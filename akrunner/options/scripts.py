@@ -11,13 +11,15 @@ OPTIONS = (
         "ScriptLike",
         SCRIPT,
         'file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by '
-        "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to "
-        "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.",
+        "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its "
+        "source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that "
+        "it uses.",
         also=dict.fromkeys((*SCRIPTS, "plan"), "Or a job file (`job.toml`), which says options, too."),
         verbs=(*SCRIPTS, "plan"),
         required=(*SCRIPTS, "plan"),
         inner="ScriptLike | ScriptSpec",
-        help="File that defines main(task_config), or a program; what stands behind -- is its command line. Or a job file (job.toml), which says options, too.",
+        help="File that defines main(task_config), or a program; what stands behind -- is its command line. Or a job file "
+        "(job.toml), which says options, too.",
         often=True,
         stands=SCRIPTS,
     ),
@@ -40,7 +42,8 @@ OPTIONS = (
         "user_files",
         "SequenceNotStr[PathLike]",
         SCRIPT,
-        'files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`, "#sha256=..." '
+        'files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`, '
+        '"#sha256=..." '
         "checks what came.",
         (),
         help="File, directory or archive to lay beside the script. Repeatable.",
@@ -72,8 +75,8 @@ OPTIONS = (
         "try_rows",
         "int | None",
         SCRIPT,
-        "also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the job, and throw away what it "
-        "writes, exports and saves. None: it is not run.",
+        "also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the "
+        "job, and throw away what it writes, exports and saves. None: it is not run.",
         verbs=("plan",),
         apart=True,
         least=1,
@@ -93,10 +96,11 @@ OPTIONS = (
         "selected_cols",
         "SequenceNotStr[str] | None",
         MODEL,
-        "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the only column for "
-        "the only input. For a model of one input several columns are laid side by side: [rows, columns].",
+        "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the only "
+        "column for the only input. For a model of one input several columns are laid side by side: [rows, columns].",
         verbs=MODELS,
-        help="Columns that feed the model, separated by commas. Default: those named as its inputs; the only one for the only input.",
+        help="Columns that feed the model, separated by commas. Default: those named as its inputs; the only one for the only "
+        "input.",
         often=True,
     ),
     Option(
@@ -159,9 +163,9 @@ OPTIONS = (
         "watch",
         "WatchLike | None",
         MODEL,
-        "where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory that gets "
-        "more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows that come after "
-        "that. One that does not fit or cannot be loaded is not taken, with a warning.",
+        "where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory "
+        "that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the "
+        "rows that come after that. One that does not fit or cannot be loaded is not taken, with a warning.",
         verbs=("predict_stream",),
         apart=True,
         help="Where new models come while rows as they arrive are predicted: the newest takes over.",
@@ -182,8 +186,8 @@ OPTIONS = (
         "model_out",
         "PathLike | None",
         MODEL,
-        "directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary directory that goes "
-        "with it.",
+        "directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary directory "
+        "that goes with it.",
         verbs=("train",),
         apart=True,
         help="Directory or .zip to save the trained model to.",

@@ -15,7 +15,8 @@ OPTIONS = (
         'as it is typed into MaxCompute\'s client, other statements with it; or as words, ["-name", "tensorflow1150", ...].',
         verbs=_PAI,
         apart=True,
-        help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, those with a dash behind --.",
+        help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, "
+        "those with a dash behind --.",
         stands=_PAI,
         many="COMMAND",
     ),

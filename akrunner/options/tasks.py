@@ -38,8 +38,8 @@ OPTIONS = (
         "parallelism",
         "int | None",
         CLUSTER,
-        "workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter parameter "
-        "servers, as Alink does, or the rest.",
+        "workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter "
+        "parameter servers, as Alink does, or the rest.",
         help="Workers and parameter servers together; what --num-workers or --num-ps does not say is the rest, or a quarter "
         "parameter servers.",
         least=1,
@@ -65,7 +65,8 @@ OPTIONS = (
         "chief",
         "bool | None",
         CLUSTER,
-        'False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the chief. None: '
+        'False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the '
+        "chief. None: "
         "a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.",
         help="--no-chief: workers only, worker 0 first. --chief: TF_CONFIG also for one worker alone. Default: worker 0 is "
         "the chief, and one alone has no TF_CONFIG.",
@@ -109,8 +110,8 @@ OPTIONS = (
         "python_env",
         "PathLike | None",
         PYTHON,
-        "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or tf1.15, tf2.3, "
-        "tf2, which `akrunner env` finds and creates; None: this one.",
+        "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or "
+        "tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.",
         verbs=(*WORKERS, "warm", "doctor"),
         help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
         often=True,

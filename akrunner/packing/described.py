@@ -58,8 +58,8 @@ def check_as_before(before: dict[str, Any] | None, schema: pa.Schema) -> None:
     if odd:
         has, comes = (f"{odd[0]!r} is {some[odd[0]]}" if odd[0] in some else f"there is no {odd[0]!r}" for some in (there, new))
         raise SinkError(
-            f"output: what is new has other columns than what is packed: there {has}, and now {comes}; input_schema= and select= (--input-schema, --select) "
-            "make them as they were, overwrite=True (--overwrite) packs everything anew"
+            f"output: what is new has other columns than what is packed: there {has}, and now {comes}; input_schema= and "
+            "select= (--input-schema, --select) make them as they were, overwrite=True (--overwrite) packs everything anew"
         )
 
 
@@ -86,7 +86,8 @@ def rounded(schema: pa.Schema, form: str) -> list[str]:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     are = "is double, and is" if len(names) == 1 else "are double, and are"
     return [
-        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} rounded to 32 bits, as a tf.train.Example has them: format='parquet' (--format parquet) keeps all of them"
+        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} rounded to 32 bits, as a tf.train.Example has them: "
+        "format='parquet' (--format parquet) keeps all of them"
     ]
 
 
@@ -98,8 +99,8 @@ def wider(schema: pa.Schema, form: str) -> list[str]:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     are = "is a decimal" if len(names) == 1 else "are decimals"
     return [
-        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} of more digits than 64 bits hold: the files keep all of them, and a job refuses a larger value; "
-        f"select={replaced(names[0])!r} (--select) makes text of it, here or in the job"
+        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} of more digits than 64 bits hold: the files keep all of them, "
+        f"and a job refuses a larger value; select={replaced(names[0])!r} (--select) makes text of it, here or in the job"
     ]
 
 
@@ -126,8 +127,8 @@ def _not_held(field: pa.Field, form: str) -> Iterator[str]:
         writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()
     except pa.ArrowException as e:
         yield (
-            f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it something else: "
-            f"select={replaced(field.name)!r} (--select)"
+            f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it "
+            f"something else: select={replaced(field.name)!r} (--select)"
         )
 
 

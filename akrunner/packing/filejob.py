@@ -245,7 +245,8 @@ def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
         return []
     how = {"none": "not looked at", "header": "checked by their headers only"}[_CHECKS[min(ranks)]]
     return [
-        f"check={settings.check!r} (--check {settings.check}) is for what is new: images that are packed were {how}; --overwrite checks and packs all anew"
+        f"check={settings.check!r} (--check {settings.check}) is for what is new: images that are packed were {how}; "
+        "--overwrite checks and packs all anew"
     ]
 
 
@@ -259,12 +260,13 @@ def _several(plan: files.Plan, labels: Sequence[str]) -> list[str]:
     ) + (" ..." if len(plan.unlike) > _FEW else "")
     count = len(plan.unlike)
     unlike = [
-        f"{counted(count, 'file')} {'has' if count == 1 else 'have'} different classes in different rows of the list, and {'is' if count == 1 else 'are'} packed with each of them ({few})"
+        f"{counted(count, 'file')} {'has' if count == 1 else 'have'} different classes in different rows of the list, and "
+        f"{'is' if count == 1 else 'are'} packed with each of them ({few})"
     ]
     return [
         *(unlike if count else []),
-        f"{counted(plan.several, 'row')} of the list {'names' if plan.several == 1 else 'name'} a file that another row names, too: it is packed as often as "
-        "it is named, in one split",
+        f"{counted(plan.several, 'row')} of the list {'names' if plan.several == 1 else 'name'} a file that another row "
+        "names, too: it is packed as often as it is named, in one split",
     ]
 
 
@@ -278,7 +280,8 @@ def _alike(labels: Sequence[str]) -> list[str]:
         return []
     shown = "; ".join(", ".join(map(repr, names[:_NAMED])) for names in some[:_FEW]) + (" ..." if len(some) > _FEW else "")
     return [
-        f"classes whose names differ only by blanks, case or how their accents are written are classes of their own: {shown}; if they are the same, spell them alike and pack all anew (--overwrite)"
+        f"classes whose names differ only by blanks, case or how their accents are written are classes of their own: {shown}; "
+        "if they are the same, spell them alike and pack all anew (--overwrite)"
     ]
 
 
@@ -289,8 +292,9 @@ def _no_rows(splits: dict[str, int], split_by: str) -> list[str]:
         return []
     fewer = {"name": ", or split_by='exact' (--split-by exact), where each has its share to within a row,"}.get(split_by, "")
     return [
-        f"no row fell into {', '.join(none)}, so there {'is no such directory' if len(none) == 1 else 'are no such directories'}: more rows, or a larger "
-        f"share{fewer} fill {'it' if len(none) == 1 else 'them'}"
+        f"no row fell into {', '.join(none)}, so there "
+        f"{'is no such directory' if len(none) == 1 else 'are no such directories'}: more rows, or a larger share{fewer} fill "
+        f"{'it' if len(none) == 1 else 'them'}"
     ]
 
 
@@ -419,12 +423,14 @@ def _told(found: Difference, listed: bool) -> list[str]:
     told = []
     if found.changed:
         told.append(
-            f"{counted(found.changed, 'file')} {'has' if found.changed == 1 else 'have'} changed since, and {'is' if found.changed == 1 else 'are'} as packed "
-            f"({', '.join(found.some['changed'])}); --overwrite packs all anew"
+            f"{counted(found.changed, 'file')} {'has' if found.changed == 1 else 'have'} changed since, and "
+            f"{'is' if found.changed == 1 else 'are'} as packed ({', '.join(found.some['changed'])}); --overwrite packs all "
+            "anew"
         )
     if found.gone:
         told.append(
-            f"{counted(found.gone, 'file')} that {'was' if found.gone == 1 else 'were'} packed {'is' if found.gone == 1 else 'are'} {'not on the list now' if listed else 'gone'}, and the rows are still "
+            f"{counted(found.gone, 'file')} that {'was' if found.gone == 1 else 'were'} packed "
+            f"{'is' if found.gone == 1 else 'are'} {'not on the list now' if listed else 'gone'}, and the rows are still "
             f"there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
         )
     return told
@@ -576,7 +582,8 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
     told += state.redone()
     if webp and rows:
         told.append(
-            f"{counted(webp, 'image')} {'is' if webp == 1 else 'are'} WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"
+            f"{counted(webp, 'image')} {'is' if webp == 1 else 'are'} WebP, which tf.io.decode_image reads only in the newest "
+            "TensorFlow; --resize makes PNGs of them"
         )
     return Packed(
         state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),

@@ -159,8 +159,8 @@ def kind_of(table: pa.Table, source: str) -> str:
             return kind
     first = min(text_of(table.column(NAME)).to_pylist())
     raise SourceError(
-        f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= (--kind) says what they are: "
-        "images, texts, or files, which are packed as they are"
+        f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= "
+        "(--kind) says what they are: images, texts, or files, which are packed as they are"
     )
 
 
@@ -235,8 +235,8 @@ def _check_splits(table: pa.Table, start: int, source: str) -> None:
     if beside:
         one = len(beside) == 1
         raise SourceError(
-            f"source: {counted(len(beside), 'file')} {'lies' if one else 'lie'} beside the folders of splits in {redacted(source)} ({_few(sorted(beside))}): move {'it' if one else 'each'} "
-            "into one of them, or out of the input"
+            f"source: {counted(len(beside), 'file')} {'lies' if one else 'lie'} beside the folders of splits in "
+            f"{redacted(source)} ({_few(sorted(beside))}): move {'it' if one else 'each'} into one of them, or out of the input"
         )
 
 
@@ -254,14 +254,16 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
     if 0 < found.null_count < len(found):
         beside = _inside(table.column(NAME).filter(found.is_null()), start).to_pylist()
         raise SourceError(
-            f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in {redacted(source)} ({_few(sorted(beside))}): move each into the folder of its class, "
-            "or pack them without classes: label='none' (--label none)"
+            f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in "
+            f"{redacted(source)} ({_few(sorted(beside))}): move each into the folder of its class, or pack them without "
+            "classes: label='none' (--label none)"
         )
     names = pc.unique(found).to_pylist()
     splits = [name for name in names if name is not None and name.lower() in _SPLITS]
     if not by_folder and splits and len(splits) == len(names):
         raise SourceError(
-            f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' (--split folders) takes them so"
+            f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' "
+            "(--split folders) takes them so"
         )
 
 
@@ -279,19 +281,21 @@ def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
         empty = [name for name in shown if name not in classes]
         if empty:
             said.append(
-                f"{counted(len(empty), 'folder')} of {shown_source} {'has' if len(empty) == 1 else 'have'} nothing to pack, and {'is' if len(empty) == 1 else 'are'} "
-                f"no class: {_few(empty)}"
+                f"{counted(len(empty), 'folder')} of {shown_source} {'has' if len(empty) == 1 else 'have'} nothing to pack, "
+                f"and {'is' if len(empty) == 1 else 'are'} no class: {_few(empty)}"
             )
     if len(classes) == 1:
         below = _seconds(index.table, index.start, all_=False)
         if len(below) > 1:
             said.append(
-                f"all files are of one class, {classes[0]!r}, as the first folders are the classes; if those in it are ({_few(below)}), pack {os.path.join(shown_source, classes[0])}"
+                f"all files are of one class, {classes[0]!r}, as the first folders are the classes; if those in it are "
+                f"({_few(below)}), pack {os.path.join(shown_source, classes[0])}"
             )
     elif len(classes) > 1 and len(below := _seconds(index.table, index.start, all_=True)) > 1:
         said.append(
-            f"the first folders are the classes ({_few(classes)}), and each of them has the same folders ({_few(below)}): if those are the classes, pack "
-            f"{os.path.join(shown_source, classes[0])} and the others each into an output of its own; if the first folders are splits, split='folders' (--split folders) takes them so"
+            f"the first folders are the classes ({_few(classes)}), and each of them has the same folders ({_few(below)}): if "
+            f"those are the classes, pack {os.path.join(shown_source, classes[0])} and the others each into an output of its "
+            "own; if the first folders are splits, split='folders' (--split folders) takes them so"
         )
     return said
 

@@ -134,8 +134,9 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     source, kind, input_format = asked.source, asked.kind, asked.input_format
     if source is None:
         raise SourceError(
-            "source: nothing is given: akrunner.pack(source, output) takes a directory of images or texts, text files, or a table (a path, a list of paths, a pyarrow Table, a "
-            "pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows)"
+            "source: nothing is given: akrunner.pack(source, output) takes a directory of images or texts, text files, or a "
+            "table (a path, a list of paths, a pyarrow Table, a pandas or polars frame, a DuckDB relation, a dict of arrays, "
+            "an iterable of rows)"
         )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
@@ -166,7 +167,8 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     if names is not None and all(map(_is_text_file, names)) and not of_table and input_format is None:
         if kind not in (None, "rows"):
             raise ConfigError(
-                f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of {_some_of(names)} leave kind= (--kind) out, or give rows"
+                f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of "
+                f"{_some_of(names)} leave kind= (--kind) out, or give rows"
             )
         return _of_texts(names, named, label)
     if named is not None:
@@ -189,8 +191,9 @@ def _check_one_directory(names: list[str], kind: str | None) -> None:
                 holds = folders.kind_of(folders.listed(name)[0], name)
         if holds not in (None, "rows"):
             raise SourceError(
-                f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing beside it ({_some_of(names)} are given); "
-                "put all below one directory, as folders or as links to them, and give that"
+                f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing "
+                f"beside it ({_some_of(names)} are given); put all below one directory, as folders or as links to them, and "
+                "give that"
             )
 
 
@@ -282,7 +285,8 @@ def _of_folder(
     if index.passed:
         one = index.passed == 1
         given.said.append(
-            f"{counted(index.passed, 'file')} {f'is no {kind[:-1]} by its name, and was' if one else f'are no {kind} by their names, and were'} passed over: "
+            f"{counted(index.passed, 'file')} "
+            f"{f'is no {kind[:-1]} by its name, and was' if one else f'are no {kind} by their names, and were'} passed over: "
             + ", ".join(index.passed_over)
             + (" ..." if index.passed > len(index.passed_over) else "")
         )
@@ -349,7 +353,8 @@ def _of_table(
 ) -> Given:
     if names is not None and options["input_format"] is None and all(name.lower().endswith(images.ENDINGS) for name in names):
         raise SourceError(
-            "source: give the directory that holds the images, or a table with a column of their paths, not the images themselves"
+            "source: give the directory that holds the images, or a table with a column of their paths, not the images "
+            "themselves"
         )
     with ours(SourceError, "source: it cannot be read"):
         table = _with_directories(_opened(source, options, earlier), options, earlier)
@@ -380,7 +385,8 @@ def _of_table(
             said += [hint] if hint else []
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(
-            f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)}){nearest(paths, table.schema.names)}"
+            f"paths (--paths): there is no column {paths!r} (there are "
+            f"{', '.join(table.schema.names)}){nearest(paths, table.schema.names)}"
         )
     # the check of the type is only for a new column of paths: one without values does not tell its type
     new = earlier is None or earlier.settings.get("paths") != paths
@@ -398,7 +404,8 @@ def _of_table(
         if len(likely) != 1:
             shown = ", ".join(likely or table.schema.names)
             raise ConfigError(
-                f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there {'are' if ',' in shown else 'is'} {shown}"
+                f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there "
+                f"{'are' if ',' in shown else 'is'} {shown}"
             )
         paths = likely[0]
         said.append(f"column {paths!r} has the paths, by its name: the files it names are packed")
@@ -457,8 +464,8 @@ def _check_made(clash: list[str], columns: list[str], names: list[str] | None, o
         return
     if names is not None and packed.find(names) is not None:
         raise SourceError(
-            f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack again what it was made of, "
-            "or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
+            f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack "
+            "again what it was made of, or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
         )
     are = (
         f"column {clash[0]!r} has the name of one that pack makes{of}"
@@ -467,7 +474,8 @@ def _check_made(clash: list[str], columns: list[str], names: list[str] | None, o
     )
     them = "it" if len(clash) == 1 else "them"
     raise SourceError(
-        f"source: {are}; select={left_out(clash)!r} (--select) leaves {them} out, and select={renamed(clash, columns)!r} packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
+        f"source: {are}; select={left_out(clash)!r} (--select) leaves {them} out, and select={renamed(clash, columns)!r} "
+        f"packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
     )
 
 
@@ -606,8 +614,8 @@ def _told(table: TableSource, said: list[str]) -> TableSource:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     said.append(
-        f"{', '.join(map(repr, untold[:_NAMED]))}{' ...' if len(untold) > _NAMED else ''}: without a value yet, and packed as double; input_schema= "
-        "(--input-schema) says otherwise"
+        f"{', '.join(map(repr, untold[:_NAMED]))}{' ...' if len(untold) > _NAMED else ''}: without a value yet, and packed as "
+        "double; input_schema= (--input-schema) says otherwise"
     )
     return dataclasses.replace(
         table,

@@ -303,7 +303,8 @@ def _read_webp(head: bytes, row: int, found: Looked) -> None:
     elif chunk == b"VP8X" and body[0] & 0x02:
         # decoding one damages the memory of TensorFlow (2.20)
         found.problems[row] = (
-            "a moving WEBP, which ends the process of TensorFlow's that decodes it; resize= (--resize) makes a PNG of its first picture"
+            "a moving WEBP, which ends the process of TensorFlow's that decodes it; resize= (--resize) makes a PNG of its "
+            "first picture"
         )
     elif chunk == b"VP8X":
         found.width[row] = int.from_bytes(body[4:7], "little") + 1

@@ -179,7 +179,8 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     for name, value in given.kept(settings).items():
         if name in there and there[name] != value:
             raise SinkError(
-                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new{_by_directory(given, there[name]) if name == 'source' else ''}, "
+                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; "
+                f"give the same to add what is new{_by_directory(given, there[name]) if name == 'source' else ''}, "
                 "overwrite=True (--overwrite) to pack everything anew, or another directory"
             )
 

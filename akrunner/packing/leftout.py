@@ -154,8 +154,9 @@ def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tup
     some = [*unfetched, *bad]
     lines = "".join(f"\n  {quoted(path)}: {printable(why)}" for path, why in some[:_NAMED])
     error = ReadError(
-        f"source: {f'the only {kind[:-1]}' if whole == 1 else f'all of {counted(whole, kind[:-1])}'} {what}: nothing was packed, whatever bad_rows= (--bad-rows) says, "
-        f"and no input for a job is there{'; a later run tries again' if unfetched else ''}{lines}"
+        f"source: {f'the only {kind[:-1]}' if whole == 1 else f'all of {counted(whole, kind[:-1])}'} {what}: nothing was "
+        "packed, whatever bad_rows= (--bad-rows) says, and no input for a job is "
+        f"there{'; a later run tries again' if unfetched else ''}{lines}"
         + (f"\n  and {whole - _NAMED:,} more" if whole > _NAMED else "")
     )
     error.broken, error.unfetched = list(bad), list(unfetched)
@@ -188,9 +189,9 @@ def refused(
     more = sum(max(0, len(some) - _NAMED) for some in (unfetched, broken))
     them = "it" if len(unfetched) + len(broken) == 1 else "them"
     error = ReadError(
-        f"source: {', '.join(whats)}; mend {them}, or take {them} out of the input; bad_rows='skip' (--bad-rows skip) leaves {them} out and lists {them}"
-        f"{f' (a later run tries {them} again)' if unfetched else ''}, bad_rows=DIR copies {them} there, too."
-        f"{' What was packed so far is kept, and the next run goes on from there' if packed else ''}{lines}"
+        f"source: {', '.join(whats)}; mend {them}, or take {them} out of the input; bad_rows='skip' (--bad-rows skip) leaves "
+        f"{them} out and lists {them}{f' (a later run tries {them} again)' if unfetched else ''}, bad_rows=DIR copies {them} "
+        f"there, too.{' What was packed so far is kept, and the next run goes on from there' if packed else ''}{lines}"
         + (f"\n  and {more:,} more" if more else "")
     )
     error.broken, error.unfetched = broken, list(unfetched)

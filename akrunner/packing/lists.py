@@ -80,8 +80,8 @@ def check_meant(schema: pa.Schema, first: pa.RecordBatch | None) -> None:
         looks = _look_like_images(first.column(name))
         if len(looks) and looks.mean() > 0.5:
             raise ConfigError(
-                f"source: {int(looks.sum()):,} of {len(looks):,} values of column {name!r} look like paths of images: paths={name!r} (--paths {name}) packs the files they all "
-                "name, kind='rows' (--kind rows) the table as it is"
+                f"source: {int(looks.sum()):,} of {len(looks):,} values of column {name!r} look like paths of images: "
+                f"paths={name!r} (--paths {name}) packs the files they all name, kind='rows' (--kind rows) the table as it is"
             )
 
 
@@ -103,8 +103,8 @@ def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
             looks = truths(pc.match_substring_regex(values, r"\A\w+://|" + ending_of(images.ENDINGS), ignore_case=True))
             if looks.any() and looks.mean() >= 0.5:
                 return (
-                    f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of {len(looks):,} values look like "
-                    f"paths or URLs: --paths {name} packs the files they name"
+                    f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of "
+                    f"{len(looks):,} values look like paths or URLs: --paths {name} packs the files they name"
                 )
     return ""
 
@@ -144,8 +144,8 @@ def label_of(schema: pa.Schema, given: str | None) -> str | None:
         )
     if not _classes(schema.field(given).type):
         raise ConfigError(
-            f"label (--label): column {given!r} is {schema.field(given).type}; classes are texts, whole numbers or booleans. Left out, it is a column "
-            "like the others"
+            f"label (--label): column {given!r} is {schema.field(given).type}; classes are texts, whole numbers or booleans. "
+            "Left out, it is a column like the others"
         )
     return given
 

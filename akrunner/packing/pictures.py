@@ -217,7 +217,8 @@ def _opened(data: bytes, why: str) -> Any:
     image = _found(data)
     if image.width * image.height >= images.MOST_PIXELS:
         raise _Refused(
-            f"{image.width:,} x {image.height:,} pixels, too many for --resize and --check whole, which decode less than {images.MOST_PIXELS:,}"
+            f"{image.width:,} x {image.height:,} pixels, too many for --resize and --check whole, which decode less than "
+            f"{images.MOST_PIXELS:,}"
         )
     return image
 

@@ -84,13 +84,15 @@ def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes,
         return list(given.tables), given.files, []
     if given.files is None:
         raise SourceError(
-            f"source: {given.tables[0][1].name} is not read from files of this machine, so its new rows cannot be told from those packed{_ANEW}"
+            f"source: {given.tables[0][1].name} is not read from files of this machine, so its new rows cannot be told from "
+            f"those packed{_ANEW}"
         )
     before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     found = difference(given.files, before, octets_of([], pa.large_binary()))
     if found.changed:
         raise SourceError(
-            f"source: {found.some['changed'][0]} has changed since it was packed (its size, or its time), and single rows are not compared{_ANEW}"
+            f"source: {found.some['changed'][0]} has changed since it was packed (its size, or its time), and single rows are "
+            f"not compared{_ANEW}"
         )
     if found.new.any() and given.asked.get("whole"):
         raise SourceError(f"source: there are new files, and {_why_whole(given)}{_ANEW}")
@@ -98,8 +100,8 @@ def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes,
     if found.gone:
         one = found.gone == 1
         told.append(
-            f"{counted(found.gone, 'file')} that {'was' if one else 'were'} packed {'is' if one else 'are'} not among those given now, and the rows are still "
-            f"there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
+            f"{counted(found.gone, 'file')} that {'was' if one else 'were'} packed {'is' if one else 'are'} not among those "
+            f"given now, and the rows are still there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
         )
     fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
@@ -142,7 +144,9 @@ def _fitting(state: State | None) -> Iterator[None]:
         if state is None or state.about is None or shortage(e) or not _OF_TYPES.search(str(e)):
             raise
         raise (ReadError if isinstance(e, ReadError) else SourceError)(
-            f"{_UNHELPFUL.split(str(e))[0].replace('as in the first file', 'as it is packed')}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
+            f"{_UNHELPFUL.split(str(e))[0].replace('as in the first file', 'as it is packed')}. What is new is read in the "
+            f"types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs "
+            "everything anew"
         ) from None
 
 

@@ -116,7 +116,8 @@ def settings_of(given: PackArguments) -> Settings:
     splits, fractions = splits_of(given.split)
     if given.split_by == "exact" and not splits:
         raise ConfigError(
-            "split_by='exact' (--split-by exact) means nothing with split='folders' (--split folders): the folders say the split; leave it out"
+            "split_by='exact' (--split-by exact) means nothing with split='folders' (--split folders): the folders say the "
+            "split; leave it out"
         )
     return Settings(
         form=given.format,

@@ -103,18 +103,20 @@ class State:
         path = os.path.join(self.path, DESCRIPTION)
         if about is None and found is not None and not there and found.get("made_by") == MADE_BY:
             raise SinkError(
-                f"output: {path} was edited (its checksum is not that of what it says), and what pack keeps in {self._state}, which has the copy, is gone: "
-                "bring that back, or pack into another directory"
+                f"output: {path} was edited (its checksum is not that of what it says), and what pack keeps in {self._state}, "
+                "which has the copy, is gone: bring that back, or pack into another directory"
             )
         if about is None and found is not None and (not there or found.get("made_by", MADE_BY) != MADE_BY):
             raise SinkError(f"output: {path} is {'' if found else 'damaged, or '}not pack's; name another directory")
         if about is None:
             raise SinkError(
-                f"output: {path} {'is gone' if found is None else 'is damaged'}, and {STATE} has nothing to write it from; bring it back, or name another directory"
+                f"output: {path} {'is gone' if found is None else 'is damaged'}, and {STATE} has nothing to write it from; "
+                "bring it back, or name another directory"
             )
         if not there:
             raise SinkError(
-                f"output: what pack keeps in {self._state} is gone, and without it nobody knows what is packed; bring it back, or name another directory"
+                f"output: what pack keeps in {self._state} is gone, and without it nobody knows what is packed; bring it "
+                "back, or name another directory"
             )
         if about.get("version") != VERSION:
             raise SinkError(f"output: {self.path} was packed by another version of akrunner; name another directory")
@@ -311,7 +313,8 @@ class State:
         if self._again:
             one, few = len(self._again) == 1, ", ".join(self._again[:_FEW]) + (" ..." if len(self._again) > _FEW else "")
             told.append(
-                f"{counted(len(self._again), 'file')} that an earlier run had finished {'was' if one else 'were'} gone or damaged, and {'was' if one else 'were'} made again: {few}"
+                f"{counted(len(self._again), 'file')} that an earlier run had finished {'was' if one else 'were'} gone or "
+                f"damaged, and {'was' if one else 'were'} made again: {few}"
             )
         return told
 
@@ -387,7 +390,8 @@ class State:
         for part in self._numbers():
             if part not in self.parts() and self._is_copy(part):
                 raise SinkError(
-                    f"output: {self.folder(part)} is a copy of another directory of {STATE}, whose rows would be packed twice; remove it: nothing counts that is in it"
+                    f"output: {self.folder(part)} is a copy of another directory of {STATE}, whose rows would be packed "
+                    "twice; remove it: nothing counts that is in it"
                 )
 
     def _is_copy(self, part: int) -> bool:

@@ -49,7 +49,8 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
                 pass
         shown = ", ".join(f"{redacted(path)} {count:,}" for path, count in zip(paths, counts))
         raise SourceError(
-            f'source: files that stand side by side need as many lines each, and they have: {shown}; in quotes, "*.txt" reads one after the other'
+            f'source: files that stand side by side need as many lines each, and they have: {shown}; in quotes, "*.txt" reads '
+            "one after the other"
         )
     schema = pa.schema([pa.field(column, pa.string()) for column in columns])
 
@@ -108,8 +109,8 @@ def other_ends(paths: Sequence[str]) -> list[str]:
         return []
     more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
     return [
-        f"{odd[0]}{more}: lines seem to end with CR alone, as on old Macs, and a row ends with LF (or CR LF) only, so that many are one row: "
-        "tr '\\r' '\\n' < OLD > NEW makes lines of them"
+        f"{odd[0]}{more}: lines seem to end with CR alone, as on old Macs, and a row ends with LF (or CR LF) only, so that "
+        "many are one row: tr '\\r' '\\n' < OLD > NEW makes lines of them"
     ]
 
 

@@ -12,7 +12,8 @@ _TENSORFLOW = re.compile(r"tensorflow([0-9.]*)((?:[_-]\w+)*)\Z", re.IGNORECASE)
 _KNOWN = ("tensorflow", "tensorflow1150", "tensorflow1120", "tensorflow180", "tensorflow1120_ext")
 #: products whose command does not contain the script: part of their name -> how the user can run them here
 _PRODUCTS = {
-    "easy_rec": "its own archive and entry: -name tensorflow1120 -Dscript=easy_rec_ext.tar.gz -DentryFile=run.py -DuserDefinedParameters=...",
+    "easy_rec": "its own archive and entry: -name tensorflow1120 -Dscript=easy_rec_ext.tar.gz -DentryFile=run.py "
+    "-DuserDefinedParameters=...",
     "easytransfer": "its script by -name tensorflow1120 -Dscript=... -DentryFile=...",
     "alink": "its operators by akrunner.alink",
 }

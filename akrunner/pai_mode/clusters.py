@@ -48,7 +48,8 @@ def tasks_of(parameters: Mapping[str, str]) -> Tasks:
     text, gpus = parameters.get("cluster", ""), parameters.get("gpuRequired", "")
     if text and gpus and gpus != "0":
         raise ConfigError(
-            "cluster and gpuRequired should not be set at the same time: gpuRequired is for one machine; write gpu into the roles of -Dcluster"
+            "cluster and gpuRequired should not be set at the same time: gpuRequired is for one machine; write gpu into the "
+            "roles of -Dcluster"
         )
     if not text:
         workers = number("workerCount", parameters["workerCount"], 1) if parameters.get("workerCount") else 1

@@ -45,7 +45,8 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("script", "the code: a .py, or a .tar.gz, .tgz or .zip", "required", "the same; also a path of this machine"),
         Parameter("entryFile", "the file of the archive that is run", "none; required for an archive", "the same"),
         Parameter("tables", "input tables, separated by commas", "none", "the same; --tables"),
-        Parameter("outputs", "output tables, separated by commas; they must exist", "none", "the same, but a partition that is not there is made, with a warning; --outputs"),
+        Parameter("outputs", "output tables, separated by commas; they must exist", "none", "the same, but a partition that "
+        "is not there is made, with a warning; --outputs"),
         Parameter(
             "buckets",
             "OSS directories the script reads, separated by commas",
@@ -103,7 +104,8 @@ PARAMETERS: dict[str, Parameter] = {
             "PAI chooses how to distribute the model",
             "false",
             "not there",
-            "autoStrategy is not there: PAI's TensorFlow would have distributed the model by itself; the script runs as it is written",
+            "autoStrategy is not there: PAI's TensorFlow would have distributed the model by itself; the script runs as it is "
+            "written",
             ("", "false", "False"),
         ),
         Parameter("volumes", "disks mounted into the tasks", "none", "not there", f"volumes are not mounted: {_NO_NETWORK}"),

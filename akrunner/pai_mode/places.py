@@ -106,8 +106,8 @@ class Places:
             if os.path.exists(path):
                 return path
         raise ConfigError(
-            f"-D{parameter}: {text} is a resource of a project's, which here is a file: put {name} into the current directory, or into "
-            f"{os.path.abspath(folders[-1])}"
+            f"-D{parameter}: {text} is a resource of a project's, which here is a file: put {name} into the current "
+            f"directory, or into {os.path.abspath(folders[-1])}"
         )
 
 
@@ -130,8 +130,8 @@ def program_of(parameters: Mapping[str, str], places: Places) -> tuple[ScriptSpe
         return spec, ["entryFile is for archives, and is passed over: the script is a file"] if odd else []
     if not entry:
         raise ScriptError(
-            f"entryFile is missing: -Dscript is {'a directory' if os.path.isdir(path) else 'an archive'} ({os.path.basename(path)}), and which file "
-            "of it is run is for -DentryFile=main.py to say"
+            f"entryFile is missing: -Dscript is {'a directory' if os.path.isdir(path) else 'an archive'} "
+            f"({os.path.basename(path)}), and which file of it is run is for -DentryFile=main.py to say"
         )
     if entry.startswith("/") or ".." in entry.split("/"):
         raise ScriptError(f"-DentryFile={entry} must be a path in the archive")

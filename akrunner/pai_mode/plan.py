@@ -269,8 +269,8 @@ def _check_output(text: str, wishes: Wishes, dry: bool, told: list[str]) -> None
     if not store.exists(name):
         spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
         told.append(
-            f"-Doutputs: the partition {text} is not there: here it is made when the script writes to it, and PAI wants it before the job: "
-            f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
+            f"-Doutputs: the partition {text} is not there: here it is made when the script writes to it, and PAI wants it "
+            f"before the job: ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
         )
 
 
@@ -344,7 +344,8 @@ def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tu
         capacity.check_fits(num_workers=workers, num_ps=servers)
         if workers + servers > _CROWD * len(devices.cpus()):
             notes.append(
-                f"{workers + servers} processes are many for {len(devices.cpus())} cores; num_workers= and num_ps= (--num-workers, --num-ps) take fewer"
+                f"{workers + servers} processes are many for {len(devices.cpus())} cores; num_workers= and num_ps= "
+                "(--num-workers, --num-ps) take fewer"
             )
     for name, each, there, what in (
         ("gpus_per_worker", tasks.gpus, devices.gpus, "graphics card"),
@@ -359,11 +360,13 @@ def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tu
             settings[name] = each
         elif have:
             notes.append(
-                f"{workers * each} {what}s are asked for, and this machine has {have}: the tasks share {'it' if have == 1 else 'them'}"
+                f"{workers * each} {what}s are asked for, and this machine has {have}: the tasks share "
+                f"{'it' if have == 1 else 'them'}"
             )
         else:
             notes.append(
-                f"{workers * each} {what}{'s' * (workers * each > 1)} asked for, and this machine has none: it runs on the processor"
+                f"{workers * each} {what}{'s' * (workers * each > 1)} asked for, and this machine has none: it runs on the "
+                "processor"
             )
     return settings, notes
 
@@ -398,7 +401,8 @@ def as_text(plan: Plan) -> str:
     lines = [
         f"{plan.command.name}{f', job {plan.job_name}' if plan.job_name else ''}{f', tags {plan.tags}' if plan.tags else ''}",
         f"environment  {plan.environment}: {_found(found) if found.path else 'cannot be used'}",
-        f"script       {plan.script.real}, run as __main__ in {'the unpacked archive' if plan.script.archives else 'a directory of its own'}",
+        f"script       {plan.script.real}, run as __main__ in "
+        f"{'the unpacked archive' if plan.script.archives else 'a directory of its own'}",
     ]
     lines += _listed("flags", [redacted(flag) for flag in plan.flags])
     lines += _listed("tasks", [_task(plan, task) for task in plan.cluster.tasks])

@@ -136,7 +136,8 @@ def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[
     paths, untold = clientpaths.named(text, path, {**os.environ, **variables})
     for one in untold:
         notes.append(
-            f"which file {one} will be, only running the script tells: if there is one, it is started itself. Write odpscmd alone for akrunner"
+            f"which file {one} will be, only running the script tells: if there is one, it is started itself. Write odpscmd "
+            "alone for akrunner"
         )
     _check(found, path)
     paths = [one for one in paths if _NAME.fullmatch(one)]

@@ -372,8 +372,8 @@ class Reader(Running):
                 continue
             if self.printed is not None or path is None or one.sign not in (">", ">>", ">|", "&>", "&>>") or self.why:
                 raise ConfigError(
-                    f"line {line}: akrunner does not read `exec {one.descriptor}{one.sign} {redacted(text).replace(MARK, '$')}`: put it behind the "
-                    "commands that need it"
+                    f"line {line}: akrunner does not read `exec {one.descriptor}{one.sign} "
+                    f"{redacted(text).replace(MARK, '$')}`: put it behind the commands that need it"
                 )
             self.touched.opened(path)
 
@@ -405,7 +405,8 @@ class Reader(Running):
         nested = any(re.search(r"[-+=?].*(?:[${][@*]|\[[@*]\])", text, re.DOTALL) for text in texts)
         if nested or any("" in (self._held(name) or []) or self.value("IFS") not in (None, " \t\n") for name in lists):
             raise ConfigError(
-                f'line {self.line}: akrunner does not read a list in a here-document where IFS is set, an element is empty or it stands in a default: x="$*" in front of it'
+                f"line {self.line}: akrunner does not read a list in a here-document where IFS is set, an element is empty or "
+                'it stands in a default: x="$*" in front of it'
             )
 
     def _there(self, path: str | None, text: str) -> bool:
@@ -419,8 +420,8 @@ class Reader(Running):
             return True
         if not self.ran and not self.why:
             raise ConfigError(
-                f"line {self.line}: the directory of {redacted(text)} is not there, and bash does not run a command whose output has no place: "
-                f"mkdir -p {redacted(os.path.dirname(text))}"
+                f"line {self.line}: the directory of {redacted(text)} is not there, and bash does not run a command whose "
+                f"output has no place: mkdir -p {redacted(os.path.dirname(text))}"
             )
         return False
 

@@ -49,8 +49,9 @@ HARMLESS = _WHICH | {
 #: commands that are assumed to succeed: if one failed, the script should not go on
 DOERS = frozenset(
     (
-        "tar zip unzip gzip gunzip cp mv rm mkdir rmdir touch chmod chown ln echo printf date sleep wait ossutil ossutil64 osscmd pip pip3 rsync scp "
-        "wget basename dirname ls pwd kill which type hash trap umask ulimit alias unalias hostname whoami id uname clear sync seq"
+        "tar zip unzip gzip gunzip cp mv rm mkdir rmdir touch chmod chown ln echo printf date sleep wait ossutil ossutil64 "
+        "osscmd pip pip3 rsync scp wget basename dirname ls pwd kill which type hash trap umask ulimit alias unalias hostname "
+        "whoami id uname clear sync seq"
     ).split()
 ) | {"cat", "tee"}  # fmt: skip
 #: commands that run none of their words as another command
@@ -216,8 +217,8 @@ def _unset(reader: Reader, words: list[Field], line: int) -> State:
             functions = [scope for scope in reader.scopes if scope.kind == "function"]
             if any(text in scope.saved for scope in functions[:-1]) and text not in functions[-1].saved:
                 raise ConfigError(
-                    f"line {line}: {text} belongs (local) to the function that calls this one, and bash's unset shows what it was before that: "
-                    f"write {text}= instead, or take another name"
+                    f"line {line}: {text} belongs (local) to the function that calls this one, and bash's unset shows what it "
+                    f"was before that: write {text}= instead, or take another name"
                 )
             reader.assign(text, None)
     return State.YES

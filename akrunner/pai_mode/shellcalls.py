@@ -107,8 +107,8 @@ class Client:
         """
         if self._reader.inside:
             raise ConfigError(
-                f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
-                "its own, or run it without --dry-run"
+                f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put "
+                "the call on a line of its own, or run it without --dry-run"
             )
         at = self._reader.why
         if not at:
@@ -125,8 +125,9 @@ class Client:
             shown = redacted(held[1][2:-1])
             mend = f"akrunner does not know what `{shown if len(shown) <= 70 else shown[:67] + '...'}` prints; {mend}"
         raise ConfigError(
-            f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
-            f"the script would tell; {mend}run it without --dry-run"
+            f"line {line}: whether this call is made depends on line {at} "
+            f"({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running the script would tell; {mend}run it "
+            "without --dry-run"
         )
 
     def called(self, words: list[Field], line: int) -> State:
@@ -159,8 +160,8 @@ class Client:
                 rest = rest if sign else rest[1:]
             elif name.startswith("-") and name not in _PASSED:
                 raise ConfigError(
-                    f"line {line}: akrunner does not know odpscmd's option {redacted(UNKNOWN.sub('', name))[:40]}, and so not what the call does: "
-                    "leave it out"
+                    f"line {line}: akrunner does not know odpscmd's option {redacted(UNKNOWN.sub('', name))[:40]}, and so not "
+                    "what the call does: leave it out"
                 )
         if found:
             self._reader.emit(marked("odpscmd"))
@@ -171,7 +172,8 @@ class Client:
             self._piece(self._reader.stdin.text, line)
         else:
             raise ConfigError(
-                f"line {line}: this call reads statements that are not known before the script is run; hand them over by -e, -f or a here-document"
+                f"line {line}: this call reads statements that are not known before the script is run; hand them over by -e, "
+                "-f or a here-document"
             )
         self._reader.stdin.text, self._reader.stdin.file = None, ""
         self._reader.emit(marked("odpscmd"))
@@ -215,8 +217,8 @@ class Client:
                 return
         if full is not None and (full in self._reader.written or full in self._reader.touched):
             raise ConfigError(
-                f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements over by -e or a "
-                "here-document"
+                f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements "
+                "over by -e or a here-document"
             )
         if full is None:
             raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
@@ -232,7 +234,8 @@ class Client:
                     os.path.join(self._reader.began or "", name)
                 ):
                     raise ConfigError(
-                        f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run akrunner there"
+                        f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run "
+                        "akrunner there"
                     )
         if _CHANGES.search(text):
             self._reader.passed = True
@@ -251,10 +254,11 @@ class Client:
         holder = next((one for one, value in self._reader.state.known.items() if value and unknown[0] in value), "")
         if name.startswith("$("):
             raise ConfigError(
-                f"line {line}: ${holder} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: --var {holder}=VALUE"
+                f"line {line}: ${holder} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: --var "
+                f"{holder}=VALUE"
                 if holder
-                else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
-                "variable, x=$(...), and give that: --var x=VALUE"
+                else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; "
+                "put its result into a variable, x=$(...), and give that: --var x=VALUE"
             )
         if (name in ("@", "*", "#") or re.fullmatch("[0-9]+", name)) and self._reader.calls and name != "0":
             raise ConfigError(f"line {line}: what the function is called with is not known: call it with words that are")
@@ -262,7 +266,8 @@ class Client:
             raise ConfigError(f"line {line}: what the script is called with is not known; give {_asked_for(name)}")
         if name == "IFS":
             raise ConfigError(
-                f"line {line}: akrunner cannot tell how bash parts this at IFS: have one character between two words and none at the ends"
+                f"line {line}: akrunner cannot tell how bash parts this at IFS: have one character between two words and none "
+                "at the ends"
             )
         if not re.fullmatch(r"\w+", name):
             mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"

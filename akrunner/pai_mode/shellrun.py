@@ -313,7 +313,8 @@ class Running(Values):
         function = self.functions[name]
         if function is None:
             raise ConfigError(
-                f"line {line}: akrunner cannot tell which of its functions {name} is: it is defined where nobody knows whether that is run"
+                f"line {line}: akrunner cannot tell which of its functions {name} is: it is defined where nobody knows "
+                "whether that is run"
             )
         if self.calls > _DEEPEST:
             raise ConfigError(f"line {line}: {name} calls itself too often")

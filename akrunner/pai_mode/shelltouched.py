@@ -21,8 +21,9 @@ from akrunner.pai_mode.flow import MARK
 #: programs that change no file, whatever their words are, or only a file they make
 _READERS = frozenset(
     (
-        "echo printf date sleep wait ls pwd cat grep egrep fgrep diff cmp head tail wc uniq cut tr ps du df stat file md5sum sha1sum sha256sum basename "
-        "dirname which type hash mkdir chmod chown kill whoami id uname hostname true false awk mail logger ping nc pgrep mountpoint expr seq clear"
+        "echo printf date sleep wait ls pwd cat grep egrep fgrep diff cmp head tail wc uniq cut tr ps du df stat file md5sum "
+        "sha1sum sha256sum basename dirname which type hash mkdir chmod chown kill whoami id uname hostname true false awk "
+        "mail logger ping nc pgrep mountpoint expr seq clear"
     ).split()
 )
 #: programs whose words do not say which files they change

@@ -125,7 +125,8 @@ class Characters(abc.ABC):
             raise self.error("a ' is not closed")
         if re.search(r"\\[^nt'\"\\]", match[1]):
             raise self.error(
-                f"akrunner does not read {match[0]}; of what stands behind a backslash in $'...' it knows n, t, quotes and a backslash"
+                f"akrunner does not read {match[0]}; of what stands behind a backslash in $'...' it knows n, t, quotes and a "
+                "backslash"
             )
         self.at = match.end()
         return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), match[1])

@@ -199,7 +199,8 @@ def _check_encoded(text: str) -> None:
     except UnicodeEncodeError as e:
         byte = ord(e.object[e.start]) & 0xFF
         raise ConfigError(
-            f"the statements are not UTF-8 (there is a byte 0x{byte:02x}); if the script is in GBK: iconv -f GBK -t UTF-8 run.sh > run.utf8.sh"
+            f"the statements are not UTF-8 (there is a byte 0x{byte:02x}); if the script is in GBK: iconv -f GBK -t UTF-8 "
+            "run.sh > run.utf8.sh"
         ) from None
 
 

@@ -200,8 +200,8 @@ def _command(words: list[Word], line: int) -> Command:
         word = rest.pop()
         if word.quoted or not word.text.startswith("-") or word.text == "-":
             raise ConfigError(
-                f"line {word.line}: {_short(word.text)} is no option of a PAI command; did the command before it lose its `;`, or the value its "
-                "quotes?"
+                f"line {word.line}: {_short(word.text)} is no option of a PAI command; did the command before it lose its "
+                "`;`, or the value its quotes?"
             )
         if word.text.startswith("-D"):
             name, value = _parameter(word, rest)

@@ -41,8 +41,9 @@ def warnings_of(
     fed = sum(task.gets_rows for task in tasks)
     if rows == 0 and job.mode == "batch" and job.output_inferred and output is not None:
         told.append(
-            f"the input has no rows: unless the script writes some all the same, the job fails at its end, and {redacted(str(output))} is not made, "
-            "as nobody knows its columns; with output_schema= (--output-schema) it is made, without rows"
+            "the input has no rows: unless the script writes some all the same, the job fails at its end, and "
+            f"{redacted(str(output))} is not made, as nobody knows its columns; with output_schema= (--output-schema) it is "
+            "made, without rows"
         )
     elif rows == 0:
         told.append("the input has no rows: the script runs, and gets none")
@@ -80,13 +81,13 @@ def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | N
         told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
     elif job.output_inferred and output is not None and rows != 0 and not _mentions(job, code, b"output_writer"):
         told.append(
-            f"output= (--output) is given, and the script never mentions output_writer, which writes rows: if it writes none, the job fails at its end, and "
-            f"{redacted(str(output))} is not made"
+            "output= (--output) is given, and the script never mentions output_writer, which writes rows: if it writes none, "
+            f"the job fails at its end, and {redacted(str(output))} is not made"
         )
     if job.mode == "train" and not _mentions(job, code, b"saved_model_dir"):
         told.append(
-            "the script never mentions task_config.saved_model_dir, where the model of a training job is looked for: if it exports none there, the job fails "
-            "at its end"
+            "the script never mentions task_config.saved_model_dir, where the model of a training job is looked for: if it "
+            "exports none there, the job fails at its end"
         )
     return told
 
@@ -100,7 +101,8 @@ def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
         told.append(f"the script wrote no row over these {counted(trial.rows_in, 'row')}, and {redacted(what)} is given{end}")
     if job.mode == "train" and not trial.exported:
         told.append(
-            "the script exported nothing to task_config.saved_model_dir over these rows: a training job without a model fails at its end"
+            "the script exported nothing to task_config.saved_model_dir over these rows: a training job without a model fails "
+            "at its end"
         )
     return told
 

@@ -91,8 +91,8 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
     if given.project is not None and not (reads or writes):
         raise ConfigError(
-            "project= (--project) is of names in tables= and output_tables= (--tables, --output-tables), and there are none; source= and output= name "
-            "theirs: odps://PROJECT/tables/T"
+            "project= (--project) is of names in tables= and output_tables= (--tables, --output-tables), and there are none; "
+            "source= and output= name theirs: odps://PROJECT/tables/T"
         )
     asked = tables_spec(reads, writes, given.project) if reads or writes else None
     if asked is not None:

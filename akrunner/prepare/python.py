@@ -73,7 +73,8 @@ def check_requirements(requirements: str, python: str) -> None:
     """
     if environments.is_packed(python) or not os.path.exists(python):
         raise ConfigError(
-            f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
+            f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them "
+            "with it"
         )
     if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
         raise UserFilesError(

@@ -24,7 +24,8 @@ def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
             raise
         # the hint names select=, which works on the input and not on the output
         raise SchemaError(
-            f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, 'string' for text of any kind"
+            f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, "
+            "'string' for text of any kind"
         ) from None
 
 
@@ -41,5 +42,6 @@ def _schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
         if items is not None:
             return dtypes.schema_of_items(items, parameter)
     raise ConfigError(
-        f"{parameter} must be text like 'id bigint, p double', a dict of columns and types, or a schema of pyarrow's, not {type(given).__name__}"
+        f"{parameter} must be text like 'id bigint, p double', a dict of columns and types, or a schema of pyarrow's, not "
+        f"{type(given).__name__}"
     )

@@ -29,7 +29,8 @@ def check_order(script: Any, source: Any) -> None:
     if (callable(source) or names[1].endswith(".py")) and not names[0].endswith(".py"):
         given = repr(names[0]) if names[0] else of_type(script)
         raise ScriptError(
-            f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what looks like a script"
+            f"script: the script comes first, then the table: (script, source); here {given} comes first, and behind it what "
+            "looks like a script"
         )
 
 
@@ -46,8 +47,8 @@ def check_script(path: str) -> None:
         return
     if archives.is_archive(path.partition("#")[0] if is_url else real):
         raise ScriptError(
-            f"script: {redacted(path)} is an archive, not a script: {_PREDICT} runs a SavedModel; of an archive of code name the script in it, and the archive "
-            "in user_files= (--user-file)"
+            f"script: {redacted(path)} is an archive, not a script: {_PREDICT} runs a SavedModel; of an archive of code name "
+            "the script in it, and the archive in user_files= (--user-file)"
         )
     if is_url:
         return
@@ -69,6 +70,6 @@ def check_writes(script: ScriptSpec, job: JobSpec) -> None:
     line = files.writes_output(files.read_script(script))
     if line is not None:
         raise ScriptError(
-            "the script writes rows, but there is no output_schema= (--output-schema), and a stream needs it; give for instance "
-            f"'id bigint, p double'\n  File \"{script.name}\", line {line}"
+            "the script writes rows, but there is no output_schema= (--output-schema), and a stream needs it; give for "
+            f"instance 'id bigint, p double'\n  File \"{script.name}\", line {line}"
         )

@@ -57,7 +57,8 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
             read = os.fstat(0) if source == "-" else os.stat(os.path.expanduser(source))
         if os.path.isfile(output) and os.path.samestat(read, os.stat(output)):
             raise SinkError(
-                f"output: {output} is the input, which would be read and written at the same time; write to another place (--output)"
+                f"output: {output} is the input, which would be read and written at the same time; write to another place "
+                "(--output)"
             )
         return
     if is_table(source):

@@ -92,7 +92,8 @@ def run_predict_stream(
     watched = None if watch is None else Watch.of(watch, watch_seconds)
     if watched is not None and not engine.capabilities.watches:
         raise ConfigError(
-            f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new model"
+            f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
+            "model"
         )
     source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
     prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)

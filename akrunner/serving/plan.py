@@ -169,8 +169,8 @@ def _match_inputs(
             for name in selected:
                 if name not in table.names:
                     raise ModelError(
-                        f"the table has no column {name!r} ({', '.join(table.names)}), and {wants}; say with selected_cols= which "
-                        "columns feed the model, in the order of input_signature_defs="
+                        f"the table has no column {name!r} ({', '.join(table.names)}), and {wants}; say with selected_cols= "
+                        "which columns feed the model, in the order of input_signature_defs="
                     )
         if single is not None:
             names = [single]
@@ -179,8 +179,8 @@ def _match_inputs(
         else:
             missing = [name for name in signature.inputs if name not in selected]
             raise ModelError(
-                f"selected_cols={selected!r} has no column for input {(missing or ['?'])[0]!r}: {wants}; name the inputs in the order "
-                "of the columns with input_signature_defs="
+                f"selected_cols={selected!r} has no column for input {(missing or ['?'])[0]!r}: {wants}; name the inputs in "
+                "the order of the columns with input_signature_defs="
             )
     elif selected is None:
         selected = [_column_of(table, name, "input_signature_defs, for want of selected_cols") for name in names]
@@ -320,8 +320,8 @@ def _match_outputs(
         for name in names:
             if name not in signature.outputs:
                 raise ModelError(
-                    f"output_schema: the model has no output {name!r}{nearest(name, list(signature.outputs))}; {gives}; name the "
-                    "outputs in the order of the columns with output_signature_defs="
+                    f"output_schema: the model has no output {name!r}{nearest(name, list(signature.outputs))}; {gives}; name "
+                    "the outputs in the order of the columns with output_signature_defs="
                 )
     if len(names) != len(schema):
         raise ModelError(

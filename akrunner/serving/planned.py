@@ -215,8 +215,9 @@ def _warnings(columns: tuple[PredictColumn, ...], rows: int | None, workers: int
     for one in columns:
         if one.nulls and one.null == _REFUSED:
             told.append(
-                f"column {one.name!r} has {counted(one.nulls, 'null')}, which input {one.feeds[0]!r} of the model cannot take: the prediction fails there; give "
-                f"defaults={{{one.name!r}: ...}} (--default {one.name}=...), or leave the rows out with select= (--select)"
+                f"column {one.name!r} has {counted(one.nulls, 'null')}, which input {one.feeds[0]!r} of the model cannot "
+                f"take: the prediction fails there; give defaults={{{one.name!r}: ...}} (--default {one.name}=...), or leave "
+                "the rows out with select= (--select)"
             )
     return told
 

@@ -50,8 +50,8 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
         words.end()
         if project and project.lower() != name.project:
             raise ConfigError(
-                f"alter table: {name.sql} cannot be renamed into another project; CREATE TABLE {project}.{new} AS SELECT * FROM {name.sql} "
-                "copies its rows"
+                f"alter table: {name.sql} cannot be renamed into another project; CREATE TABLE {project}.{new} AS SELECT * "
+                f"FROM {name.sql} copies its rows"
             )
         store.rename(name, new)
         return f"renamed {name.sql} to {new}", True

@@ -52,7 +52,8 @@ def check_project(given: str, store: TableStore) -> None:
     there = store.projects()
     if there and given.lower() not in (name.lower() for name in there):
         raise SourceError(
-            f"tables ls: there is no project {given} in {store.place}{nearest(given, there) or '; there are ' + ', '.join(there)}"
+            f"tables ls: there is no project {given} in "
+            f"{store.place}{nearest(given, there) or '; there are ' + ', '.join(there)}"
         )
 
 

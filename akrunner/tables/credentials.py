@@ -117,8 +117,8 @@ def odps_credentials() -> Credentials | None:
     made = _joined("MaxCompute", places)
     if not made.endpoint:
         raise ConfigError(
-            f"credentials for MaxCompute are in {made.found}, and its endpoint is missing: set ODPS_ENDPOINT, or end_point= in a file "
-            f"{CONFIG_VARIABLE} names (such as http://service.cn-shanghai.maxcompute.aliyun.com/api){_OUT}"
+            f"credentials for MaxCompute are in {made.found}, and its endpoint is missing: set ODPS_ENDPOINT, or end_point= "
+            f"in a file {CONFIG_VARIABLE} names (such as http://service.cn-shanghai.maxcompute.aliyun.com/api){_OUT}"
         )
     return made
 
@@ -152,14 +152,15 @@ def _joined(service: str, places: Sequence[_Place]) -> Credentials:
     if keys is None:
         only = next(place for place in places if place.values)
         raise ConfigError(
-            f"{', '.join(sorted(only.names[what] for what in only.values))} of {only.found} {'is' if len(only.values) == 1 else 'are'} set, and "
-            f"there is no access key for {service}: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or name a file in "
-            f"{CONFIG_VARIABLE}{_OUT}"
+            f"{', '.join(sorted(only.names[what] for what in only.values))} of {only.found} "
+            f"{'is' if len(only.values) == 1 else 'are'} set, and there is no access key for {service}: set "
+            f"ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or name a file in {CONFIG_VARIABLE}{_OUT}"
         )
     for what, other in (("id", "secret"), ("secret", "id")):
         if what not in keys.values:
             raise ConfigError(
-                f"credentials for {service} in {keys.found}: {keys.names[other]} is there, and {keys.names[what]} is missing{_OUT}"
+                f"credentials for {service} in {keys.found}: {keys.names[other]} is there, and {keys.names[what]} is "
+                f"missing{_OUT}"
             )
     rest: dict[str, str] = {}
     for place in reversed(places):

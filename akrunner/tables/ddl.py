@@ -97,8 +97,8 @@ def _key(column: pa.Field) -> pa.Field:
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)):
         raise ConfigError(
-            f"create table: partitioned by {column.name}, a {types.words_of(column)}: a partition's value is a text, a whole number or a date, "
-            f"as in MaxCompute; write {column.name} STRING"
+            f"create table: partitioned by {column.name}, a {types.words_of(column)}: a partition's value is a text, a whole "
+            f"number or a date, as in MaxCompute; write {column.name} STRING"
         )
     return column
 

@@ -128,8 +128,9 @@ def _check_header(file: Any, input_format: str | None, name: TableName, known: T
         return
     twice = " twice" if odd and not _VALUE.match(odd) else ""
     raise SourceError(
-        f"source: the first line of {foreign.redacted(found.paths[0])}, which is to name the columns, has {odd!r}{twice} in it: it is a row, it "
-        f"seems, and would be lost: {', '.join(names)[:_SHOWN]!r}. For {_BARE.format(table=name.sql)}; if these are names, --select gives others"
+        f"source: the first line of {foreign.redacted(found.paths[0])}, which is to name the columns, has {odd!r}{twice} in "
+        f"it: it is a row, it seems, and would be lost: {', '.join(names)[:_SHOWN]!r}. For {_BARE.format(table=name.sql)}; if "
+        "these are names, --select gives others"
     )
 
 
@@ -152,7 +153,8 @@ def _put_bare(
     known = store.describe(name.whole) if store.exists(name.whole) else None
     if known is None and input_schema is None:
         raise SourceError(
-            f"--no-header: nothing says what the columns are called: there is no table {name.whole}; make it (CREATE TABLE), or give "
+            f"--no-header: nothing says what the columns are called: there is no table {name.whole}; make it (CREATE TABLE), "
+            "or give "
             '--input-schema "NAME TYPE, ..."'
         )
     columns = types.as_columns(input_schema.arrow) if input_schema is not None else pa.schema([])
@@ -209,12 +211,13 @@ def check_columns(name: TableName, info: TableInfo, schema: pa.Schema, more: str
     for one in schema.names:
         if one.lower() not in known and one.lower() not in info.partitions:
             raise SinkError(
-                f"output: {name.whole} has no column {one!r} (it has {', '.join(known)}){nearest(one.lower(), known)}; --select says which to put{more}"
+                f"output: {name.whole} has no column {one!r} (it has {', '.join(known)}){nearest(one.lower(), known)}; "
+                f"--select says which to put{more}"
             )
         if one.lower() in info.partitions and one.lower() not in dict(name.partition):
             raise SinkError(
-                f"output: {name.whole} is partitioned by {one}: put each partition by itself ({name.whole}/{one}=..., --select), or "
-                "INSERT ... PARTITION (...) SELECT spreads rows"
+                f"output: {name.whole} is partitioned by {one}: put each partition by itself ({name.whole}/{one}=..., "
+                "--select), or INSERT ... PARTITION (...) SELECT spreads rows"
             )
 
 

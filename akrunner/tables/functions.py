@@ -105,8 +105,8 @@ COMPARED = {
 }
 #: functions of MaxCompute that neither sqlglot nor DuckDB has; each follows the functions it calls
 _STATEMENTS = (
-    "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
-    "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
+    "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' "
+    "WHEN 'hh' THEN 'hour' WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
     "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
     "CREATE MACRO odps_isnull(x) AS x IS NULL",
     "CREATE MACRO odps_datediff(a, b, part) AS date_diff(odps_unit(part), CAST(b AS TIMESTAMP), CAST(a AS TIMESTAMP))",
@@ -119,18 +119,19 @@ _STATEMENTS = (
     "CREATE MACRO odps_second(x) AS second(CAST(x AS TIMESTAMP))",
     "CREATE MACRO lastday(x) AS CAST(last_day(CAST(x AS TIMESTAMP)) AS TIMESTAMP)",
     "CREATE MACRO keyvalue(x, k) AS ([substr(e, length(k) + 2) for e in str_split(x, ';') if starts_with(e, k || ':')])[1], "
-    "(x, one, other, k) AS ([substr(e, length(k) + length(other) + 1) for e in str_split(x, one) if starts_with(e, k || other)])[1]",
+    "(x, one, other, k) AS ([substr(e, length(k) + length(other) + 1) for e in str_split(x, one) if starts_with(e, k || "
+    "other)])[1]",
     "CREATE MACRO odps_find_in_set(x, many) AS CASE WHEN x IS NOT NULL AND many IS NOT NULL THEN "
     "coalesce(list_position(str_split(many, ','), x), 0) END",
-    "CREATE MACRO odps_substring_index(x, sep, n) AS CASE WHEN x IS NULL OR sep IS NULL OR n IS NULL THEN NULL WHEN n = 0 OR sep = '' THEN '' "
-    "ELSE array_to_string(CASE WHEN n > 0 THEN str_split(x, sep)[:n] ELSE str_split(x, sep)[n:] END, sep) END",
+    "CREATE MACRO odps_substring_index(x, sep, n) AS CASE WHEN x IS NULL OR sep IS NULL OR n IS NULL THEN NULL WHEN n = 0 OR "
+    "sep = '' THEN '' ELSE array_to_string(CASE WHEN n > 0 THEN str_split(x, sep)[:n] ELSE str_split(x, sep)[n:] END, sep) END",
     "CREATE MACRO lengthb(x) AS strlen(x)",
     "CREATE MACRO odps_percentile(x, p) AS quantile_cont(CAST(x AS DOUBLE), p)",
     "CREATE MACRO tolower(x) AS lower(x)",
     "CREATE MACRO toupper(x) AS upper(x)",
     # MaxCompute truncates where DuckDB rounds; this works on the digits, because a double would not hold all of them
-    "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
-    "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
+    "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', "
+    "1) AS HUGEINT), TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
     # a text used with a number becomes a DOUBLE, or null if it is no number
     "CREATE MACRO odps_number(x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
     *(
@@ -160,11 +161,12 @@ _STATEMENTS = (
     "CREATE MACRO odps_date_sub(x, n) AS CAST(x AS DATE) - CAST(n AS INTEGER)",
     "CREATE MACRO odps_add_months(x, n) AS strftime(CAST(x AS TIMESTAMP) + to_months(CAST(n AS INTEGER)), '%Y-%m-%d')",
     "CREATE MACRO odps_last_day(x) AS last_day(CAST(x AS TIMESTAMP))",
-    "CREATE MACRO odps_day_number(day) AS CASE WHEN length(day) >= 2 AND (length(day) <= 3 OR lower(day) IN ('monday', 'tuesday', 'wednesday', "
-    "'thursday', 'friday', 'saturday', 'sunday')) THEN list_position(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], "
-    "[one for one in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] if starts_with(one, left(lower(day), 3))][1]) END",
-    "CREATE MACRO odps_next_day(x, day) AS strftime(TRY_CAST(x AS DATE) + CAST((odps_day_number(day) - isodow(TRY_CAST(x AS DATE)) + 6) % 7 + 1 "
-    "AS INTEGER), '%Y-%m-%d')",
+    "CREATE MACRO odps_day_number(day) AS CASE WHEN length(day) >= 2 AND (length(day) <= 3 OR lower(day) IN ('monday', "
+    "'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday')) THEN list_position(['mon', 'tue', 'wed', 'thu', "
+    "'fri', 'sat', 'sun'], [one for one in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] if starts_with(one, "
+    "left(lower(day), 3))][1]) END",
+    "CREATE MACRO odps_next_day(x, day) AS strftime(TRY_CAST(x AS DATE) + CAST((odps_day_number(day) - isodow(TRY_CAST(x AS "
+    "DATE)) + 6) % 7 + 1 AS INTEGER), '%Y-%m-%d')",
     "CREATE MACRO odps_trunc(x) AS trunc(CAST(x AS DOUBLE)), (x, n) AS trunc(CAST(x AS DOUBLE), CAST(n AS INTEGER))",
     "CREATE MACRO odps_sign(x) AS CAST(sign(CAST(x AS DOUBLE)) AS DOUBLE)",
     # as HTML forms are encoded: a blank becomes +
@@ -174,9 +176,9 @@ _STATEMENTS = (
     "CREATE MACRO odps_json(x, path) AS CASE WHEN json_valid(x) THEN json_extract_string(x, path) END",
     "CREATE MACRO odps_regexp_substr(x, y) AS nullif(regexp_extract(x, y), '')",
     "CREATE MACRO odps_slice(x, first, many) AS CASE WHEN x IS NULL OR first IS NULL OR many IS NULL THEN NULL "
-    "WHEN first = 0 OR many < 0 THEN error('slice: the first is 1, or -1 from the end, and not 0; how many is no negative number') "
-    "WHEN first < -len(x) OR many = 0 THEN x[1:0] WHEN first < 0 THEN x[len(x) + first + 1:least(len(x) + first + many, len(x))] "
-    "ELSE x[first:first + many - 1] END",
+    "WHEN first = 0 OR many < 0 THEN error('slice: the first is 1, or -1 from the end, and not 0; how many is no negative "
+    "number') WHEN first < -len(x) OR many = 0 THEN x[1:0] WHEN first < 0 THEN x[len(x) + first + 1:least(len(x) + first + "
+    "many, len(x))] ELSE x[first:first + many - 1] END",
     "CREATE MACRO odps_quarter(x) AS quarter(CAST(x AS TIMESTAMP))",
     "CREATE MACRO odps_weekofyear(x) AS weekofyear(CAST(x AS TIMESTAMP))",
     "CREATE MACRO odps_dayofweek(x) AS dayofweek(CAST(x AS TIMESTAMP)) + 1",

@@ -119,8 +119,8 @@ class _Outputs:
         """
         if any(one.name.same(name) for one in self.opened):
             raise ConfigError(
-                f"insert: {name} is written by several INSERTs of one statement; give each a statement of its own, or one INSERT the rows of "
-                "all (UNION ALL)"
+                f"insert: {name} is written by several INSERTs of one statement; give each a statement of its own, or one "
+                "INSERT the rows of all (UNION ALL)"
             )
         output = self.store(name.project).output(name, overwrite)
         self.opened.append(output)
@@ -152,7 +152,8 @@ def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
     dynamic = [key for key in info.partitions if key not in fixed]
     if dynamic and not one.keys and one.columns is None and one.overwrite:
         raise ConfigError(
-            f"insert: {name.sql} is partitioned: INSERT OVERWRITE TABLE {name.sql} PARTITION ({', '.join(info.partitions)}) SELECT ..."
+            f"insert: {name.sql} is partitioned: INSERT OVERWRITE TABLE {name.sql} PARTITION ({', '.join(info.partitions)}) "
+            "SELECT ..."
         )
     fields = _targets(name, info, one.columns, dynamic)
     if _VALUES.match(query):
@@ -215,8 +216,8 @@ def _targets(name: TableName, info: TableInfo, columns: list[str] | None, dynami
 def _selected(name: TableName, fields: list[pa.Field], names: list[str], kinds: list[str]) -> list[str]:
     if len(names) != len(fields):
         raise ConfigError(
-            f"insert: {name.sql} takes {len(fields)} columns ({', '.join(field.name for field in fields)}), and the query has {len(names)} "
-            f"({', '.join(names)[:200]})"
+            f"insert: {name.sql} takes {len(fields)} columns ({', '.join(field.name for field in fields)}), and the query has "
+            f"{len(names)} ({', '.join(names)[:200]})"
         )
     return [f"{_cast(f'c{number}', kinds[number], field)} AS {quoted(field.name)}" for number, field in enumerate(fields)]
 

@@ -178,8 +178,8 @@ class LocalTables:
             loose = layout.data_files(folder)
             if loose:
                 raise SourceError(
-                    f"source: {name.whole} is partitioned by {', '.join(info.partitions)}, and {os.path.join(folder, loose[0])} is in none of "
-                    f"its partitions; move it to one, {info.partitions[0]}=..."
+                    f"source: {name.whole} is partitioned by {', '.join(info.partitions)}, and "
+                    f"{os.path.join(folder, loose[0])} is in none of its partitions; move it to one, {info.partitions[0]}=..."
                 )
         every = layout.partitions_below(folder, info.partitions)
         if not info.partition_types:
@@ -371,7 +371,8 @@ def no_table_yet(name: TableName, there: Sequence[str], place: str) -> str:
     keys = ", ".join(f"{quoted_name(key)} STRING" for key, _ in name.partition)
     by = f" PARTITIONED BY ({keys})" if keys else ""
     return (
-        f'{no_table(name, there, _where(place))}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...){by}"`, its types '
+        f'{no_table(name, there, _where(place))}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, '
+        f'...){by}"`, its types '
         f"BIGINT, DOUBLE, STRING, ..., or from a file with `akrunner tables put FILE {name.whole}`"
     )
 

@@ -173,7 +173,8 @@ class MaxComputeTables:
         for key, value in name.partition:
             if not _VALUE.match(value):
                 raise kind(
-                    f"invalid odps table path {str(name)!r}: MaxCompute's tunnel takes no value of {key} with , = / or a quote in it"
+                    f"invalid odps table path {str(name)!r}: MaxCompute's tunnel takes no value of {key} with , = / or a "
+                    "quote in it"
                 )
 
     def _fitting(self, name: TableName, info: TableInfo) -> list[Partition]:
@@ -254,7 +255,8 @@ class MaxComputeTables:
                 if if_not_exists:
                     return
                 raise SinkError(
-                    f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
+                    f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop "
+                    f"{name.sql}` removes it"
                 )
             self.execute(ddl.create_sql(name.sql, info))
 

@@ -225,8 +225,8 @@ class MaxComputeReading(Reading):
             again = self._opened(part.partition)
             if (again.rows, again.modified) != (part.rows, part.modified):
                 raise SourceError(
-                    f"source: {self._name} was changed while it was read (it had {part.rows:,} rows, and has {again.rows:,}), and its "
-                    "download session has expired: run the job again"
+                    f"source: {self._name} was changed while it was read (it had {part.rows:,} rows, and has {again.rows:,}), "
+                    "and its download session has expired: run the job again"
                 )
             part.session = again.session
 

@@ -25,7 +25,8 @@ _RUNNING = frozenset("sum avg count min max stddev stddevpop stddevsamp variance
 _OF_GROUPS = frozenset(("grouping_id", "grouping", "string_agg", "odps_percentile"))
 #: kinds of parent nodes in which a whole number is a BIGINT
 _VALUES = frozenset(
-    "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
+    "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg "
+    "Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
 )
 #: parts of a regular expression in which no group begins: a quoted character, a set of characters; and the beginning of a group
 #: that captures
@@ -219,7 +220,8 @@ def _functions(tree: Any) -> None:
         given, group = call.expression, call.args.get("group")
         if isinstance(given, exp.Literal) and not _has_group(given.name) and (group is None or group.name != "0"):
             raise ConfigError(
-                f"sql: regexp_extract gives what a group matches, and {given.name!r} has none; put it in parentheses, or write 0 behind it"
+                f"sql: regexp_extract gives what a group matches, and {given.name!r} has none; put it in parentheses, or "
+                "write 0 behind it"
             )
     for place in list(tree.find_all(exp.Bracket)):
         which = place.expressions[0] if len(place.expressions) == 1 else None

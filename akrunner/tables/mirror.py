@@ -100,8 +100,8 @@ class Mirror:
         free = shutil.disk_usage(self.root).free
         if total > free:
             raise ConfigError(
-                f"{self._uri} has {shown(total)}, and {shown(free)} are free for a copy in {os.path.dirname(self.root)}: set TMPDIR, name only the "
-                "directory the script reads, or a copy of yours (--oss-root BUCKET=DIR)"
+                f"{self._uri} has {shown(total)}, and {shown(free)} are free for a copy in {os.path.dirname(self.root)}: set "
+                "TMPDIR, name only the directory the script reads, or a copy of yours (--oss-root BUCKET=DIR)"
             )
 
     def _copy(self, found: list[Found], total: int, told: bool) -> None:

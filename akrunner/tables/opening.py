@@ -172,15 +172,18 @@ def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
         found = known.get(field.name.lower())
         if found is None and field.name.lower() in info.partitions:
             raise SinkError(
-                f"output: {name.whole} is partitioned by {field.name}: its value stands in the name, /{field.name}=..., not in rows"
+                f"output: {name.whole} is partitioned by {field.name}: its value stands in the name, /{field.name}=..., not "
+                "in rows"
             )
         if found is None:
             raise SinkError(
-                f"output: {name.whole} has no column {field.name!r} (it has {', '.join(known)}){nearest(field.name, list(known))}"
+                f"output: {name.whole} has no column {field.name!r} (it has "
+                f"{', '.join(known)}){nearest(field.name, list(known))}"
             )
         if not fits(field.type, found.type):
             raise SinkError(
-                f"output: column {field.name!r} of {name.whole} is {types.words_of(found)}, and the rows have {field.type} in it"
+                f"output: column {field.name!r} of {name.whole} is {types.words_of(found)}, and the rows have {field.type} in "
+                "it"
             )
 
 
@@ -192,8 +195,8 @@ def check_other(output: Any, names: Iterable[str], project: str | None) -> None:
     """
     if is_table(output) and any(TableName.parse(one, project).same(TableName.parse(output)) for one in names):
         raise SinkError(
-            f"output: {output} is one of output_tables=, too: rows of output_schema= would take the place of those the script's own "
-            "writers write, or they theirs; name another table"
+            f"output: {output} is one of output_tables=, too: rows of output_schema= would take the place of those the "
+            "script's own writers write, or they theirs; name another table"
         )
 
 
@@ -250,12 +253,13 @@ def check_reachable(names: Iterable[Any]) -> None:
     for name in filter(systems.is_system, names):
         if systems.system_of(name).in_files:
             raise ConfigError(
-                f"detach: {redacted(name)} is a file of this machine, which a detached job cannot reach; give a server's table, or run the job attached"
+                f"detach: {redacted(name)} is a file of this machine, which a detached job cannot reach; give a server's "
+                "table, or run the job attached"
             )
     for name in filter(is_table, names):
         store = store_for(TableName.parse(name).project)
         if store.kind == "local":
             raise ConfigError(
-                f"detach: {name} is a table of this machine ({store.place}), which a detached job cannot reach; write it to a place it can "
-                f"(akrunner tables get {name} s3://...), or run the job attached"
+                f"detach: {name} is a table of this machine ({store.place}), which a detached job cannot reach; write it to a "
+                f"place it can (akrunner tables get {name} s3://...), or run the job attached"
             )

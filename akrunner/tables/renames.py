@@ -120,8 +120,9 @@ def finish(root: str) -> None:
         removed(_over(root))
     except OSError as e:
         raise SourceError(
-            f"a process was killed while it put tables in place below {root}, and the rest cannot be done: {e}. Mend that, and run "
-            f"anything that looks at these tables, as whoever owns them; what is to be done is in {os.path.join(counts, _PLAN)}"
+            f"a process was killed while it put tables in place below {root}, and the rest cannot be done: {e}. Mend that, "
+            "and run anything that looks at these tables, as whoever owns them; what is to be done is in "
+            f"{os.path.join(counts, _PLAN)}"
         ) from None
 
 
@@ -208,8 +209,8 @@ def _plan(counts: str) -> dict[str, Any]:
             return plan
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise SourceError(
-            f"{path} is to say what a process that was killed was about to put in place, and cannot be read: {e}; if {counts} is not "
-            "akrunner's, move it elsewhere"
+            f"{path} is to say what a process that was killed was about to put in place, and cannot be read: {e}; if {counts} "
+            "is not akrunner's, move it elsewhere"
         ) from None
 
 

@@ -354,8 +354,8 @@ def _check_places(tree: Any) -> None:
         )
         if called.lower() not in _GIVE_ROWS:
             raise ConfigError(
-                f"sql: {called.lower()} is no function of MaxCompute's that gives rows; SQL reads tables, and no files: TUNNEL UPLOAD file "
-                "table adds a file to a table, and so does `akrunner tables put`"
+                f"sql: {called.lower()} is no function of MaxCompute's that gives rows; SQL reads tables, and no files: "
+                "TUNNEL UPLOAD file table adds a file to a table, and so does `akrunner tables put`"
             )
 
 

@@ -30,9 +30,9 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|.)", re.DOTALL)
 #: words that cannot be a column's name without backticks
 _RESERVED = frozenset(
-    "all alter and as asc between by case cast column comment create cross date desc distinct drop else end exists false from full group having "
-    "if in inner insert interval into is join left like limit not null on or order outer overwrite partition right select set show table then "
-    "timestamp to true union using values view when where with".split()
+    "all alter and as asc between by case cast column comment create cross date desc distinct drop else end exists false from "
+    "full group having if in inner insert interval into is join left like limit not null on or order outer overwrite "
+    "partition right select set show table then timestamp to true union using values view when where with".split()
 )
 
 

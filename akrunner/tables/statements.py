@@ -26,12 +26,13 @@ from akrunner.tables.tunnel import rows_of, tunnel
 #: how many rows a SELECT gives at most, as in MaxCompute
 MOST_ROWS = 10_000
 _KNOWN = (
-    "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
-    "COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
+    "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | "
+    "CREATE TABLE, COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
 #: things that CREATE and DROP name but that do not exist here -> what to do instead
 _OTHERS = {
-    "view": "CREATE TABLE v AS SELECT ... keeps the rows that a query has now, and WITH v AS (SELECT ...) SELECT ... names one for a statement",
+    "view": "CREATE TABLE v AS SELECT ... keeps the rows that a query has now, and WITH v AS (SELECT ...) SELECT ... names "
+    "one for a statement",
     "function": "SQL has MaxCompute's own functions only",
     "resource": "a resource is a file: name it in -Dscript",
     "package": "tables of other projects are named project.table",
@@ -43,8 +44,8 @@ _OTHERS = {
 _ANEW = {
     "delete": "INSERT OVERWRITE TABLE t SELECT * FROM t WHERE NOT nvl(CONDITION, false)",
     "update": "INSERT OVERWRITE TABLE t SELECT a, if(CONDITION, NEW, b) AS b FROM t, with all its columns",
-    "merge": "INSERT OVERWRITE TABLE t SELECT nvl(s.k, t.k) AS k, if(s.k IS NULL, t.a, s.a) AS a FROM t FULL OUTER JOIN s ON t.k = s.k, with all "
-    "its columns",
+    "merge": "INSERT OVERWRITE TABLE t SELECT nvl(s.k, t.k) AS k, if(s.k IS NULL, t.a, s.a) AS a FROM t FULL OUTER JOIN s ON "
+    "t.k = s.k, with all its columns",
 }
 #: statements that change nothing; "add" is one because it only tells PAI's commands of a resource
 _LOOKING = frozenset(
@@ -279,8 +280,9 @@ class Session:
         if first not in known and not isinstance(store, SqlStore):
             if first in ("merge", "update", "delete"):
                 raise ConfigError(
-                    f"{first.upper()}: the tables of this machine are non-transactional, on which MaxCompute refuses UPDATE, DELETE and MERGE, too; "
-                    f"write the table anew, from itself: {_ANEW[first]}; PARTITION (...) behind t writes one partition"
+                    f"{first.upper()}: the tables of this machine are non-transactional, on which MaxCompute refuses UPDATE, "
+                    f"DELETE and MERGE, too; write the table anew, from itself: {_ANEW[first]}; PARTITION (...) behind t "
+                    "writes one partition"
                 )
             raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         message, rows = store.execute(statement.text, self._settings) if isinstance(store, SqlStore) else known[first](words)

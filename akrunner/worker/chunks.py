@@ -135,9 +135,9 @@ class Nulled(object):
             where = "row %d of this task's" % (first[row] if isinstance(first, np.ndarray) else first + row)
         dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
         raise ValueError(
-            "column %r has a null in %s, and %s has no value for it: give batches() or dataset() defaults={%r: ...}, or columns=[...] "
-            "without it where the script does not need it; batches(nulls='none') or 'mask' keeps nulls; or COALESCE in select= (--select) gives "
-            "them a value" % (self.name, where, dtype, self.name)
+            "column %r has a null in %s, and %s has no value for it: give batches() or dataset() defaults={%r: ...}, or "
+            "columns=[...] without it where the script does not need it; batches(nulls='none') or 'mask' keeps nulls; or "
+            "COALESCE in select= (--select) gives them a value" % (self.name, where, dtype, self.name)
         )
 
 

@@ -245,8 +245,8 @@ def _counts(
     if lost.any():
         at = int(np.argmax(lost))
         raise ValueError(
-            "write_batch: column %r, row %d: %s does not fit %s; declare a timestamp that holds it in output_schema= (--output-schema), "
-            "timestamp(9) for nanoseconds, or cut it: values.astype('datetime64[%s]')"
+            "write_batch: column %r, row %d: %s does not fit %s; declare a timestamp that holds it in output_schema= "
+            "(--output-schema), timestamp(9) for nanoseconds, or cut it: values.astype('datetime64[%s]')"
             % (name, rows[at], values.reshape(-1)[at], type_, unit)
         )
     return made.astype(np.int64), there
@@ -470,8 +470,8 @@ def _odd(name: str, values: List[Any], rows: NDArray[Any]) -> Exception:
         if _is_whole(value) and not -(1 << 63) <= value < 1 << 64:
             return ValueError("write_batch: column %r, row %d: %d does not fit 64 bits; give it as text" % (name, row, value))
     return TypeError(
-        "write_batch: column %r holds %s, which no column can hold (row %d: %.40r); give numbers, truths, texts, byte strings, or lists of these"
-        % (name, type(first).__name__, some[0][0], first)
+        "write_batch: column %r holds %s, which no column can hold (row %d: %.40r); give numbers, truths, texts, byte "
+        "strings, or lists of these" % (name, type(first).__name__, some[0][0], first)
     )
 
 

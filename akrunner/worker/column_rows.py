@@ -176,8 +176,8 @@ class Columns(object):
         if how.by_row and not in_turn:
             if ragged:
                 raise ValueError(
-                    "image= and interleave= go by the row, and data_format='columns' has none where a list's length varies (%s): name "
-                    "the others with columns=, or use data_format='examples'" % ", ".join(ragged)
+                    "image= and interleave= go by the row, and data_format='columns' has none where a list's length varies "
+                    "(%s): name the others with columns=, or use data_format='examples'" % ", ".join(ragged)
                 )
             return self._by_row(tf, schema, order, parts, defaults, uneven, taken, image)
 

@@ -97,7 +97,8 @@ class Context(object):
         told = running.context()
         if told["mode"] == "stream" or told["data_format"] != "examples":
             raise RuntimeError(
-                "from_java(): rows of a stream, or as columns, are in no file of Examples: take TFContext(context).get_tfdataset_from_flink()"
+                "from_java(): rows of a stream, or as columns, are in no file of Examples: take "
+                "TFContext(context).get_tfdataset_from_flink()"
             )
         path: str = told["dataset_file"]
         return path

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     pass
 
 _ABSENT = (
-    "%s: this interpreter has no PyFlink, and akrunner has pyflink.common.Row in its place and nothing else. Tables and jobs are of the "
-    "program that submits, which is a call of akrunner.run here; python_env= (--python-env) names an interpreter that has PyFlink"
+    "%s: this interpreter has no PyFlink, and akrunner has pyflink.common.Row in its place and nothing else. Tables and jobs "
+    "are of the program that submits, which is a call of akrunner.run here; python_env= (--python-env) names an interpreter "
+    "that has PyFlink"
 )
 
 

@@ -68,15 +68,15 @@ class Images(object):
     @property
     def _refusal(self) -> str:
         return (
-            "image=: a value of column %s is no encoded image (JPEG, PNG, GIF, BMP); another column is named in a dict, with the key column. It begins with"
-            % self.column
+            "image=: a value of column %s is no encoded image (JPEG, PNG, GIF, BMP); another column is named in a dict, with "
+            "the key column. It begins with" % self.column
         )
 
     @property
     def _moving(self) -> str:
         return (
-            "image=: a value of column %s is a moving WEBP, which TensorFlow does not decode: akrunner pack --resize makes a PNG of its first picture"
-            % self.column
+            "image=: a value of column %s is a moving WEBP, which TensorFlow does not decode: akrunner pack --resize makes a "
+            "PNG of its first picture" % self.column
         )
 
     def bytes_each(self) -> Optional[int]:
@@ -320,8 +320,8 @@ def _augment(asked: Any) -> Tuple[Any, ...]:
     for change in changes:
         if not callable(change) and not (isinstance(change, str) and change in _CHANGES):
             raise ValueError(
-                "image={'augment': %.100r}: give True, a function of one image (float32 from 0 to 1), or a list of those and of %s"
-                % (change, ", ".join(map(repr, _CHANGES)))
+                "image={'augment': %.100r}: give True, a function of one image (float32 from 0 to 1), or a list of those and "
+                "of %s" % (change, ", ".join(map(repr, _CHANGES)))
             )
     return tuple(changes)
 

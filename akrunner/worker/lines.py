@@ -32,8 +32,8 @@ def dataset(config: Any) -> Any:
     for column in config.schema:
         if column["shape"] != []:
             raise RuntimeError(
-                "column %r is a list, which a line of CSV has no place for: read the rows as Examples (tf.io.parse_single_example), or "
-                "give the job a table without it (select=)" % column["name"]
+                "column %r is a list, which a line of CSV has no place for: read the rows as Examples "
+                "(tf.io.parse_single_example), or give the job a table without it (select=)" % column["name"]
             )
 
     def vectors() -> Iterator[NDArray[Any]]:

@@ -71,8 +71,8 @@ def refused(function: Callable[..., Any], error: BaseException, asked: str = "ma
     name, text = _name(function), str(error)
     if asked == "map" and _RETURNED.search(text):
         return TypeError(
-            "map=%s returns None, or something else that TensorFlow cannot hold: return tensors, or a dict or tuple of them, as a rule "
-            "the batch itself, changed" % name
+            "map=%s returns None, or something else that TensorFlow cannot hold: return tensors, or a dict or tuple of them, "
+            "as a rule the batch itself, changed" % name
         )
     raised = _RAISED.findall(text) if "in user code" in text or "in converted code" in text else []
     kind, words = raised[-1] if raised else (type(error).__name__, text)

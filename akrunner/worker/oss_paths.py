@@ -25,8 +25,9 @@ _ASKED = ("_pywrap_file_io", "pywrap_tensorflow")
 #: its functions that take paths, in their first two arguments
 _TAKE_PATHS = frozenset(
     (
-        "FileExists DeleteFile ReadFileToString WriteStringToFile GetMatchingFiles GetChildren CreateDir RecursivelyCreateDir CopyFile RenameFile "
-        "DeleteRecursively IsDirectory HasAtomicMove Stat BufferedInputStream WritableFile CreateBufferedInputStream CreateWritableFile"
+        "FileExists DeleteFile ReadFileToString WriteStringToFile GetMatchingFiles GetChildren CreateDir RecursivelyCreateDir "
+        "CopyFile RenameFile DeleteRecursively IsDirectory HasAtomicMove Stat BufferedInputStream WritableFile "
+        "CreateBufferedInputStream CreateWritableFile"
     ).split()
 )
 #: functions of `os` that may report that there is no such file

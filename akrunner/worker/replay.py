@@ -58,8 +58,8 @@ def main(argv: List[str]) -> int:
     asked = context.get("tables") or {}
     if asked.get("inputs") or asked.get("outputs"):
         print(
-            "[replay] the script asks for tables, and in a replay nobody answers: run its command again, with --debug for its log (%s)"
-            % ", ".join(asked["inputs"] + asked["outputs"])
+            "[replay] the script asks for tables, and in a replay nobody answers: run its command again, with --debug for its "
+            "log (%s)" % ", ".join(asked["inputs"] + asked["outputs"])
         )
         return 2
     tf_config = context["tf_config"]

@@ -97,8 +97,8 @@ class Splits(object):
     def _number(self, name: Any) -> int:
         if not self.names:
             raise ValueError(
-                "split=%.100r: the rows of this job are not split: give run or train split={'train': 0.8, 'test': 0.2} (--split train=0.8,test=0.2)"
-                % (name,)
+                "split=%.100r: the rows of this job are not split: give run or train split={'train': 0.8, 'test': 0.2} "
+                "(--split train=0.8,test=0.2)" % (name,)
             )
         if not isinstance(name, str) or name not in self.names:
             hint = nearest(name, self.names)

@@ -33,12 +33,12 @@ _IN_PROGRAM = "in the script"
 
 
 _NEVER_ASKED = (
-    "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
-    "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
+    "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = "
+    "current()` gives what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
 )
 _RETURNED = (
-    "main() returned a %s, which nobody takes, and wrote no rows: task_config.output_writer.write_batch({column: values, ...}) writes them, "
-    "and task_config.report({name: number}) tells numbers"
+    "main() returned a %s, which nobody takes, and wrote no rows: task_config.output_writer.write_batch({column: values, "
+    "...}) writes them, and task_config.report({name: number}) tells numbers"
 )
 #: modes and formats in which a task's rows are a TFRecord file of Examples
 _AS_RECORDS = (("batch", "examples"), ("train", "examples"))

@@ -125,7 +125,8 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
         )
     if node.kind == "Map" and node.alone and _may_be_tuned(node, record):
         return Advice(
-            "busy_map", share, 0.0, f"{node.where} takes the time, and this TensorFlow may run several calls of it at once by itself",
+            "busy_map", share, 0.0, f"{node.where} takes the time, and this TensorFlow may run several calls of it at once by "
+            "itself",
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
     if node.kind == "Map" and node.alone:
@@ -149,7 +150,8 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
     ):
         return Advice(
             "one_source", share, 0.0, f"{node.where} reads its files one after another",
-            f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {TUNED}); of one large file make several (akrunner pack)",
+            f"several at once: num_parallel_reads=8 of TFRecordDataset, or interleave(..., cycle_length=8, {TUNED}); of one "
+            "large file make several (akrunner pack)",
         )  # fmt: skip
     if node.kind in ("Batch", "PaddedBatch"):
         return Advice(
@@ -172,7 +174,8 @@ def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice 
         return None
     return Advice(
         "arrays", share, 0.0, f"{node.where} takes arrays in memory apart, row by row",
-        "fewer and larger batches, or a dataset of whole ones: Dataset.range(0, n, rows).map(lambda i: x[i:i + rows]) of tensors"
+        "fewer and larger batches, or a dataset of whole ones: Dataset.range(0, n, rows).map(lambda i: x[i:i + rows]) of "
+        "tensors"
         if rows > 1
         else "fewer and larger batches, like `.batch(32)`",
     )  # fmt: skip
@@ -268,7 +271,8 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
         if node.kind == "Generator":
             number = f"cycle_length={2 * most}, {number} of the interleave"
         return Advice(
-            "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
+            "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not "
+            "keep up",
             f"more of them at once: {number}, and {_THREADS} = {2 * most}; or fewer and larger answers",
         )  # fmt: skip
     # eight calls wait at once; they compute one after another
@@ -277,8 +281,8 @@ def _of_waiting(node: Blamed, where: str, share: float, record: Mapping[str, Any
     change = f"num_parallel_calls={_AT_ONCE}"
     if node.kind == "Generator":
         change = (
-            f"read several at once, each its part: Dataset.range({_AT_ONCE}).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
-            f"cycle_length={_AT_ONCE}, num_parallel_calls={_AT_ONCE})"
+            f"read several at once, each its part: Dataset.range({_AT_ONCE}).interleave(lambda i: "
+            f"Dataset.from_generator(part, ..., args=(i,)), cycle_length={_AT_ONCE}, num_parallel_calls={_AT_ONCE})"
         )
     return Advice(
         "python_waits", share, best * PROMISED, f"{where} waits (a network, a lock, a sleep), one element after another",
@@ -340,11 +344,13 @@ def _of_images(where: str, images: Sequence[Mapping[str, Any]], share: float, re
         share = for_it(record) * (1 - first)
         if augments:
             return Advice(
-                "augment_ours", share, 0.0, f"{where} augments images (image=) anew in every pass, which its cache does not spare, more slowly than the script takes them",
+                "augment_ours", share, 0.0, f"{where} augments images (image=) anew in every pass, which its cache does not "
+                "spare, more slowly than the script takes them",
                 f"{_FEWER}{f'; or {_BYTES}' if floats else ''}",
             )  # fmt: skip
         return Advice(
-            "cached_ours", share, 0.0, f"{where} makes batches of the images in its cache more slowly than the script takes them",
+            "cached_ours", share, 0.0, f"{where} makes batches of the images in its cache more slowly than the script takes "
+            "them",
             "; ".join([*[_BYTES] * floats, *["a smaller size in image="] * resizes]) or _LESS,
         )  # fmt: skip
     does = ["decodes", *["resizes"] * (resizes or untold)]

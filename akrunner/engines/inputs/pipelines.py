@@ -87,7 +87,8 @@ def of_small(record: Mapping[str, Any]) -> list[Advice]:
         return []
     return [
         Advice(
-            "small", waiting, 0.0, f"a batch has {rows} row{'' if rows == 1 else 's'}, and to draw it takes {1000 * each:.2g} ms, as it would with many",
+            "small", waiting, 0.0, f"a batch has {rows} row{'' if rows == 1 else 's'}, and to draw it takes {1000 * each:.2g} "
+            "ms, as it would with many",
             "fewer and larger batches, like `.batch(32)`",
         )
     ]  # fmt: skip
@@ -109,9 +110,10 @@ def of_iterators(record: Mapping[str, Any]) -> list[Advice]:
     return [
         Advice(
             "iterators", waiting, waiting * PROMISED,
-            f"of the dataset{' at ' + blame.place(at) if at else ''} an iterator is made for nearly every batch ({made:,} for {record['batches']:,}), "
-            f"and each begins it anew{', and fills the buffer of `shuffle`' if shuffle else ''}",
-            "one for all steps, before the loop: rows = iter(dataset), then next(rows); of a dataset that has one batch only, `.repeat(n)`",
+            f"of the dataset{' at ' + blame.place(at) if at else ''} an iterator is made for nearly every batch ({made:,} for "
+            f"{record['batches']:,}), and each begins it anew{', and fills the buffer of `shuffle`' if shuffle else ''}",
+            "one for all steps, before the loop: rows = iter(dataset), then next(rows); of a dataset that has one batch only, "
+            "`.repeat(n)`",
         )
     ]  # fmt: skip
 

@@ -56,7 +56,8 @@ def of_lock(record: Mapping[str, Any]) -> list[Advice]:
 
 #: what is saved, in words -> what to change, if it is not known how often it is done, or that does not matter
 _SAVINGS = {
-    "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)"),
+    "checkpoint": ("saving checkpoints", "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, "
+    "save_checkpoints_secs=)"),
     "summary": ("writing summaries (tf.summary, TensorBoard)", "write them every hundredth step"),
     "report": ("task_config.report()", "report every hundredth step"),
     "output": ("writing rows", "write more rows at a time (output_writer.write_batch)"),
@@ -133,8 +134,10 @@ def of_python(record: Mapping[str, Any]) -> list[Advice]:
         where = (f" at {blame.place(main['at'])}" if main else "") + line_of_python(record)
         found.append(
             Advice(
-                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} {STEPS} is between session.run() and the next: Python makes what is fed{where}",
-                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: fit(dataset), or workers=8 for a Sequence",
+                "feed_dict", waiting, waiting * PROMISED, f"{waiting:.0%} {STEPS} is between session.run() and the next: "
+                f"Python makes what is fed{where}",
+                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: "
+                "fit(dataset), or workers=8 for a Sequence",
             )
         )  # fmt: skip
     if record["by"] == "call" or (record["by"] == "function" and record["outside"] > 0.5 * whole(record)):
@@ -156,18 +159,22 @@ _BETWEEN = {
     "writes": ("which writes", "write every hundredth step, or in a thread of its own"),
     "records": (
         "which takes records apart, or makes them, in Python",
-        "of whole batches in the dataset: .batch(n).map(lambda rows: tf.io.parse_example(rows, {...}), num_parallel_calls=tf.data.AUTOTUNE)",
+        "of whole batches in the dataset: .batch(n).map(lambda rows: tf.io.parse_example(rows, {...}), "
+        "num_parallel_calls=tf.data.AUTOTUNE)",
     ),
     "texts": (
         "which takes texts or bytes apart",
-        "of whole batches in the dataset (tf.io.decode_csv, tf.strings.split, tf.io.decode_raw), or have the job read the table: task_config.dataset()",
+        "of whole batches in the dataset (tf.io.decode_csv, tf.strings.split, tf.io.decode_raw), or have the job read the "
+        "table: task_config.dataset()",
     ),
-    "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole batches in the dataset"),
+    "tensors": ("which makes tensors", "if it makes them row by row, one numpy array for the whole batch, or a map of whole "
+    "batches in the dataset"),
 }  # fmt: skip
 _SELDOM_ONLY = "metrics, prints and the like: every hundredth step only"
 _OTHERWISE = (
     "",
-    f"{_SELDOM_ONLY}; what makes a batch: on the whole of it at once, in the dataset's map as TensorFlow's operations (tf.signal, tf.image, ...)",
+    f"{_SELDOM_ONLY}; what makes a batch: on the whole of it at once, in the dataset's map as TensorFlow's operations "
+    "(tf.signal, tf.image, ...)",
 )
 #: the advice for code that waits at a line, and hardly computes
 _WAITING = f"{_SELDOM_ONLY}; what reads: ahead of the steps, in the dataset or in a thread"
@@ -247,8 +254,9 @@ def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
     if unseen.waits_for_threads(record) >= 0.5 * share:
         return [
             Advice(
-                "thread", share, 0.0, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions, where the script waits at {at} for another "
-                "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
+                "thread", share, 0.0, f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions, where the script "
+                f"waits at {at} for another thread or process, which does not keep up", "several of them, larger pieces, or "
+                "less to do for each",
             )
         ]  # fmt: skip
     line = unseen.slow_line(record)
@@ -269,7 +277,7 @@ def _of_calls(record: Mapping[str, Any]) -> list[Advice]:
         Advice(
             "between", share, min(share, 1 - share) * PROMISED,
             f"{share:.0%} {STEPS} is between the calls of TensorFlow's functions; Python is most often at {at}",
-            "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; rows come by "
-            "task_config.dataset()",
+            "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; "
+            "rows come by task_config.dataset()",
         )
     ]  # fmt: skip

@@ -352,7 +352,8 @@ def told(record: Mapping[str, Any]) -> list[str]:
     """Return where the time went, in at most one sentence, if it is not known what is reading and what is not."""
     if record.get("elsewhere"):
         return [
-            f"{UNSURE}: another thread than the main one reads it; whether it reads ahead of the steps, or makes them, nobody sees"
+            f"{UNSURE}: another thread than the main one reads it; whether it reads ahead of the steps, or makes them, nobody "
+            "sees"
         ]
     if record.get("hidden"):
         return [f"{UNSURE}: a tf.function goes through a dataset by itself, and how long it waits in there nobody sees"]

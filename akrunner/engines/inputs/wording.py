@@ -69,13 +69,15 @@ _NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at"
 _HINDERED = {
     "profiler": ", as another profiler ran, the script's own",
     "large": ", as the trace of a single one is too long to be read: smaller batches for the time of a look",
-    "long": ", as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller steps_per_execution=)",
-    "few": ", as its functions were called three times or less, and the first three calls are not looked at: a longer run, or fewer steps in a call (Keras: a smaller steps_per_execution=)",
+    "long": ", as a call of TensorFlow's took longer than a look may: fewer steps in a call (Keras: a smaller "
+    "steps_per_execution=)",
+    "few": ", as its functions were called three times or less, and the first three calls are not looked at: a longer run, or "
+    "fewer steps in a call (Keras: a smaller steps_per_execution=)",
     "fails": ", as this TensorFlow's profiler did not start",
 }
 _BESIDE_A_SERVER = (
-    f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
-    "cluster: --profile-input looks at a job of one task"
+    f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a "
+    "task of a cluster: --profile-input looks at a job of one task"
 )
 #: share of the time up to which the input is said to be fine; between this and WORTH_SAYING, the next look may find either
 _SURELY_FINE = 0.05
@@ -94,7 +96,8 @@ _TOO_LITTLE = "its steps took less than half a second: too little to tell what i
 _ASKED = (
     (
         "runs Python for every element, one after another: use TensorFlow's operations, or give and take whole batches",
-        "gives elements one after another: `batch` first behind a TableRecordDataset, and whole batches from a generator of your own",
+        "gives elements one after another: `batch` first behind a TableRecordDataset, and whole batches from a generator of "
+        "your own",
     ),
     ("rows come fastest by task_config.dataset()", "rows come fastest by tf.data.TableRecordDataset(...).batch(n)"),
     ("read them by task_config.batches()", "read many rows at a time (TableReader.read(n))"),
@@ -152,7 +155,8 @@ def _idle(record: Mapping[str, Any], all_of_them: Iterable[Mapping[str, Any]]) -
     if not record["asked"] and record["main"] < TOO_SHORT:
         return []
     return [
-        f"{_NO_ROWS}: the job has {sum(rows):,} in all, for {len(rows)} tasks: fewer workers, or more rows, give each something to do"
+        f"{_NO_ROWS}: the job has {sum(rows):,} in all, for {len(rows)} tasks: fewer workers, or more rows, give each "
+        "something to do"
     ]
 
 

@@ -94,8 +94,8 @@ def ended_in_main(state: State, servers: tuple[TaskSpec, ...], stacks: Mapping[T
     """Return warnings about parameter servers that are ended although they may have been about to write rows."""
     return tuple(
         Warn(
-            f"[{task.name}] was ended in main(), as chief and workers were done: what it may yet have written is not there. A parameter server says "
-            "that it serves: return task_config.serve()"
+            f"[{task.name}] was ended in main(), as chief and workers were done: what it may yet have written is not there. A "
+            "parameter server says that it serves: return task_config.serve()"
         )
         for task in servers
         if not deadlock.waits(stacks.get(task, ""))

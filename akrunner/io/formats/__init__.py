@@ -98,7 +98,8 @@ def format_of(path: str) -> str | None:
     others = [other.name for other in INSTALLED.whole() if name.endswith(other.endings)]
     if len(others) > 1:
         raise SourceError(
-            f"source: {path} may be {' or '.join(others)} by its name, which several packages add; give input_format= (--input-format)"
+            f"source: {path} may be {' or '.join(others)} by its name, which several packages add; give input_format= "
+            "(--input-format)"
         )
     return others[0] if others else None
 

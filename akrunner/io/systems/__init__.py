@@ -38,8 +38,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
 #: schemes of systems that keep tables and have no module here, so that no file system of that name is looked for
 _OTHERS = frozenset(
-    "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka mariadb mongodb mssql "
-    "mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake sqlserver teradata tidb trino vertica".split()
+    "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka "
+    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake "
+    "sqlserver teradata tidb trino vertica".split()
 )
 
 
@@ -82,16 +83,17 @@ def one_system(given: Any, form: str | None) -> str | None:
             one,
             SourceError,
             "source",
-            "give its rows in Python: akrunner.run(script, cursor) takes a cursor of its driver (DB-API, ADBC), akrunner.stream an "
-            "iterable; or export them to Parquet",
+            "give its rows in Python: akrunner.run(script, cursor) takes a cursor of its driver (DB-API, ADBC), "
+            "akrunner.stream an iterable; or export them to Parquet",
         )
     found = [one for one in urls if is_system(one)]
     if not found:
         return None
     if len(urls) > 1:
         raise SourceError(
-            f"source: {redacted(os.fspath(found[0]))} is a table in a database, and there are {len(urls)} inputs; one table of a database is "
-            "one input: join them with UNION ALL in select= (--select), which the database runs where the URL has no ?table="
+            f"source: {redacted(os.fspath(found[0]))} is a table in a database, and there are {len(urls)} inputs; one table "
+            "of a database is one input: join them with UNION ALL in select= (--select), which the database runs where the "
+            "URL has no ?table="
         )
     if form is not None:
         raise SourceError("input_format= (--input-format) is for files; the source is a table in a database")

@@ -28,7 +28,8 @@ def driver(name: str, extra: str) -> Any:
         return importlib.import_module(f"{name}.dbapi")
     except ImportError as e:
         raise ConfigError(
-            f"databases are read and written by {name.replace('_', '-')}, which is missing ({e}): pip install 'akrunner[{extra}]'"
+            f"databases are read and written by {name.replace('_', '-')}, which is missing ({e}): pip install "
+            f"'akrunner[{extra}]'"
         ) from None
 
 

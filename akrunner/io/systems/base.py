@@ -105,7 +105,8 @@ class Url:
             if name not in ours and name not in driver:
                 more = ", and those of the database's driver" if driver else ""
                 raise ConfigError(
-                    f"{self.shown}: there is no option {name!r} here (there are {', '.join(ours)}{more}){nearest(name, [*ours, *driver])}"
+                    f"{self.shown}: there is no option {name!r} here (there are "
+                    f"{', '.join(ours)}{more}){nearest(name, [*ours, *driver])}"
                 )
 
     @property
@@ -145,8 +146,8 @@ def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
     for name in rows.names:
         if name not in table.names:
             raise SinkError(
-                f"output: {shown} has no column {name!r} (it has {', '.join(table.names)}){nearest(name, table.names)}; leave it out, or "
-                "name another table"
+                f"output: {shown} has no column {name!r} (it has {', '.join(table.names)}){nearest(name, table.names)}; leave "
+                "it out, or name another table"
             )
 
 

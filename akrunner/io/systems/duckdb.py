@@ -114,7 +114,8 @@ def _table(connection: Any, place: Url) -> str:
         SourceError: the URL names no table, or one that does not exist.
     """
     rows = connection.execute(
-        "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() ORDER BY 2, 3"
+        "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE table_catalog = "
+        "current_database() ORDER BY 2, 3"
     ).fetchall()
     short = {name if schema == "main" else f"{schema}.{name}": (schema, name) for _, schema, name in rows}
     whole = {".".join(row[first:]).lower(): row[1:] for row in rows for first in (1, 0)}

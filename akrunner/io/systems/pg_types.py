@@ -129,8 +129,9 @@ def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -
         said = _said(field.name)
         way = _WAYS.get(of, "{0}::text").format(said)
         raise SourceError(
-            f"source: {shown}: column {field.name!r} is of PostgreSQL's type {of}{'[]' if array else ''}, which has no like here; leave ?table= out and "
-            f"write the query, which the database runs: --select 'SELECT {way} AS {said}, ... FROM ...' (select=)"
+            f"source: {shown}: column {field.name!r} is of PostgreSQL's type {of}{'[]' if array else ''}, which has no like "
+            f"here; leave ?table= out and write the query, which the database runs: --select 'SELECT {way} AS {said}, ... "
+            "FROM ...' (select=)"
         )
     return Column(field.name, pa.list_(kind) if array else kind, f"{expression} AS {name}", looks)
 
@@ -142,8 +143,8 @@ def _word(cursor: Any, field: pa.Field) -> str:
     if oid is None:
         return word
     cursor.execute(
-        "SELECT CASE WHEN t.typtype = 'e' THEN 'enum' WHEN e.typtype = 'e' THEN '_enum' ELSE t.typname END FROM pg_type t LEFT JOIN pg_type e "
-        "ON e.oid = t.typelem WHERE t.oid = $1",
+        "SELECT CASE WHEN t.typtype = 'e' THEN 'enum' WHEN e.typtype = 'e' THEN '_enum' ELSE t.typname END FROM pg_type t "
+        "LEFT JOIN pg_type e ON e.oid = t.typelem WHERE t.oid = $1",
         (int(oid[1]),),
     )
     row = cursor.fetchone()
@@ -161,9 +162,10 @@ def _numeric(field: pa.Field, array: bool, decimals: str | None, name: str, show
     precision, scale = ((mod - 4) >> 16) & 0xFFFF, (mod - 4) & 0x7FF
     if mod < 4 or precision > 38 or scale > precision or array:
         raise SourceError(
-            f"source: {shown}: column {field.name!r} is of PostgreSQL's type numeric{more}{'' if mod < 4 else f'({precision},{scale})'}, which holds more "
-            "digits than any type here: put &decimals=float64 (or decimals=text, which keeps them all) behind ?table=..., or write the query: "
-            f"--select 'SELECT {said}::float8{more} AS {said}, ... FROM ...' (select=)"
+            f"source: {shown}: column {field.name!r} is of PostgreSQL's type "
+            f"numeric{more}{'' if mod < 4 else f'({precision},{scale})'}, which holds more digits than any type here: put "
+            "&decimals=float64 (or decimals=text, which keeps them all) behind ?table=..., or write the query: --select "
+            f"'SELECT {said}::float8{more} AS {said}, ... FROM ...' (select=)"
         )
     return pa.decimal128(precision, scale), f"{name}::text"
 
@@ -182,7 +184,8 @@ def plain(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], shown: s
             most = pc.max(batch.column(number)).as_py()
             if most is not None and most > 1:
                 raise SourceError(
-                    f"source: {shown}: column {one.name!r} {one.looks[1]}: --select 'SELECT {_said(one.name)}::text AS {_said(one.name)}, ... FROM ...' (select=), without ?table="
+                    f"source: {shown}: column {one.name!r} {one.looks[1]}: --select 'SELECT {_said(one.name)}::text AS "
+                    f"{_said(one.name)}, ... FROM ...' (select=), without ?table="
                 )
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

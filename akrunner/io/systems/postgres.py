@@ -57,7 +57,8 @@ class _Postgres:
         table = place.url.table
         if table is None and query is None:
             raise SourceError(
-                f"source: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it, or give select= (--select), which the database runs"
+                f"source: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it, or give select= "
+                "(--select), which the database runs"
             )
         what = f"source: cannot read {place.shown}"
         with ours(SourceError, what), place.reading() as cursor:
@@ -153,8 +154,8 @@ class _Place:
         found = _found(cursor, table)
         if found is None:
             cursor.execute(
-                "SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN c.relname ELSE n.nspname || '.' || c.relname END "
-                "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r','v','m','f','p') "
+                "SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN c.relname ELSE n.nspname || '.' || c.relname "
+                "END FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r','v','m','f','p') "
                 "AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 1000"
             )
             raise SourceError(
@@ -180,8 +181,8 @@ def _found(cursor: Any, table: str) -> str | None:
     """
     for name in (quoted(table), dotted(table)):
         cursor.execute(
-            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','v','m','f','p')",
+            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+            "c.relnamespace WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','v','m','f','p')",
             (name,),
         )
         row = cursor.fetchone()
@@ -232,8 +233,8 @@ class _Reading:
         if self._table is None or many < 2:
             return None
         cursor.execute(
-            "SELECT pg_relation_size(c.oid), current_setting('block_size')::bigint FROM pg_class c WHERE c.oid = to_regclass($1) AND c.relkind IN ('r','m') "
-            "AND NOT pg_is_in_recovery()",
+            "SELECT pg_relation_size(c.oid), current_setting('block_size')::bigint FROM pg_class c WHERE c.oid = "
+            "to_regclass($1) AND c.relkind IN ('r','m') AND NOT pg_is_in_recovery()",
             (self._place.named(cursor, self._table),),
         )
         row = cursor.fetchone()
@@ -400,13 +401,14 @@ class _Writing(Transaction):
         if name is None:
             return None
         self._cursor.execute(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped "
-            "AND attgenerated = '' ORDER BY attnum",
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > "
+            "0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
             (name,),
         )
         types = {str(row[0]): str(row[1]) for row in self._cursor.fetchall()}
         self._cursor.execute(
-            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)",
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "
+            "to_regclass($1)",
             (name,),
         )
         schema, table = self._cursor.fetchone()
@@ -428,8 +430,8 @@ class _Writing(Transaction):
             self._connection.commit()
         except Exception as e:
             raise WriteError(
-                f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they were committed ({e}); look at "
-                "the table before you run the job again"
+                f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they "
+                f"were committed ({e}); look at the table before you run the job again"
             ) from None
 
     def close(self) -> None:

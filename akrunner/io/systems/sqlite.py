@@ -140,7 +140,8 @@ def _connected(path: str, mode: str) -> Any:
 
 def _table(cursor: Any, place: Url) -> str:
     cursor.execute(
-        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY "
+        "name"
     )
     return quoted(which_table(place, [str(row[0]) for row in cursor.fetchall()]))
 
@@ -172,8 +173,8 @@ def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str
         elif len(there) > 1:
             listed = ", ".join(f"{int(count):,} {kind}" for kind, count in zip(_TYPES, counts) if count)
             raise SourceError(
-                f"source: {shown}: column {name!r} has values of several types ({listed}); leave ?table= out and write the query, which SQLite runs: "
-                f"--select 'SELECT CAST({column} AS TEXT) AS {column}, ... FROM ...' (select=)"
+                f"source: {shown}: column {name!r} has values of several types ({listed}); leave ?table= out and write the "
+                f"query, which SQLite runs: --select 'SELECT CAST({column} AS TEXT) AS {column}, ... FROM ...' (select=)"
             )
         else:
             found.append(_Column(name, next(iter(there), "text"), column))
@@ -260,8 +261,8 @@ class _Writing(Transaction):
             if "database is locked" not in str(e):
                 raise
             raise WriteError(
-                f"output: cannot write {self._shown}: another program, or another connection of this one, has been writing to this database for "
-                f"{_LOCKED_SECONDS} s (database is locked): end its transaction"
+                f"output: cannot write {self._shown}: another program, or another connection of this one, has been writing to "
+                f"this database for {_LOCKED_SECONDS} s (database is locked): end its transaction"
             ) from None
 
     def commit(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 _SHIP = (
-    "ship Alink's own akdl, the directory or a zip of it, in the user files (user_files=, --user-files; userFiles of an operator), with "
-    "what it needs in the environment: it is taken in place of this one"
+    "ship Alink's own akdl, the directory or a zip of it, in the user files (user_files=, --user-files; userFiles of an "
+    "operator), with what it needs in the environment: it is taken in place of this one"
 )
 
 

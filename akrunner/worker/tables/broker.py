@@ -424,8 +424,8 @@ class Broker(object):
     def late(self, table: str, rows: str) -> None:
         """Note that rows are lost: a part of the script tried to write them after its end. Args: rows: how many, in words."""
         self._late.append(
-            "table %s: a thread or process that the script had not waited for tried to write %s when the script had ended, and they are "
-            "lost: wait for it (join) before the script ends" % (table, rows)
+            "table %s: a thread or process that the script had not waited for tried to write %s when the script had ended, "
+            "and they are lost: wait for it (join) before the script ends" % (table, rows)
         )
 
     def end(self) -> None:
@@ -450,13 +450,13 @@ def _unclosed(writing: _Writing, there: bool) -> str:
     its = "its TableWriter(%r, slice_id=%d)" % (writing.table, writing.slice)
     if there:
         return (
-            "table %s: process %s still ran when the script had ended, and had not closed %s, of which %d rows had come: close it there "
-            "(with ... as writer), and wait for the process (join) before the script ends"
+            "table %s: process %s still ran when the script had ended, and had not closed %s, of which %d rows had come: "
+            "close it there (with ... as writer), and wait for the process (join) before the script ends"
             % (writing.table, number, its, writing.rows)
         )
     return (
-        "process %s ended without closing %s, of which %d rows are in the table: they are all of them only if it was not killed in the midst; "
-        "close it there (with ... as writer)" % (number, its, writing.rows)
+        "process %s ended without closing %s, of which %d rows are in the table: they are all of them only if it was not "
+        "killed in the midst; close it there (with ... as writer)" % (number, its, writing.rows)
     )
 
 

@@ -100,15 +100,16 @@ def record_writer(*args: Any, **kwargs: Any) -> NoReturn:
     """Refuse `tf.TableRecordWriter`, whose operations write from the graph. Raises: OnlyOnPai: always."""
     raise OnlyOnPai(
         "tf.TableRecordWriter, which writes from the graph, is not here; use tf.python_io.TableWriter: "
-        "writer = tf.python_io.TableWriter(table, slice_id=task_index), writer.write(zip(*session.run([...])), indices=[0, 1]), writer.close()"
+        "writer = tf.python_io.TableWriter(table, slice_id=task_index), writer.write(zip(*session.run([...])), indices=[0, "
+        "1]), writer.close()"
     )
 
 
 def _absent(name: str) -> Callable[..., Any]:
     def absent(*args: Any, **kwargs: Any) -> NoReturn:
         raise OnlyOnPai(
-            "tf.%s is an operation that only PAI's own TensorFlow has; parse the column with tf.strings.split and tf.strings.to_number "
-            "(in a map of the dataset), or write what it gives into columns of the table" % name
+            "tf.%s is an operation that only PAI's own TensorFlow has; parse the column with tf.strings.split and "
+            "tf.strings.to_number (in a map of the dataset), or write what it gives into columns of the table" % name
         )
 
     absent.__name__ = absent.__qualname__ = name

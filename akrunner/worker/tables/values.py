@@ -43,8 +43,8 @@ def _check_made(values: Any, table: str) -> None:
     for one in [values] + row:
         if type(one).__name__ in ("Tensor", "SymbolicTensor") and type(one).__module__.startswith("tensorflow"):
             raise TypeError(
-                "table %s: write() takes values, and was given %r, a tensor of a graph that has none yet: values = session.run(tensor), and write those"
-                % (table, getattr(one, "name", "a tensor"))
+                "table %s: write() takes values, and was given %r, a tensor of a graph that has none yet: values = "
+                "session.run(tensor), and write those" % (table, getattr(one, "name", "a tensor"))
             )
 
 

@@ -65,9 +65,10 @@ CALLS = (
 #: they do. Loops, products of matrices and images are not among them
 _LIGHT = set(
     "Placeholder _Arg _Retval Const NoOp Identity IdentityN EnsureShape PartitionedCall StatefulPartitionedCall "
-    "Cast Bitcast Pack Unpack ConcatV2 Reshape Squeeze ExpandDims Shape StridedSlice Slice Split SplitV GatherV2 DecodeRaw ZerosLike OnesLike "
-    "Add AddV2 Sub Mul RealDiv FloorDiv FloorMod Neg Abs Square Sqrt Rsqrt Exp Log Log1p Maximum Minimum ClipByValue "
-    "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan IsFinite Select SelectV2".split()
+    "Cast Bitcast Pack Unpack ConcatV2 Reshape Squeeze ExpandDims Shape StridedSlice Slice Split SplitV GatherV2 DecodeRaw "
+    "ZerosLike OnesLike Add AddV2 Sub Mul RealDiv FloorDiv FloorMod Neg Abs Square Sqrt Rsqrt Exp Log Log1p Maximum Minimum "
+    "ClipByValue Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan IsFinite Select "
+    "SelectV2".split()
 )
 #: the beginning of the paths of these modules' files
 HERE = os.path.join(shown.OURS, "worker", "waits", "")

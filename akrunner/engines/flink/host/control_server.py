@@ -177,8 +177,8 @@ def _cannot_listen(host: str, port: int, error: Exception) -> ConfigError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     where = f"port {port} of {host}" if port else host
     return ConfigError(
-        f"host=, port= (--flink-host, --flink-port): cannot listen on {where}: {why}; agents connect to port= and the one behind it, so two "
-        "jobs at a time need four ports"
+        f"host=, port= (--flink-host, --flink-port): cannot listen on {where}: {why}; agents connect to port= and the one "
+        "behind it, so two jobs at a time need four ports"
     )
 
 

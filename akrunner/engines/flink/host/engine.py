@@ -222,8 +222,8 @@ class FlinkEngine:
             )
         if job.supervision.max_restarts or (restarts and not again):
             raise ConfigError(
-                "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream and "
-                "execution.checkpointing.interval"
+                "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream "
+                "and execution.checkpointing.interval"
             )
         if again and len(job.cluster.with_rows) != len(job.cluster.tasks):
             raise ConfigError(

@@ -17,8 +17,8 @@ from akrunner.errors import ConfigError
 #: years
 _BEFORE, _AFTER = datetime.timedelta(days=1), datetime.timedelta(days=3650)
 _NEEDED = (
-    "engine 'flink' needs grpcio, protobuf and cryptography in the Python that submits: pip install 'akrunner[cluster]' (akrunner[flink] and "
-    "akrunner[all] have them)"
+    "engine 'flink' needs grpcio, protobuf and cryptography in the Python that submits: pip install 'akrunner[cluster]' "
+    "(akrunner[flink] and akrunner[all] have them)"
 )
 
 

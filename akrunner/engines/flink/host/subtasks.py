@@ -103,8 +103,8 @@ class Subtasks:
         states = (self.submitted.state, self._watch.state if self._watch is not None else "")
         if not self._closing and any(state in _CANCELLED for state in states):
             raise JobCancelledError(
-                f"the Flink job{' ' + self._id if self._id else ''} was cancelled, in Flink's web pages or through its REST service; it is "
-                "not started again"
+                f"the Flink job{' ' + self._id if self._id else ''} was cancelled, in Flink's web pages or through its REST "
+                "service; it is not started again"
             )
         if self._watch is not None:
             try:
@@ -187,8 +187,8 @@ class Subtasks:
             raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
         if time.monotonic() > deadline:
             raise StartError(
-                f"{len(self.remotes)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: {self._missing()}; the Flink "
-                f"job is {self.submitted.state}: it may lack task slots"
+                f"{len(self.remotes)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: "
+                f"{self._missing()}; the Flink job is {self.submitted.state}: it may lack task slots"
             )
 
     def _missing(self) -> str:

@@ -25,7 +25,8 @@ def check_version(cluster: Rest, python: str, version: str) -> None:
     if there and _minor(there) != _minor(version):
         raise ConfigError(
             f"the cluster at {cluster.master} is Flink {there}, {python} has PyFlink {version}: name an interpreter with "
-            f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, --flink-master)"
+            f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, "
+            "--flink-master)"
         )
 
 

@@ -91,8 +91,8 @@ def check(table: Table, mode: str) -> None:
         )
     if mode != "stream" and has_checkpoints(table):
         raise ConfigError(
-            f"mode {mode!r}: a script that works on a whole table holds up Flink's checkpoints; leave execution.checkpointing.interval "
-            "out for this job"
+            f"mode {mode!r}: a script that works on a whole table holds up Flink's checkpoints; leave "
+            "execution.checkpointing.interval out for this job"
         )
 
 
@@ -106,8 +106,8 @@ def operators_compile() -> bool:
             generated.CompileUtils.compile(_class_loader(), "Akrunner" + name, _source(name))
     except Py4JError as e:
         warnings.warn(
-            "Flink's compiler does not take akrunner's Java operators, which are for apache-flink 2.3: rows go through Python one by "
-            f"one, some ten times slower ({words(e)})",
+            "Flink's compiler does not take akrunner's Java operators, which are for apache-flink 2.3: rows go through Python "
+            f"one by one, some ten times slower ({words(e)})",
             RuntimeWarning,
             stacklevel=2,
         )

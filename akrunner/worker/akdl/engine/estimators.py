@@ -17,6 +17,6 @@ def estimator_module() -> Any:
         return tf.compat.v1.estimator
     except AttributeError:
         raise RuntimeError(
-            "this script uses Estimators, which TensorFlow %s does not have (they left with 2.16): run the job on the TensorFlow "
-            "it was written for, python_env='tf2.3' or 'tf1.15' (--python-env)" % tf.__version__
+            "this script uses Estimators, which TensorFlow %s does not have (they left with 2.16): run the job on the "
+            "TensorFlow it was written for, python_env='tf2.3' or 'tf1.15' (--python-env)" % tf.__version__
         )

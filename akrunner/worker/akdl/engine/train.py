@@ -151,9 +151,9 @@ def check_keras() -> None:
     version = tuple(int(part) for part in tf.__version__.split(".")[:2])
     if not tf.executing_eagerly() and version >= (2, 11):
         raise RuntimeError(
-            "from TensorFlow 2.11 on (this is %s) Keras does not train without TensorFlow 2's behaviour, which akdl.engine.run_config "
-            "turns off when it is imported, as in Alink: do not import that, or run the job on python_env='tf2.3' (--python-env)"
-            % tf.__version__
+            "from TensorFlow 2.11 on (this is %s) Keras does not train without TensorFlow 2's behaviour, which "
+            "akdl.engine.run_config turns off when it is imported, as in Alink: do not import that, or run the job on "
+            "python_env='tf2.3' (--python-env)" % tf.__version__
         )
 
 

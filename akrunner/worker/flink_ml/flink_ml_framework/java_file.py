@@ -51,8 +51,9 @@ class _Recorder(object):
 
     def __init__(self, read_file: Any = None, write_file: Any = None) -> None:
         raise NotImplementedError(
-            "%s is not in akrunner: take TFContext(context).get_tfdataset_from_flink(), or `akrunner.worker.current().batches(1000)`; rows of "
-            "the result go to `akrunner.worker.current().output_writer`" % type(self).__name__
+            "%s is not in akrunner: take TFContext(context).get_tfdataset_from_flink(), or "
+            "`akrunner.worker.current().batches(1000)`; rows of the result go to `akrunner.worker.current().output_writer`"
+            % type(self).__name__
         )
 
 
