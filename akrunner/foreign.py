@@ -387,7 +387,8 @@ def _connection(error: BaseException) -> str:
 def _status(error: BaseException) -> str:
     """Return the status that an HTTP server answered, from an exception of aiohttp, urllib or requests."""
     answered = getattr(error, "response", None)
-    code = next((c for c in (getattr(error, "status", None), getattr(error, "code", None), getattr(answered, "status_code", None)) if isinstance(c, int)), 0)  # fmt: skip
+    codes = (getattr(error, "status", None), getattr(error, "code", None), getattr(answered, "status_code", None))
+    code = next((c for c in codes if isinstance(c, int)), 0)
     hints = {401: "it wants credentials", 403: "access denied", 404: "there is nothing of that name", 429: "too many requests"}
     if not 400 <= code < 600:
         return ""

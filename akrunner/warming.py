@@ -69,7 +69,8 @@ def warm(
     ...     akrunner.run("train.py", "iris.csv")
 
     A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
-    TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
+    TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold,
+    `result.stats.starts` says why, and
     the next spares are what it wanted. Nothing is different for the script.
 
     Args:

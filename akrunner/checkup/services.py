@@ -31,7 +31,9 @@ _VERSION = "import importlib.util, importlib.metadata as m; print(m.version('apa
 _STORES: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
     ("S3", ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), (".aws/credentials",), "s3fs"),
     ("Google Cloud Storage", ("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud/application_default_credentials.json",), "gcsfs"),
-    ("Azure", ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET"), (".azure/msal_token_cache.json",), "adlfs"),
+    ("Azure",
+     ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET"),
+     (".azure/msal_token_cache.json",), "adlfs"),
 )  # fmt: skip
 #: program -> what it is for
 _PROGRAMS = {

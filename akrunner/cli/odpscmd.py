@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.texts import Statements
 
 HELP = """
-Stand in the place of MaxCompute's client, for scripts that call it: what odpscmd takes, over local tables or MaxCompute's, and rows as it prints them. (In a script that
+Stand in the place of MaxCompute's client, for scripts that call it: what odpscmd takes, over local tables or MaxCompute's, and
+rows as it prints them. (In a script that
 `akrunner pai -f run.sh` runs, odpscmd is this already.)
 
 [bold]Examples[/bold]
@@ -28,7 +29,9 @@ Stand in the place of MaxCompute's client, for scripts that call it: what odpscm
 
   echo "show tables;" | akrunner odpscmd
 
--e STATEMENTS, -f FILE or stdin; --project=NAME; -k N: begin with the Nth statement; -M: rows as CSV. --config, --endpoint, -u, -p, -r and --instance-priority are passed over.
+-e STATEMENTS, -f FILE or stdin; --project=NAME; -k N: begin with the Nth statement; -M: rows as CSV.
+--config, --endpoint,
+--tunnel-endpoint, -u, -p, -r, --instance-priority and --schema are passed over.
 """
 
 

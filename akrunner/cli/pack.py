@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from akrunner.packing.result import Packed
 
 EPILOG = """
-Exit codes: 0 all is packed, but what --bad-rows leaves out; 1 there was too little memory, or too few threads or open files: the same command goes on; 2 an argument,
-the input or the output does not allow it, nothing was packed; 3 a file is broken, or a table cannot be read; 4 the output could not be written: the same command
-goes on; 70 a fault of akrunner; 130 interrupted (Ctrl-C), 143 terminated (129 by a terminal that was closed, 131 by Ctrl-\\): the same command
-goes on. With --json, each of them is one JSON object on stdout.
+Exit codes: 0 all is packed, but what --bad-rows leaves out; 1 there was too little memory, or too few threads or open files:
+the same command goes on; 2 an argument, the input or the output does not allow it, nothing was packed; 3 a file is broken, or a
+table cannot be read; 4 the output could not be written: the same command goes on; 70 a fault of akrunner; 130 interrupted
+(Ctrl-C), 143 terminated (129 by a terminal that was closed, 131 by Ctrl-\\): the same command goes on. With --json, each of
+them is one JSON object on stdout.
 """
 HELP = """
 Pack files, texts or a table into a few large files of records, shuffled as a whole and split once. Read them as --input OUTPUT/train.

@@ -158,7 +158,10 @@ def _keeps(fs: Any, folder: str) -> bool:
 def _no_description(fs: Any, folder: str) -> str:
     """Return what an error says about a directory in which `pack` was, and which has no description."""
     if is_local(fs) and os.access(posixpath.join(folder, STATE), os.R_OK | os.X_OK) and not _has_copy(fs, folder):
-        return f"is not there: {folder} is not packed to its end, or somebody removed the file; run `akrunner pack` again, and it goes on, or says what else is gone"
+        return (
+            f"is not there: {folder} is not packed to its end, or somebody removed the file; run `akrunner pack` again, and it "
+            "goes on, or says what else is gone"
+        )
     return f"is gone, so that nobody knows which files count; {_AGAIN}"
 
 

@@ -235,7 +235,10 @@ def _looked_into(files_: int, sampled: int, known: Sequence[tuple[str, str]], ba
         return f"a dry run looks into no file{but}: {found}"
     few = "; ".join(f"{quoted(path)}: {why}" for path, why in known[:_FEW]) + (" ..." if len(known) > _FEW else "")
     ends = ", and with bad_rows='fail' (--bad-rows fail) nothing at all" if bad_rows == "fail" else ""
-    return f"{len(known):,} of {counted(files_, 'file')} would not be packed ({few}){ends}; a dry run looks into no other file{but}: {found.replace('is broken', 'else is broken')}"
+    return (
+        f"{len(known):,} of {counted(files_, 'file')} would not be packed ({few}){ends}; a dry run looks into no other file{but}: "
+        f"{found.replace('is broken', 'else is broken')}"
+    )
 
 
 def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:

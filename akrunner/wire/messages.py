@@ -135,7 +135,8 @@ _LINE = {"main": _truth, "at": _text, "in": _text, "share": _amount}
 _INPUT = {
     "asked": _count, "main": _amount, "lines": _lines, "looks": _count, "busy": _maybe_amount, "cores": _count, "idle": _maybe_amount,
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
-    "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
+    "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts,
+    "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip
 #: further fields of those measurements, which depend on the system
 _INPUT_TOO = {

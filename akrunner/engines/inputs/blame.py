@@ -196,7 +196,8 @@ def blamed(record: Mapping[str, Any]) -> list[Blamed]:
         found.append(
             Blamed(
                 "Map" if kind == "MapAndBatch" else kind, path, facts.get("at", ""), seconds / total, seconds / max(1, calls[path] * rows),
-                calls[path] * rows / draws, parallel or facts.get("node", "").startswith("Parallel"), facts, source, ours, tuple(name for name, _ in of_path[:-1]),
+                calls[path] * rows / draws, parallel or facts.get("node", "").startswith("Parallel"), facts, source, ours,
+                tuple(name for name, _ in of_path[:-1]),
             )
         )  # fmt: skip
     return found

@@ -244,7 +244,10 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
         return []
     node = likely.as_blamed(called, record)
     made = _of_python_node(node, node.where, share, record)
-    what = f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short as these may have to wait for their turn in Python"
+    what = (
+        f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short "
+        "as these may have to wait for their turn in Python"
+    )
     return [replace(made, rule="lock", what=what, saves=0.0)]
 
 

@@ -48,7 +48,10 @@ def of_lock(record: Mapping[str, Any]) -> list[Advice]:
     if line is None:
         return []
     share = min(1.0, float(line["share"]))
-    what = f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} {LOOKS}, and the steps may have to wait for their turn in Python"
+    what = (
+        f"a thread that the script has started computes at {blame.place(line['at'])} for {share:.0%} {LOOKS}, and the steps may "
+        "have to wait for their turn in Python"
+    )
     return [
         Advice("lock", share, 0.0, what, "let it sleep between its turns, or have a process of its own do it (multiprocessing)")
     ]

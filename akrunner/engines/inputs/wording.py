@@ -248,7 +248,10 @@ def _waiting(record: Mapping[str, Any], share: float, node: Advice | None) -> st
         return f"{words}, {1000 * each:.2g} ms each, which is about what next() itself takes: fewer and larger batches"
     if record["by"] == "batches":
         # no profiler looks at these batches
-        return f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those that are needed, larger batches, or a thread that reads ahead"
+        return (
+            f"{words}: task_config.batches() reads the rows, and takes them apart, while nothing else is done: columns= for those "
+            "that are needed, larger batches, or a thread that reads ahead"
+        )
     if record["asked"] and not record.get("served"):
         return f"{words}; for what, the steps that were looked at do not tell: {unseen.look(record)} may"
     rest = " (for the rest it computes)" if unseen.bound({"": record}, 0.0, record["main"]) == unseen.COMPUTE else ""
