@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.running.result import Result
 from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
@@ -13,6 +12,7 @@ from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
 from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
 

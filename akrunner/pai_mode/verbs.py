@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
 from akrunner.prepare.arguments import PathLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream

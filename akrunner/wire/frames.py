@@ -202,7 +202,6 @@ class FrameReader:
     """Reads frames from a file descriptor it owns; one thread at a time.
 
     Attributes:
-        starved_ns: nanoseconds spent in read calls; most of that is waiting for the writer.
         bytes: payload bytes read.
     """
 
@@ -215,7 +214,6 @@ class FrameReader:
             most: a tighter limit: (kind, count) -> most bytes of such a frame; None for none.
         """
         self.fd = fd
-        self.starved_ns = 0
         self.bytes = 0
         self._kinds = kinds
         self._most = most
@@ -268,7 +266,6 @@ class FrameReader:
 
     def _fill(self, view: memoryview, may_end: bool) -> bool:
         at = 0
-        started = time.monotonic_ns()
         while at < len(view):
             got = self._get(view[at:])
             if got == 0:
@@ -276,7 +273,6 @@ class FrameReader:
                     return False
                 raise WireError("the pipe ended after %d of %d bytes" % (at, len(view)))
             at += got
-        self.starved_ns += time.monotonic_ns() - started
         return True
 
     def _get(self, view: memoryview) -> int:
