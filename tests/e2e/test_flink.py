@@ -284,7 +284,7 @@ def test_a_thread_of_ours_that_fails_fails_the_job(
 
     monkeypatch.setattr(RemoteProcess, "_take", fails)
     with pytest.raises(
-        akrunner.JobError, match="akrunner's own thread 'place' failed:\nTraceback(.|\n)*AttributeError: no such thing"
+        akrunner.JobError, match="akrunner's own thread 'subtask' failed:\nTraceback(.|\n)*AttributeError: no such thing"
     ):
         akrunner.run(
             script(WAITS), {"a": [1]}, user_params={"notes": str(leaves_nothing.parent)}, max_restarts=2, engine=there.engine
