@@ -133,6 +133,6 @@ def test_a_here_document_without_an_end_is_told() -> None:
 def test_comments_and_joined_lines_stand_between_words() -> None:
     parser = Parser("  \\\n\t# all of it\n\n x")
     parser.blanks()
-    assert parser.sees("\n") and parser.line == 2
+    assert parser.next_is("\n") and parser.line == 2
     parser.newlines()
-    assert parser.sees("y", "x") and not parser.sees("y") and parser.line == 4
+    assert parser.next_is("y", "x") and not parser.next_is("y") and parser.line == 4
