@@ -71,7 +71,8 @@ def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         ("train --tables x", "It is an option of akrunner run."),
         (
             "run --observer x",
-            "observer= is an argument of akrunner.run(), akrunner.train(), akrunner.stream(), akrunner.predict(), akrunner.predict_stream(), akrunner.pai(), in Python only.",
+            "observer= is an argument of akrunner.run(), akrunner.train(), akrunner.stream(), akrunner.predict(), akrunner.predict_stream(), akrunner.pai(), "
+            "in Python only.",
         ),
         ("pack --input x", "INPUT... OUTPUT stand there without a name: akrunner pack INPUT... OUTPUT."),
         ("pack --shard-sise 1MB", "Did you mean --shard-size?"),

@@ -23,11 +23,13 @@ def record(kind: str, message: str) -> dict[str, Any]:
         (KINDS, TENSORFLOW % "age", "column 'age' has a null, and string has no value for it: give dataset() defaults={'age': ...}, or columns=[...]"),
         (KINDS, TENSORFLOW % "a b", "column 'a b' has a null, "),
         (KINDS, TENSORFLOW % "agee", "looked for a feature 'agee', and the table has no such column: it has age, a b; did you mean 'age'?"),
-        (KINDS, "{{function_node x}} ValueError: column 'age' has a null in row 6 of this task's: y\nTraceback", "column 'age' has a null in row 6 of this task's: y (raised "),
+        (KINDS, "{{function_node x}} ValueError: column 'age' has a null in row 6 of this task's: y\nTraceback", "column 'age' has a null in row 6 of this "
+        "task's: y (raised "),
         ("KeyError", "'agee'", "raised KeyError in main(): 'agee' (if a column was meant: the table has age, a b; did you mean 'age'?)"),
         ("KeyError", repr("in user code:\n    KeyError: 'agee'\n"), "raised KeyError in main()"),
         ("KeyError", "'age'", "raised KeyError in main(): 'age'"),
-        ("ModuleNotFoundError", "No module named 'sklearn.linear_model'", "raised ModuleNotFoundError in main(): No module named 'sklearn.linear_model' (user_files= brings"),
+        ("ModuleNotFoundError", "No module named 'sklearn.linear_model'", "raised ModuleNotFoundError in main(): No module named 'sklearn.linear_model' "
+        "(user_files= brings"),
         ("ValueError", "I had hoped that No module named 'x'", "raised ValueError in main(): I had hoped that No module named 'x'"),
         ("ValueError", "", "raised ValueError in main()"),
         ("SystemExit", "3", "called sys.exit(3) in main()"),

@@ -188,14 +188,19 @@ def get(kept=KEPT): return list(kept)
         ("L = []\ndef load(): L.extend(['cat'])", "m.load()\nL = m.L\ndef main(c):\n    m.L.append('z')\n    return L, L is m.L"),
         ("H = None\ndef hook(f):\n    global H\n    H = f\n    return f", "@m.hook\ndef mine(): return 2\ndef main(c): return m.H()"),
         ("L = []\ndef register(f):\n    L.append(f)\n    return f", "@m.register\ndef mine(): return 2\ndef main(c): return mine(), [f() for f in m.L]"),
-        ("R = {}\nclass Base:\n    def __init_subclass__(cls): R[cls.__name__] = cls", "class Mine(m.Base):\n    def go(self): return 5\ndef main(c): return Mine().go(), list(m.R)"),
-        ("class Base:\n    kinds = []\n    def __init_subclass__(cls): Base.kinds.append(cls.__name__)", "class Mine(m.Base): pass\ndef main(c): return Mine.__name__, m.Base.kinds"),
-        ("L = []\ndef register(f):\n    L.append(f.__name__)\n    return f", "@m.register\ndef mine(): return 2\nm.L.append('x')\ndef main(c): return mine(), m.L"),
+        ("R = {}\nclass Base:\n    def __init_subclass__(cls): R[cls.__name__] = cls", "class Mine(m.Base):\n    def go(self): return 5\ndef main(c): return "
+        "Mine().go(), list(m.R)"),
+        ("class Base:\n    kinds = []\n    def __init_subclass__(cls): Base.kinds.append(cls.__name__)", "class Mine(m.Base): pass\ndef main(c): return "
+        "Mine.__name__, m.Base.kinds"),
+        ("L = []\ndef register(f):\n    L.append(f.__name__)\n    return f", "@m.register\ndef mine(): return 2\nm.L.append('x')\ndef main(c): return mine(), "
+        "m.L"),
         ("class C:\n    rates, lr, n = {'a': 1}, 1, 0\n    @classmethod\n    def use(cls, lr): cls.lr = lr\n    def __init__(self): C.n += 1", "m.C.rates['a'] = 5; m.C.use(7); m.C()\ndef main(c): return m.C.rates, m.C.lr, m.C.n"),
         ("N = 0", "m.N = 5\ndef main(c):\n    m.N += 1\n    return m.N"),
-        ("class Base: pass\ndef names(): return [one.__name__ for one in Base.__subclasses__()]", "class Mine(m.Base): pass\ndef main(c): return m.names(), Mine.__name__"),
+        ("class Base: pass\ndef names(): return [one.__name__ for one in Base.__subclasses__()]", "class Mine(m.Base): pass\ndef main(c): return m.names(), "
+        "Mine.__name__"),
         ("def traced(f): return lambda: f() + 1\ndef f(): return 1\nglobals()['f'] = traced(f)", "def main(c): return m.f()"),
-        ("class K:\n    def go(self): return 1\ndef trace(kind):\n    for n in ['go']: setattr(kind, n, (lambda f: lambda self: f(self) + 1)(getattr(kind, n)))\ntrace(K)", "def main(c): return m.K().go()"),
+        ("class K:\n    def go(self): return 1\ndef trace(kind):\n    for n in ['go']: setattr(kind, n, (lambda f: lambda self: f(self) + 1)(getattr(kind, "
+        "n)))\ntrace(K)", "def main(c): return m.K().go()"),
         ("E = 1", "from carried_module import E\nm.E = 5; m.NEW = [1]; m.ALSO = 2\ndef main(c): return E, m.E, m.ALSO"),
         *((COMPUTED, f"m.{name} = {value!r}\ndef main(c): return m.{name}") for name, value in zip("ABCDEI", (1, [2], {3}, "4", 5.5, None))),
         (COMPUTED, "m.F[0, 0] = 9; m.G = m.date(2021, 1, 1); m.H = m.Path('q')\ndef main(c): return m.F, m.G, m.H"),
@@ -212,15 +217,20 @@ def get(kept=KEPT): return list(kept)
         ("class P:\n    def __init__(self): self.lr = 1\nD = {'p': [P()]}", "own = m.D['p'][0]\nown.lr = 6\ndef main(c): return m.D['p'][0].lr"),
         ("class P:\n    def __init__(self): self.lr = 1\nD = {'p': P()}\ndef bump(): D['p'].lr = 11", "m.bump()\ndef main(c): return m.D['p'].lr"),
         ("class P:\n    def __init__(self): self.lr = 1\nL, T = [P()], (P(),)", "m.L[0].lr, m.T[0].lr = 6, 7\ndef main(c): return m.L[0].lr, m.T[0].lr"),
-        ("class P:\n    def __init__(self): self.lr = 1\nclass C:\n    p = P()\n    class In: opts = [1]", "m.C.p.lr = 6\nm.C.In.opts.append(2)\ndef main(c): return m.C.p.lr, m.C.In.opts"),
+        ("class P:\n    def __init__(self): self.lr = 1\nclass C:\n    p = P()\n    class In: opts = [1]", "m.C.p.lr = 6\nm.C.In.opts.append(2)\ndef main(c): "
+        "return m.C.p.lr, m.C.In.opts"),
         ("import collections\nN = collections.namedtuple('N', 'a')\nV = N([1])", "m.V.a.append(2)\ndef main(c): return m.V.a"),
         ("def f(): return f.lr\nf.lr = 1", "m.f.lr = 3\ndef main(c): return m.f()"),
-        ("import enum\nclass K(enum.Enum):\n    A, B = 1, 2\n    def __init__(self, v): self.extra = v", "m.K.A.extra = 99\ndef main(c): return [one.extra for one in m.K]"),
+        ("import enum\nclass K(enum.Enum):\n    A, B = 1, 2\n    def __init__(self, v): self.extra = v", "m.K.A.extra = 99\ndef main(c): return [one.extra "
+        "for one in m.K]"),
         ("import enum\nclass K(enum.Enum): A = 1\ndef setit(): K.A.extra = 5", "m.setit()\ndef main(c): return m.K.A.extra"),
         ("class S:\n    def __init__(self): self.lr = 1\nS1 = S()", "m.S1.lr = 5\ndef main(c): return m.S1.lr"),
-        ("class S:\n    def __init__(self): self.words = {}\n    def add(self, w): self.words[w] = len(self.words)\nV = S()", "from carried_module import V\nV.add('a')\nV.add('b')\ndef main(c): return V.words, m.V is V"),
-        ("class A(dict): __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__\ncfg = A(lr=1, model=A(n=1))", "m.cfg.model.n = 3\ndef main(c): return m.cfg.model.n, m.cfg"),
-        ("import argparse\ndef parser():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=1)\n    return p\nARGS = parser().parse_args([])", "m.parser().parse_args(['--lr', '2'], namespace=m.ARGS)\ndef main(c): return m.ARGS"),
+        ("class S:\n    def __init__(self): self.words = {}\n    def add(self, w): self.words[w] = len(self.words)\nV = S()", "from carried_module import "
+        "V\nV.add('a')\nV.add('b')\ndef main(c): return V.words, m.V is V"),
+        ("class A(dict): __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__\ncfg = A(lr=1, model=A(n=1))", "m.cfg.model.n = 3\ndef main(c): return "
+        "m.cfg.model.n, m.cfg"),
+        ("import argparse\ndef parser():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=1)\n    return p\nARGS = "
+        "parser().parse_args([])", "m.parser().parse_args(['--lr', '2'], namespace=m.ARGS)\ndef main(c): return m.ARGS"),
         ("C = {}\nC['lr'] = 1\nC.update(n=3)", "m.C['lr'] = 5\ndef main(c): return m.C"),
         ("import os\nclass C: lr = float(os.environ.get('NOBODY_SETS_IT') or 1)", "from carried_module import C\nC.lr = 5\ndef main(c): return C.lr"),
         ("CFG = dict(lr=len('a'))\ndef set_lr(v): CFG['lr'] = v", "m.set_lr(5)\ndef main(c): return m.CFG"),
@@ -229,11 +239,16 @@ def get(kept=KEPT): return list(kept)
         ("class B:\n    on = False\n    @classmethod\n    def use(cls): cls.on = True\nclass N(B): pass", "m.N.use()\ndef main(c): return m.N.on, m.B.on"),
         ("class N: lr = 1", "m.N.new = 4; m.N.lr = 2\ndef main(c): return m.N.new, m.N.lr"),
         ("X = 1\ndef get(): return EXTRA", "m.EXTRA = {'a': 2}\ndef main(c): return m.EXTRA, m.get()"),
-        ("class A:\n    def __init__(self, p): self.p = p\na = A(1)", "from unittest import mock\nmock.patch('carried_module.a', m.A(7)).start()\ndef main(c): return m.a.p"),
-        ("import numpy as np, random\nR, S, T = np.random.default_rng(0), random.Random(1), np.random.RandomState(2)", "import numpy as np, random\nm.R = np.random.default_rng(5)\nm.S.seed(7); m.T = np.random.RandomState(9)\ndef main(c):\n    m.R, m.S, m.T = copies\n    return m.R.random(), m.S.random(), m.T.rand()\nimport copy\ncopies = copy.deepcopy((m.R, m.S, m.T))"),
-        ("MISSING = object()\nclass O:\n    def __init__(self): self.x = MISSING", "NONE = object()\nmine = m.O()\nA = [NONE]\ndef main(c): return mine.x is m.MISSING, A[0] is NONE, NONE is m.MISSING"),
+        ("class A:\n    def __init__(self, p): self.p = p\na = A(1)", "from unittest import mock\nmock.patch('carried_module.a', m.A(7)).start()\ndef "
+        "main(c): return m.a.p"),
+        ("import numpy as np, random\nR, S, T = np.random.default_rng(0), random.Random(1), np.random.RandomState(2)", "import numpy as np, random\nm.R = "
+        "np.random.default_rng(5)\nm.S.seed(7); m.T = np.random.RandomState(9)\ndef main(c):\n    m.R, m.S, m.T = copies\n    return m.R.random(), "
+        "m.S.random(), m.T.rand()\nimport copy\ncopies = copy.deepcopy((m.R, m.S, m.T))"),
+        ("MISSING = object()\nclass O:\n    def __init__(self): self.x = MISSING", "NONE = object()\nmine = m.O()\nA = [NONE]\ndef main(c): return mine.x is "
+        "m.MISSING, A[0] is NONE, NONE is m.MISSING"),
         ("import os\nX = os.getpid() * 0", "setattr(m, 'X', 5)\ndef main(c): return m.X"),
-        ("from dataclasses import dataclass, field\n@dataclass\nclass O: lr: float = 1\n@dataclass\nclass C:\n    opt: O = field(default_factory=O)\n    n: int = 1\nD = C()", "from dataclasses import replace\nm.D.opt.lr = 7\ncfg = replace(m.D, n=2)\ndef main(c): return cfg, m.D, cfg.opt is m.D.opt"),
+        ("from dataclasses import dataclass, field\n@dataclass\nclass O: lr: float = 1\n@dataclass\nclass C:\n    opt: O = field(default_factory=O)\n    n: "
+        "int = 1\nD = C()", "from dataclasses import replace\nm.D.opt.lr = 7\ncfg = replace(m.D, n=2)\ndef main(c): return cfg, m.D, cfg.opt is m.D.opt"),
     ],
 )  # fmt: skip
 def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
@@ -248,7 +263,8 @@ def test_it_comes_to_the_same(both: Both, module: str, program: str) -> None:
         ("def f(): return 1", "m.f = lambda: 2\ndef main(c): return m.f()", "f is .* here, but defined by def"),
         ("class Base: pass", "class Mine(m.Base): pass\nBase = m.Base\ndef main(c): return Base.__subclasses__()", r"Base.__subclasses__\(\)"),
         ("class Base: pass\ndef names(): return Base.__subclasses__()", "class Mine(m.Base): pass\ndef main(c): return m.names()", "looks for the subclasses of Base .*carried_program.Mine"),
-        ("class K: pass", "import importlib\nold = m.K()\nimportlib.reload(m)\ndef main(c): return old", "old, of a class carried_module.K that has been defined again"),
+        ("class K: pass", "import importlib\nold = m.K()\nimportlib.reload(m)\ndef main(c): return old", "old, of a class carried_module.K that has been "
+        "defined again"),
         ("class Base:\n    def __init_subclass__(cls): cls.items.append(1)", "class Mine(m.Base):\n    items = []\ndef main(c): return Mine.items", "the definition of Mine changes Mine"),
     ],
 )  # fmt: skip

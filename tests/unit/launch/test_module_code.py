@@ -125,7 +125,8 @@ def test_functions_of_other_modules_do_not_count(conf: Any, written: Written) ->
 
 def test_a_function_behind_a_wrapper_counts(written: Written) -> None:
     module = written({
-        "wrapped.py": "import functools\n\ndef kept(f):\n    @functools.wraps(f)\n    def inner():\n        return f()\n    return inner\n\n@kept\ndef go():\n    return 1\n"
+        "wrapped.py": "import functools\n\ndef kept(f):\n    @functools.wraps(f)\n    def inner():\n        return f()\n    return inner\n\n@kept\ndef "
+        "go():\n    return 1\n"
     })("wrapped")  # fmt: skip
     assert not module_code.changed_on_disk(module)
     rewritten(module, "return 1", "return 2")

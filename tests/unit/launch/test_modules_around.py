@@ -94,7 +94,8 @@ def test_another_module_that_looks_at_a_name_when_it_is_imported(written: Writte
 
 def test_changes_are_followed_through_calls(written: Written) -> None:
     load = written({
-        "one.py": "N = 0\ndef low():\n    global N\n    N += 1\n", "two.py": "import one\ndef high():\n    one.low()\ndef highest():\n    high()\ndef other(): ...\n",
+        "one.py": "N = 0\ndef low():\n    global N\n    N += 1\n", "two.py": "import one\ndef high():\n    one.low()\ndef highest():\n    high()\ndef "
+        "other(): ...\n",
     })  # fmt: skip
     modules = around([load("one"), load("two")])
     assert {name for at in modules.changing("N") for name in modules.names[at]} == {"low", "high", "highest"}

@@ -120,7 +120,8 @@ def test_modules_that_are_reached_at_all_and_at_once(chain: Any) -> None:
 
 def test_an_import_of_a_computed_name_may_bring_all_beside_it(written: Written) -> None:
     load = written({
-        "plug/__init__.py": "", "plug/a.py": "", "plug/b/__init__.py": "", "plug/loads.py": "import importlib\ndef go(name):\n    return importlib.import_module(name)",
+        "plug/__init__.py": "", "plug/a.py": "", "plug/b/__init__.py": "", "plug/loads.py": "import importlib\ndef go(name):\n    return "
+        "importlib.import_module(name)",
         "away.py": "",
     })  # fmt: skip
     for name in ("plug.a", "plug.b", "away"):

@@ -95,34 +95,44 @@ READ = [
     "for i in {1..3} {01..12..4} x{a,b}y {a..e} {5..1} {a,b}{1,2}; do odpscmd -e $i; done",
     "i=0; while [ $i -lt 3 ]; do odpscmd -e $i; i=$((i+1)); done; odpscmd -e $i",
     "i=0; until [ $i -ge 3 ]; do ((i++)); [ $i = 2 ] && continue; odpscmd -e $i; done",
-    'for ((i=0;i<3;i++)); do odpscmd -e $i; done; for (( i=3, j=0 ; i>0 ; i--, j+=2 )) ; do if (( i == 2 )); then continue; fi; odpscmd -e "$i $j"; done; odpscmd -e $i',
+    'for ((i=0;i<3;i++)); do odpscmd -e $i; done; for (( i=3, j=0 ; i>0 ; i--, j+=2 )) ; do if (( i == 2 )); then continue; fi; odpscmd -e "$i $j"; done; '
+    "odpscmd -e $i",
     "i=0; for ((;;)); do i=$((i+1)); [ $i -gt 3 ] && break; odpscmd -e $i; done",
     "i=0; while true; do i=$((i+1)); if [ $i -eq 2 ]; then continue; fi; if [ $i -gt 4 ]; then break; fi; odpscmd -e $i; done",
     "i=0; while :; do let i+=1; for j in a b; do [ $i -eq 3 ] && break 2; odpscmd -e $i$j; done; done",
-    "odpscmd -e \"$(date +%F) $(date -d yesterday +%Y%m%d) $(date -d '-1 day' +%Y%m%d) $(date -d '1 day ago' +%F) $(date --date='1 days ago' +%Y-%m-%d) $(date +%Y%m%d -d '-2 month')\"",
-    'dt=20200301; odpscmd -e "$(date -d "$dt -1 day" +%Y%m%d) $(date -d "20200301 -2 months" +%Y%m%d) $(date -d "$dt 1 day ago" +%F) $(date -d "${dt} +1 month" +%Y%m) $(date -d \'20200131 +1 month\' +%F)"',
+    "odpscmd -e \"$(date +%F) $(date -d yesterday +%Y%m%d) $(date -d '-1 day' +%Y%m%d) $(date -d '1 day ago' +%F) $(date --date='1 days ago' +%Y-%m-%d) "
+    "$(date +%Y%m%d -d '-2 month')\"",
+    'dt=20200301; odpscmd -e "$(date -d "$dt -1 day" +%Y%m%d) $(date -d "20200301 -2 months" +%Y%m%d) $(date -d "$dt 1 day ago" +%F) $(date -d "${dt} +1 '
+    "month\" +%Y%m) $(date -d '20200131 +1 month' +%F)\"",
     'start=20200227; end=20200302; while [ $start -le $end ]; do odpscmd -e "pt=$start"; start=$(date -d "$start +1 day" +%Y%m%d); done',
     'd=2020-02-27; while [[ $d < 2020-03-02 ]]; do odpscmd -e "$d"; d=$(date -d "$d + 1 day" +%F); done',
-    'for i in $(seq 1 3); do odpscmd -e "$(date -d "20200301 -$i day" +%Y%m%d)"; done; for i in $(seq 0 2 6); do odpscmd -e $i; done; odpscmd -e "$(seq -s, 1 3) $(seq -w 8 10 | wc -l > /dev/null)$(seq -w 8 10)"',
+    'for i in $(seq 1 3); do odpscmd -e "$(date -d "20200301 -$i day" +%Y%m%d)"; done; for i in $(seq 0 2 6); do odpscmd -e $i; done; odpscmd -e "$(seq -s, 1 '
+    '3) $(seq -w 8 10 | wc -l > /dev/null)$(seq -w 8 10)"',
     '[[ abc < abd ]] && odpscmd -e 1; [[ 2020-01-02 > 2020-01-01 ]] && odpscmd -e 2; [[ 9 < 10 ]] || odpscmd -e 3; [[ "" < a ]] && odpscmd -e 4',
-    "[[ tensorflow1150 =~ ^(tensorflow|pytorch)[0-9]+$ ]] && odpscmd -e 1; re='^[0-9]{8}$'; [[ 20200101 =~ $re ]] && odpscmd -e 2; [[ a.b =~ a\\.b ]] && odpscmd -e 3; [[ axb =~ \"a.b\" ]] || odpscmd -e 4; [[ 12 =~ ^[[:digit:]]+$ ]] && odpscmd -e 5; [[ x-1 =~ ^[a-z]-[0-9]$ ]] && odpscmd -e 6",
+    "[[ tensorflow1150 =~ ^(tensorflow|pytorch)[0-9]+$ ]] && odpscmd -e 1; re='^[0-9]{8}$'; [[ 20200101 =~ $re ]] && odpscmd -e 2; [[ a.b =~ a\\.b ]] && "
+    'odpscmd -e 3; [[ axb =~ "a.b" ]] || odpscmd -e 4; [[ 12 =~ ^[[:digit:]]+$ ]] && odpscmd -e 5; [[ x-1 =~ ^[a-z]-[0-9]$ ]] && odpscmd -e 6',
     'x=20200131; odpscmd -e "${x: -2} ${x:(-2):1} ${x:0:-2} ${x:4:2} ${x: -4:2} ${x:(-20)}|"; i=4; odpscmd -e "${x:i:2} ${x:$i:2} ${x:$((i+2))} ${x:i+2:1}"',
-    'x=a/b/a.tar.gz; odpscmd -e "${x/a/Z} ${x//a/Z} ${x^^} ${x^} ${#x} ${x%%.*} ${x//\\//_} ${x/#a/Q} ${x/%gz/Q} ${x//[ab]/-} ${x/b*a/-} ${x//a} ${x/.*}"; y=ABC; odpscmd -e "${y,,} ${y,}"',
+    'x=a/b/a.tar.gz; odpscmd -e "${x/a/Z} ${x//a/Z} ${x^^} ${x^} ${#x} ${x%%.*} ${x//\\//_} ${x/#a/Q} ${x/%gz/Q} ${x//[ab]/-} ${x/b*a/-} ${x//a} ${x/.*}"; '
+    'y=ABC; odpscmd -e "${y,,} ${y,}"',
     'x="a b c"; odpscmd -e "${x// /,} ${x//b/$x}"; y=${x// /_}; odpscmd -e $y; z=${x/"b"/"d e"}; odpscmd -e "$z"',
     "printf -v d '%02d' 7; odpscmd -e \"$d $(printf '%03d-%s' 5 a) $(printf '%s,' a b c) $(printf '%5s|%-5s|' a b) $(printf '%d%%' 5)\"",
     'f=/a/b/c.py; odpscmd -e "$(basename $f) $(basename $f .py) $(dirname $f) $(dirname a) $(dirname a/b/) $(basename a/b/) $(basename "$(dirname $f)")"',
     "i=1; i=`expr $i + 1`; odpscmd -e $i; while [ `expr $i % 5` -ne 0 ]; do i=`expr $i + 1`; done; odpscmd -e $i",
     "i=0; set -e; ((i++)); odpscmd -e 1",
-    'set -e; i=0; ((++i)); odpscmd -e $i; let i=i-1 || true; odpscmd -e $i; i=$((i<<3|1)); odpscmd -e "$((i>0 ? 5 : 6)) $((2**10)) $((10#08+1)) $((0x1f)) $((010)) $(( (1+2)*3 % 4 )) $((!0)) $((1&&0)) $((~1)) $(( i += 2 )) $i"',
+    'set -e; i=0; ((++i)); odpscmd -e $i; let i=i-1 || true; odpscmd -e $i; i=$((i<<3|1)); odpscmd -e "$((i>0 ? 5 : 6)) $((2**10)) $((10#08+1)) $((0x1f)) '
+    '$((010)) $(( (1+2)*3 % 4 )) $((!0)) $((1&&0)) $((~1)) $(( i += 2 )) $i"',
     'echo "select 1;" | odpscmd; cat <<E | odpscmd\nselect 2;\nE\nsql="select 3;"; printf \'%s\\n\' "$sql" | odpscmd',
-    'seq 1 3 | while read i; do odpscmd -e $i; done; while read a b; do odpscmd -e "$b-$a"; done <<E\nx y z\n p   q\nE\nwhile IFS=, read -r a b; do odpscmd -e "$a|$b"; done <<< "x,y z"',
+    'seq 1 3 | while read i; do odpscmd -e $i; done; while read a b; do odpscmd -e "$b-$a"; done <<E\nx y z\n p   q\nE\nwhile IFS=, read -r a b; do odpscmd '
+    '-e "$a|$b"; done <<< "x,y z"',
     'v=x; x=5; odpscmd -e "${!v}"; echo -e "a\\nb" > m.sql; odpscmd -f m.sql',
     "while [ ! -f done.txt ]; do sleep 0; touch done.txt; done; odpscmd -e 1",
     "n=0; until odpscmd -e try; do n=$((n+1)); [ $n -ge 3 ] && exit 1; sleep 1; done; odpscmd -e ok",
     'x=1; for i in {${x},"$x y"}z {$x..3} {a} {} a{,}b \'{a,b}\' "{a,b}"; do odpscmd -e "$i"; done',
     'a=({1..3} t_{x,y}); odpscmd -e "${a[*]} ${#a[@]}"; x={1..3}; odpscmd -e "$x"; for t in dim_{shop,user}; do odpscmd -e "drop table $t;"; done',
-    'a=(x y z); for ((i=0;i<${#a[@]};i++)); do odpscmd -e "$i ${a[$i]} ${a[i]} ${#a[i]}"; done; for i in "${!a[@]}"; do odpscmd -e $i; done; a[1]=Q; a[3]=w; i=0; a[$i]=e; odpscmd -e "${a[*]} ${a[-1]}"',
-    'f() { echo "log $1" >&2; echo "v$1"; }; x=$(f 1); odpscmd -e "$x"; x=$(echo a >&2; echo b); odpscmd -e "[$x]"; x=$( { echo a >&2; } 2>&1); odpscmd -e "[$x]"',
+    'a=(x y z); for ((i=0;i<${#a[@]};i++)); do odpscmd -e "$i ${a[$i]} ${a[i]} ${#a[i]}"; done; for i in "${!a[@]}"; do odpscmd -e $i; done; a[1]=Q; a[3]=w; '
+    'i=0; a[$i]=e; odpscmd -e "${a[*]} ${a[-1]}"',
+    'f() { echo "log $1" >&2; echo "v$1"; }; x=$(f 1); odpscmd -e "$x"; x=$(echo a >&2; echo b); odpscmd -e "[$x]"; x=$( { echo a >&2; } 2>&1); odpscmd -e '
+    '"[$x]"',
     "set -e; i=0; ((i++)); odpscmd -e 1",
     "x=1; let x=x+1 'y=x*3'; odpscmd -e $x$y; ((x=2, y+=x)); odpscmd -e $x$y; printf -v x %s 3; odpscmd -e $x",
     "cat a.sql | odpscmd; odpscmd -e 1",

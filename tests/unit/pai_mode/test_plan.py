@@ -191,8 +191,8 @@ def test_what_only_does_not_parse_is_not_called_python_2(tmp_path: Path) -> None
 
 def test_files_of_statements(tmp_path: Path) -> None:
     (tmp_path / "job.sql").write_text(
-        "-- it's a comment\nset a=b;\nuse shop;\ncreate table if not exists t (a bigint);\nadd py train.py -f;\nPAI -name tensorflow1150 -Dscript=shop/resources/train.py"
-        " -Dtables=t/ds=${bizdate};\nPAI -name tensorflow -Dscript=train.py"
+        "-- it's a comment\nset a=b;\nuse shop;\ncreate table if not exists t (a bigint);\nadd py train.py -f;\nPAI -name tensorflow1150 "
+        "-Dscript=shop/resources/train.py -Dtables=t/ds=${bizdate};\nPAI -name tensorflow -Dscript=train.py"
     )
     first, second = plans(file=str(tmp_path / "job.sql"), variables={"bizdate": "20260101"})
     assert first.inputs[0].text == "t/ds=20260101" and first.inputs[0].columns == ""

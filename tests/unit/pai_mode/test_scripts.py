@@ -64,7 +64,8 @@ def call(error: Any = None, ended: bool = True) -> Called:
         (127, [], "run.sh ended with exit code 127; odpscmd was not called: it names /nowhere/odpscmd, which is not there; write odpscmd alone"),
         (
             0, [call(), call(ConfigError("no table\nmore"))],
-            "run.sh has ended; 2 calls of odpscmd, 1 failed (the script went on; `set -e` ends it at the first that fails): run.sh, line 3: odpscmd (ConfigError: no table)",
+            "run.sh has ended; 2 calls of odpscmd, 1 failed (the script went on; `set -e` ends it at the first that fails): run.sh, line 3: odpscmd "
+            "(ConfigError: no table)",
         ),
         (1, [call(ended=False)] * 4, "run.sh ended with exit code 1; 4 calls of odpscmd, 4 failed: " + "run.sh, line 3: odpscmd was killed; " * 3 + "and 1 more"),
     ],

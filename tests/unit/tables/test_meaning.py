@@ -83,7 +83,8 @@ def rows(store: LocalTables, text: str) -> list[tuple[Any, ...]]:
         ("select date_format('2020-01-02 03:04:05', 'yyyyMMdd HH:mm'), concat(date_add('2020-01-01', 3), '')", [("20200102 03:04", "2020-01-04")]),
         ("select weekofyear('2021-01-01'), dayofweek('2020-05-03'), weekday('2020-05-03 00:00:00'), quarter('2020-05-06')", [(53, 1, 6, 2)]),
         ("select unix_timestamp(from_unixtime(86400)), unix_timestamp('20200102', 'yyyyMMdd') - unix_timestamp('2020-01-01 00:00:00')", [(86400, 86400)]),
-        ("select next_day('2021-11-29', 'MO'), next_day('2021-11-29', 'TUE'), next_day('2021-11-28', 'Sunday'), next_day('x', 'MO'), next_day('2021-11-29', null)", [("2021-12-06", "2021-11-30", "2021-12-05", None, None)]),
+        ("select next_day('2021-11-29', 'MO'), next_day('2021-11-29', 'TUE'), next_day('2021-11-28', 'Sunday'), next_day('x', 'MO'), next_day('2021-11-29', "
+        "null)", [("2021-12-06", "2021-11-30", "2021-12-05", None, None)]),
         ("select next_day('2021-11-27 10:00:00', 'su'), next_day('2021-11-29', 'XX'), next_day('2021-11-29', 'm')", [("2021-11-28", None, None)]),
         ("select isdate('20200230', 'yyyymmdd'), isdate('20200229', 'yyyymmdd'), add_months('2020-01-31', 1)", [(False, True, "2020-02-29")]),
         # rows out of rows

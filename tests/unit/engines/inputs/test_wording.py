@@ -700,20 +700,24 @@ def other(by: str, **more: Any) -> dict[str, Any]:
         (other("", between=0.0), "unknown", ""),
         (other("", between=0.0, lines=[{**LINES[0], "in": "pandas"}], tensorflow=False), "unknown", ""),
         (other("", between=0.0, asked=5), "unknown", "it was not seen to read any"),
-        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time since the first step, Python is at train.py:24 (numpy), 40% in TensorFlow"),
+        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time since the first step, Python is at train.py:24 "
+        "(numpy), 40% in TensorFlow"),
         (other("batches"), "unknown", "between its batches Python is at train.py:24 (numpy) for 60% of the time"),
         (other("batches", lines=LINES[2:], between=9.0), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
         (other("call", outside=6.0), "unknown", "60% of the steps' time is between the calls of TensorFlow's functions; Python is most often at"),
         (other("call", outside=0.5), "compute", ""),
         # a quarter of the time elsewhere is no computing, however it is known
-        (other("call", outside=3.0, looks=3), "unknown", "30% of the steps' time is between the calls of TensorFlow's functions: --profile-input (profile_input=20) tells"),
-        (other("call", outside=3.0, between=9.0, looks=9), "unknown", "functions, Python mostly at train.py:24 (numpy) in the few looks there were: --profile-input"),
+        (other("call", outside=3.0, looks=3), "unknown", "30% of the steps' time is between the calls of TensorFlow's functions: --profile-input "
+        "(profile_input=20) tells"),
+        (other("call", outside=3.0, between=9.0, looks=9), "unknown", "functions, Python mostly at train.py:24 (numpy) in the few looks there were: "
+        "--profile-input"),
         (other("call", outside=0.5, between=0.9, looks=3), "unknown", ""),
         (other("function", outside=3.0, looks=3), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.7}]), "unknown", ""),
         (other("call", outside=6.0, looks=3), "unknown", "60% of the steps' time is between"),
-        (other("dataset", within={"calls": 100, "inside": 4.0}, looks=3), "unknown", "60% of the steps' time is between the steps, in none of TensorFlow's functions: --prof"),
+        (other("dataset", within={"calls": 100, "inside": 4.0}, looks=3), "unknown", "60% of the steps' time is between the steps, in none of TensorFlow's "
+        "functions: --prof"),
         (other("function", outside=8.0), "unknown", "80% of the steps' time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
         (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
@@ -974,10 +978,12 @@ SOURCES = [node("Batch", 32), node("FlatMap", 31), node("TFRecord", 30, depth=1)
         ([CHAIN[0], node("Batch", 32, rows=512), *CHAIN[2:]], {"tunes": True}, "cheap_map", "is called 512 times for one batch"),
         ([CHAIN[0], *SOURCES], {}, "one_source", "most likely because the sources at train.py:31 are read one after another"),
         ([node("Prefetch", 9), node("ParallelMap", 8, decodes=True), node("TFRecord", 7)], {"passes": 6}, "cache", "most likely because `Map` at train.py:8"),
-        ([node("ParallelMap", 8), node("TFRecord", 7)], {"wait": 5.0, "between": 5.0}, "prefetch", "no batch is made while the script computes: `.prefetch(2)` as the last of the dataset (saves 25%"),
+        ([node("ParallelMap", 8), node("TFRecord", 7)], {"wait": 5.0, "between": 5.0}, "prefetch", "no batch is made while the script computes: "
+        "`.prefetch(2)` as the last of the dataset (saves 25%"),
         ([node("Prefetch", 9, ours=True), node("Map", 9, ours=True), node("TFRecord", 9, ours=True)], {"spent": {"pipe": 7.0}}, "pipe", "task_config's dataset at train.py:9 waits for rows to come"),
         ([node("Prefetch", 9), node("Map", 9), node("Map", 8, ours=True), node("FlatMap", 8, ours=True)], {"spent": {"pipe": 7.0}}, "pipe", "task_config's dataset at train.py:8 waits for rows to come"),
-        ([node("Prefetch", 9, ours=True), node("Map", 9, ours=True), node("TFRecord", 9, ours=True)], {}, "parse", "most likely because task_config's dataset at train.py:9 parses"),
+        ([node("Prefetch", 9, ours=True), node("Map", 9, ours=True), node("TFRecord", 9, ours=True)], {}, "parse", "most likely because task_config's dataset "
+        "at train.py:9 parses"),
     ],
 )  # fmt: skip
 def test_without_a_look_what_is_most_likely_is_said_and_what_is_timed(
