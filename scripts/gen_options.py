@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.running.result import Result
 from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
@@ -34,6 +33,7 @@ from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
 from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
 
@@ -47,11 +47,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
@@ -115,12 +115,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from akrunner.running.result import Result
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
 from akrunner.prepare.arguments import PathLike
+from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 
 __all__ = ["pai"]
@@ -260,14 +260,15 @@ _INTRODUCTION = """\
 Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column \
 (`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands \
 `akrunner run`, `train`, `stream` and `predict` call it, if they have it. `akrunner.flink.run`, `stream` and `predict`, for programs of \
-PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are. `pai`, `pack`, `warm`, `doctor` and the command `replay` have sections \
-of their own, at the end, with all they take. What stands in the second column as a command is not in Python.
+PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are. `pai`, `pack`, `warm`, `doctor` and the command \
+`replay` have sections of their own, at the end, with all they take. What stands in the second column as a command is not in Python.
 
 A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and \
 not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of \
 `--flink-master` with `--engine flink`.
 
-An option that means nothing beside the others (`overwrite=` without `output=`, `--evaluator-timeout` without `--evaluator`) is an error that names what it needs, in Python, on the command line and in job files; a default of such a variable is none.
+An option that means nothing beside the others (`overwrite=` without `output=`, `--evaluator-timeout` without `--evaluator`) is an error \
+that names what it needs, in Python, on the command line and in job files; a default of such a variable is none.
 
 Rare options are flat names like the others, under headings here, in `--help-all` and in the schema of job files. Values that hold several of them \
 (`Resources(cpus_per_worker=2)`, `Supervision(timeout=60)`) were tried on the examples: one of them uses such an option at all, its call became longer, and \
