@@ -65,6 +65,9 @@ def test_what_was_seen_is_forgotten_when_the_table_is_read_again(tmp_path: Path)
     Path(table.paths[1]).write_text('{"a":2}\n')
     with pytest.raises(SourceError, match="has a 'b'"):
         table.read()
+    for path in table.paths:
+        Path(path).write_text("")
+    assert table.read() == []
 
 
 def test_files_without_rows_say_nothing_of_their_columns(tmp_path: Path) -> None:
