@@ -154,11 +154,11 @@ def test_a_table_that_is_not_there_is_told_with_those_that_are(server: Server) -
     with pytest.raises(SourceError, match=r"there is no table 'sale' \(there are sales, s.other\).*'sales'"):
         SYSTEM.open("postgresql://h/d?table=sale", None, None)
     server.answers = []
-    with pytest.raises(SourceError, match=r"there is no table 'sale' \(there is none at all\)"):
-        SYSTEM.open("postgresql://h/d?table=sale", None, None)
+    with pytest.raises(SourceError, match=r"there is no table 's.sale' \(there is none at all\)"):
+        SYSTEM.open("postgresql://h/d?table=s.sale", None, None)
     # by its bare name first, then as SQL has it
     asked = [one[1] for one in server.said if isinstance(one, tuple)]
-    assert asked == ['"sale"', '"sale"'] * 2 and server.said[-1] == "closed"
+    assert asked == ['"sale"', '"sale"', '"s.sale"', '"s"."sale"'] and server.said[-1] == "closed"
 
 
 def test_a_query_is_run_as_it_is_over_one_connection(server: Server) -> None:
