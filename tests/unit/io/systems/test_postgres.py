@@ -1,0 +1,320 @@
+"""PostgreSQL without a server: what a URL says, which statements are sent, and in which order rows of several connections come."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+import types
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.io.systems import postgres
+from akrunner.io.systems.postgres import SYSTEM, _get, _Place, _put, _Reading
+
+X = pa.schema([("x", pa.int64())])
+
+
+class Server:
+    """In place of PostgreSQL and its driver.
+
+    Attributes:
+        answers: (pattern of a statement, its rows).
+        said: the statements, in order, and what else was done.
+        uris: what was connected to.
+        read: the batches of a query, by its statement.
+    """
+
+    def __init__(self, *answers: tuple[str, list[Any]]) -> None:
+        self.answers = list(answers)
+        self.said: list[Any] = []
+        self.uris: list[str] = []
+        self.read: Callable[[str], list[pa.RecordBatch]] = lambda query: []
+        self.fails: dict[str, Exception] = {}
+
+    def connect(self, uri: str) -> Connection:
+        self.uris.append(uri)
+        return Connection(self)
+
+
+class Connection:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def cursor(self) -> Cursor:
+        return Cursor(self.server)
+
+    def commit(self) -> None:
+        if "commit" in self.server.fails:
+            raise self.server.fails["commit"]
+        self.server.said.append("commit")
+
+    def rollback(self) -> None:
+        self.server.said.append("rollback")
+
+    def close(self) -> None:
+        self.server.said.append("closed")
+
+
+class Cursor:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.rows: list[Any] = []
+        self.query = ""
+        self.adbc_statement = types.SimpleNamespace(set_options=lambda **options: None)
+
+    def execute(self, query: str, values: Any = ()) -> None:
+        self.server.said.append(query if not values else (query, *values))
+        self.query = query
+        self.rows = list(next((rows for pattern, rows in self.server.answers if re.search(pattern, query)), []))
+
+    def fetchone(self) -> Any:
+        return self.rows.pop(0) if self.rows else None
+
+    def fetchall(self) -> list[Any]:
+        return self.rows
+
+    def fetch_record_batch(self) -> Any:
+        return iter(self.server.read(self.query))
+
+    def adbc_execute_schema(self, query: str) -> pa.Schema:
+        words = {"POSTGRESQL:type": "int8", "POSTGRESQL:typmod": "-1"}
+        return pa.schema([pa.field(name, pa.int64(), metadata=words) for name in ("x", "y")])
+
+    def adbc_ingest(self, table: str, rows: pa.Table, **options: Any) -> None:
+        self.server.said.append(("sent", table, rows.to_pylist(), options))
+
+    def adbc_cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    there = Server()
+    monkeypatch.setattr(postgres, "driver", lambda name, extra: there)
+    monkeypatch.setattr(postgres, "asked", lambda cursor, call: call())
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    return there
+
+
+def uri(text: str) -> tuple[str, dict[str, str]]:
+    base, _, query = _Place(text)._uri.partition("?")
+    return base, dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+
+
+def test_the_driver_is_given_what_is_libpqs_and_nothing_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    own = {"application_name": "akrunner", "connect_timeout": "30"}
+    assert uri("postgresql://me@h:1/d?table=t&decimals=text&connections=2") == ("postgresql://me@h:1/d", own)
+    assert uri("postgresql://h/d?connect_timeout=5&application_name=a%20b") == (
+        "postgresql://h/d",
+        {"connect_timeout": "5", "application_name": "a b"},
+    )
+    (tmp_path / "secret").write_text("pass word&é\r\nsecond line\n")
+    assert uri(f"postgresql://h/d?password_file={tmp_path}/secret")[1] == {**own, "password": "pass word&é"}
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "3")
+    assert "connect_timeout" not in uri("postgresql://h/d")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("decimals=float", "decimals= is .*, not 'float'"),
+        ("connections=0", "connections= is a whole number from 1 to 64, not '0'"),
+        ("connections=65", "not '65'"),
+        ("connections=x", "not 'x'"),
+        ("connections=", "not ''"),
+        ("sslmod=require", "there is no option 'sslmod' .*, and those of the database's driver.*'sslmode'"),
+    ],
+)
+def test_options_that_are_wrong(options: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        _Place(f"postgresql://h/d?table=t&{options}")
+
+
+def test_a_url_without_a_table_is_told_with_what_to_write(server: Server) -> None:
+    with pytest.raises(SourceError, match=r"postgresql://h/d names no table: put \?table=NAME"):
+        SYSTEM.open("postgresql://h/d", None, None)
+    with pytest.raises(SinkError, match=r"postgresql://h/d names no table: put \?table=NAME"):
+        SYSTEM.output("postgresql://h/d", X, False)
+    assert not server.uris
+
+
+def test_a_table_that_is_not_there_is_told_with_those_that_are(server: Server) -> None:
+    server.answers = [("FROM pg_class c JOIN pg_namespace n .*relkind IN .*ORDER BY", [("sales",), ("s.other",)])]
+    with pytest.raises(SourceError, match=r"there is no table 'sale' \(there are sales, s.other\).*'sales'"):
+        SYSTEM.open("postgresql://h/d?table=sale", None, None)
+    server.answers = []
+    with pytest.raises(SourceError, match=r"there is no table 's.sale' \(there is none at all\)"):
+        SYSTEM.open("postgresql://h/d?table=s.sale", None, None)
+    # by its bare name first, then as SQL has it
+    asked = [one[1] for one in server.said if isinstance(one, tuple)]
+    assert asked == ['"sale"', '"sale"', '"s.sale"', '"s"."sale"'] and server.said[-1] == "closed"
+
+
+def test_a_query_is_run_as_it_is_over_one_connection(server: Server) -> None:
+    server.read = lambda query: [pa.record_batch({"y": [1, 2]})]
+    table = SYSTEM.open("postgresql://h/d", " SELECT 1 AS x, 2 AS y; ", ["y"])
+    assert table.schema.names == ["y"] and table.replayable
+    assert [batch.to_pylist() for batch in table.batches()] == [[{"y": 1}, {"y": 2}]]
+    assert any("FROM (SELECT 1 AS x, 2 AS y) AS q" in one for one in server.said if isinstance(one, str))
+    assert all("READ ONLY" in one for one in server.said if isinstance(one, str) and one.startswith("SET TRANSACTION"))
+
+
+NAMED = ("c.oid = to_regclass.*relkind IN \\('r','v'", [('"public"."t"',)])
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_a_small_table_is_read_over_one_connection(server: Server, connections: int) -> None:
+    server.answers = [("pg_relation_size", [(8192, 8192)]), NAMED]
+    server.read = lambda query: [pa.record_batch({"x": [1], "y": [2]})]
+    table = SYSTEM.open(f"postgresql://h/d?table=t&connections={connections}", None, None)
+    assert [batch.to_pylist() for batch in table.batches()] == [[{"x": 1, "y": 2}]]
+    assert len(server.uris) == 2 and not any("SNAPSHOT" in str(one) for one in server.said)
+
+
+def test_a_large_table_is_read_in_parts_of_one_snapshot_always_in_the_same_order(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_LARGE", 1)
+    server.answers = [("pg_relation_size", [(10 * 8192 - 5, 8192)]), ("pg_export_snapshot", [("0003-1",)]), NAMED]
+    starts = {0: [1, 2, 3], 3: [4], 6: [5, 6]}
+
+    def read(query: str) -> list[pa.RecordBatch]:
+        found = re.search(r"ctid >= '\((\d+),0\)'", query)
+        return [pa.record_batch({"x": [number]}) for number in starts[int(found[1])]] if found else []
+
+    server.read = read
+    for _ in range(3):
+        table = SYSTEM.open("postgresql://h/d?table=t&connections=3", None, ["x"])
+        assert [row["x"] for batch in table.batches() for row in batch.to_pylist()] == [1, 4, 5, 2, 6, 3]
+    parts = {one.partition("WHERE ")[2] for one in server.said if isinstance(one, str) and "ctid" in one}
+    assert parts == {
+        "ctid >= '(0,0)'::tid AND ctid < '(3,0)'::tid",
+        "ctid >= '(3,0)'::tid AND ctid < '(6,0)'::tid",
+        "ctid >= '(6,0)'::tid",
+    }
+    assert server.said.count("SET TRANSACTION SNAPSHOT '0003-1'") == 9
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("akrunner-postgres")]
+
+
+def test_what_one_of_several_connections_raises_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_LARGE", 1)
+    server.answers = [("pg_relation_size", [(8 * 8192, 8192)]), ("pg_export_snapshot", [("0003-1",)]), NAMED]
+
+    def read(query: str) -> list[pa.RecordBatch]:
+        if "'(4,0)'::tid AND" not in query and ">= '(4,0)'" in query:
+            raise OSError("the server closed the connection")
+        return []
+
+    server.read = read
+    table = SYSTEM.open("postgresql://h/d?table=t&connections=2", None, None)
+    with pytest.raises(SourceError, match=r"source: cannot read postgresql://h/d.*the server closed the connection"):
+        list(table.batches())
+
+
+def test_queues_between_connections_end_when_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_WAIT", 0.001)
+    over, full = threading.Event(), queue.Queue[Any](1)
+    assert _put(full, 1, over) and _get(full, over) == 1
+    over.set()
+    assert not _put(full, 2, over)
+    with pytest.raises(SourceError, match="the read was ended"):
+        _get(full, over)
+
+
+def test_a_read_that_is_stopped_cancels_its_queries() -> None:
+    reading = _Reading(_Place("postgresql://h/d"), "t", [], None)
+    cancelled: list[int] = []
+
+    def fails() -> None:
+        cancelled.append(1)
+        raise OSError("gone already")
+
+    reading._cursors += [types.SimpleNamespace(adbc_cancel=fails)] * 2
+    reading.stop()
+    assert cancelled == [1, 1]
+
+
+# -- output
+
+
+def written(server: Server, overwrite: bool = False, table: str = "t") -> Any:
+    out = SYSTEM.output(f"postgresql://h/d?table={table}", X, overwrite)
+    assert server.said[-2:] == ["rollback", "closed"]
+    server.said.clear()
+    out.write_rows(pa.record_batch({"x": [1, 2]}))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("table", "made", "where"), [("t", '"t"', {}), ("s.t", '"s"."t"', {"db_schema_name": "s"}), ("s.", '"s."', {})]
+)
+def test_a_table_that_is_not_there_is_made(server: Server, table: str, made: str, where: dict[str, str]) -> None:
+    written(server, table=table).commit()
+    name = table.rpartition(".")[2] or table
+    statements = [one for one in server.said if isinstance(one, str)]
+    assert statements == [statements[0], f'CREATE TABLE {made} ("x" bigint)', "commit", "closed"]
+    assert ("sent", name, [{"x": 1}, {"x": 2}], {"mode": "append", **where}) in server.said
+
+
+THERE = [
+    NAMED,
+    ("format_type", [("x", "bigint"), ("y", "text")]),
+    ("SELECT n.nspname, c.relname", [("public", "t")]),
+]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_rows_are_added_to_a_table_or_take_the_place_of_the_old_ones(server: Server, overwrite: bool) -> None:
+    server.answers = list(THERE)
+    out = SYSTEM.output("postgresql://h/d?table=t", X, overwrite)
+    # what was tried before the job touches no row
+    assert ('DELETE FROM "public"."t" WHERE false' in server.said) == overwrite
+    assert 'DELETE FROM "public"."t"' not in server.said
+    server.said.clear()
+    out.write_rows(pa.record_batch({"x": [1]}))
+    out.commit()
+    assert ('DELETE FROM "public"."t"' in server.said) == overwrite
+    assert ("sent", "t", [{"x": 1}], {"mode": "append", "db_schema_name": "public"}) in server.said
+    assert server.said[-2:] == ["commit", "closed"]
+
+
+def test_rows_of_another_type_go_by_way_of_a_table_of_their_own(server: Server) -> None:
+    server.answers = [THERE[0], ("format_type", [("x", "numeric(5,2)")]), THERE[2]]
+    written(server).commit()
+    brings = 'INSERT INTO "public"."t" ("x") SELECT "x"::numeric(5,2) FROM akrunner_rows'
+    assert server.said.index('CREATE TEMPORARY TABLE akrunner_rows ("x" bigint) ON COMMIT DROP') < server.said.index(brings)
+    sent = ("sent", "akrunner_rows", [{"x": 1}, {"x": 2}], {"mode": "append", "temporary": True})
+    assert server.said[server.said.index(sent) :] == [sent, brings, "commit", "closed"]
+
+
+def test_a_column_that_the_table_lacks_is_told_before_the_job(server: Server) -> None:
+    server.answers = [THERE[0], ("format_type", [("y", "text")]), THERE[2]]
+    with pytest.raises(SinkError, match=r"output: postgresql://h/d.* has no column 'x' \(it has y\)"):
+        SYSTEM.output("postgresql://h/d?table=t", X, False)
+    assert server.said[-1] == "closed"
+
+
+def test_a_connection_that_is_lost_in_the_commit_leaves_it_open_whether_the_rows_are_there(server: Server) -> None:
+    out = written(server)
+    server.fails["commit"] = OSError("server closed the connection unexpectedly")
+    with pytest.raises(WriteError, match="it is not known whether the rows are there: .*server closed the connection"):
+        out.commit()
+    out.abort()
+    assert server.said[-1] == "closed"
+
+
+def test_a_job_that_failed_rolls_back(server: Server) -> None:
+    out = written(server)
+    out.abort()
+    assert "commit" not in server.said

@@ -1,0 +1,200 @@
+"""Files of SQLite in this process: types of columns that keep a type with each value, and tables that are whole or as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.systems import apart, database_file, sqlite
+from akrunner.io.systems.sqlite import SYSTEM
+
+
+class Nobody:
+    """In place of the guard, which would be a process."""
+
+    def register(self, path: str) -> None:
+        pass
+
+    def drop(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no other library for SQLite was here: the files of these tests are open in one alone."""
+    monkeypatch.setattr(apart, "needed", lambda: False)
+    monkeypatch.setattr(database_file, "leftovers", Nobody())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(tmp_path / "shop é.db")
+
+
+def run(file: str, *statements: str) -> None:
+    with contextlib.closing(sqlite._connected(file, "rwc")) as connection, contextlib.closing(connection.cursor()) as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+            cursor.fetchall()
+        connection.commit()
+
+
+def read(file: str, query: str | None = None, columns: Any = None, table: str = "t") -> pa.Table:
+    url = f"sqlite:///{file}" + ("" if query else f"?table={table}")
+    source = SYSTEM.open(url, query, columns)
+    return pa.Table.from_batches(list(source.batches()), source.schema)
+
+
+def write(file: str, *batches: pa.RecordBatch, overwrite: bool = False, commit: bool = True, table: str = "t") -> None:
+    out = SYSTEM.output(f"sqlite:///{file}?table={table}", batches[0].schema, overwrite)
+    try:
+        for batch in batches:
+            out.write_rows(batch)
+        if commit:
+            out.commit()
+    finally:
+        out.abort()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "want"),
+    [
+        ("(1), (NULL), (-9223372036854775808)", pa.int64(), [1, None, -(2**63)]),
+        ("(0.5), (NULL)", pa.float64(), [0.5, None]),
+        ("('é'), (''), (NULL)", pa.string(), ["é", "", None]),
+        ("(x'ff00'), (x'')", pa.binary(), [b"\xff\0", b""]),
+        ("(NULL), (NULL)", pa.string(), [None, None]),
+        # whole numbers that a double holds, among doubles
+        ("(NULL), (1), (0.5), (9007199254740991)", pa.float64(), [None, 1.0, 0.5, 2.0**53 - 1]),
+    ],
+)
+def test_a_column_has_the_type_of_all_its_values(file: str, values: str, kind: pa.DataType, want: list[Any]) -> None:
+    run(file, "CREATE TABLE t (x)", f"INSERT INTO t VALUES {values}")
+    found = read(file)
+    assert found["x"].type == kind and found["x"].to_pylist() == want
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ("(1), ('x'), ('y')", "1 integer, 2 text"),
+        ("(0.5), (9007199254740993)", "1 integer, 1 real"),
+        ("(0.5), (-9007199254740993)", "1 integer, 1 real"),
+        ("('x'), (x'00')", "1 text, 1 blob"),
+    ],
+)
+def test_a_column_of_several_types_is_refused(file: str, values: str, words: str) -> None:
+    run(file, "CREATE TABLE t (x)", f"INSERT INTO t VALUES {values}")
+    with pytest.raises(SourceError, match=rf"column 'x' has values of several types \({words}\); .*CAST\(\"x\" AS TEXT\)"):
+        read(file)
+
+
+def test_tables_views_queries_and_some_of_the_columns(file: str) -> None:
+    run(
+        file,
+        'CREATE TABLE t (a, "b c", d)',
+        "INSERT INTO t VALUES (1, 'x', 0.5), (2, 'y', 1.5)",
+        "CREATE VIEW v AS SELECT a FROM t",
+    )
+    assert read(file, columns=["d", "b c"]).to_pylist() == [{"d": 0.5, "b c": "x"}, {"d": 1.5, "b c": "y"}]
+    assert read(file, table="V").to_pylist() == [{"a": 1}, {"a": 2}]
+    assert read(file, "SELECT a * 2 AS twice FROM t ORDER BY a DESC; ").to_pylist() == [{"twice": 4}, {"twice": 2}]
+    with pytest.raises(SourceError, match=r"no table 'w' .*"):
+        read(file, table="w")
+    with pytest.raises(SourceError, match="cannot read .*no such column"):
+        read(file, "SELECT nope FROM t")
+
+
+def test_a_table_is_read_as_it_is_each_time_and_odd_values_that_came_since_are_told(file: str) -> None:
+    run(file, "CREATE TABLE t (x)", "INSERT INTO t VALUES (1)")
+    source = SYSTEM.open(f"sqlite:///{file}?table=t", None, None)
+    assert [batch.to_pylist() for batch in source.batches() if batch.num_rows] == [[{"x": 1}]]
+    run(file, "INSERT INTO t VALUES (2)")
+    assert sum(batch.num_rows for batch in source.batches()) == 2
+
+
+BATCH = pa.record_batch(
+    {
+        "i": pa.array([1, None], pa.int8()), "b": [True, None], "f": pa.array([0.5, None], pa.float32()), "s": ["é\n", ""], "z": [b"\0\xff", b""],
+        "d": [datetime.date(2026, 1, 2), None], "t": [datetime.datetime(2026, 1, 2, 3, 4, 5), None], "n": [Decimal("1.50"), None],
+    }
+)  # fmt: skip
+
+
+def test_what_is_written_is_kept_in_a_type_that_sqlite_has(file: str) -> None:
+    write(file, BATCH, BATCH[:0], BATCH[1:])
+    rows = read(file).to_pylist()
+    first = {
+        "i": 1,
+        "b": 1,
+        "f": 0.5,
+        "s": "é\n",
+        "z": b"\0\xff",
+        "d": "2026-01-02",
+        "t": "2026-01-02 03:04:05.000000",
+        "n": "1.50",
+    }
+    empty = {**dict.fromkeys(first), "s": "", "z": b""}
+    assert rows == [first, empty, empty]
+    assert read(file, "SELECT strftime('%H', t) AS hour FROM t LIMIT 1").to_pylist() == [{"hour": "03"}]
+
+
+def test_rows_are_added_or_take_the_place_of_the_old_ones(file: str) -> None:
+    one, two = pa.record_batch({"x": [1]}), pa.record_batch({"x": [2]})
+    write(file, one)
+    write(file, two)
+    assert read(file)["x"].to_pylist() == [1, 2]
+    write(file, two, overwrite=True)
+    assert read(file)["x"].to_pylist() == [2]
+    write(file, one, overwrite=True, commit=False)
+    assert read(file)["x"].to_pylist() == [2]
+
+
+def test_a_new_file_is_there_when_the_job_has_succeeded(file: str) -> None:
+    write(file, pa.record_batch({"x": [1]}), commit=False)
+    assert os.listdir(os.path.dirname(file)) == []
+    write(file, pa.record_batch({"x": pa.array([], pa.int64())}))
+    assert os.listdir(os.path.dirname(file)) == [os.path.basename(file)] and read(file).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "column", "words"),
+    [
+        ("", pa.array([1]), "names no table: put .table=NAME behind it"),
+        ("?table=t", pa.array([[1]]), "column 'x' is of type list<.*>, for which SQLite has none"),
+        ("?table=t", pa.array([datetime.timedelta(1)]), "column 'x' is of type duration"),
+        ("?table=t", pa.array([1]), "has no column 'x' .it has a, b."),
+    ],
+    ids=["no table", "list", "duration", "column"],
+)
+def test_what_cannot_be_written_is_told_before_the_job(file: str, url: str, column: pa.Array, words: str) -> None:
+    run(file, "CREATE TABLE t (a, b)")
+    with pytest.raises(SinkError, match=f"output: .*{words}"):
+        SYSTEM.output(f"sqlite:///{file}{url}", pa.schema([("x", column.type)]), False)
+
+
+def test_a_number_that_no_integer_of_sqlite_holds(file: str) -> None:
+    with pytest.raises(WriteError, match="output: column 'x' cannot become SQLite's INTEGER"):
+        write(file, pa.record_batch({"x": pa.array([2**64 - 1], pa.uint64())}))
+    assert os.listdir(os.path.dirname(file)) == []
+
+
+def test_another_writer_that_does_not_end_is_told(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(file, "CREATE TABLE t (x)")
+    monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0)
+    with contextlib.closing(sqlite._connected(file, "rw")) as connection, contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("INSERT INTO t VALUES (1)")
+        cursor.fetchall()
+        with pytest.raises(WriteError, match=r"another connection of this one, has been writing .*\(database is locked\)"):
+            write(file, pa.record_batch({"x": [2]}))
+        connection.rollback()
+    write(file, pa.record_batch({"x": [2]}))
+    assert read(file)["x"].to_pylist() == [2]

@@ -1,0 +1,105 @@
+"""Tables that are more than their files are never read as plain Parquet, and the error says how to read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from akrunner.errors import SourceError
+from akrunner.io.lakehouse import refuse
+
+LOCAL = LocalFileSystem()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A directory that a table of parquet files is in."""
+    path = tmp_path / "lake" / "t"
+    (path / "year=2026" / "deep").mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryFileSystem:
+    """A store that is empty."""
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
+    return fsspec.filesystem("memory", skip_instance_cache=True)
+
+
+@pytest.mark.parametrize(
+    ("marker", "kind", "lines"),
+    [
+        ("_delta_log", "Delta", ["pip install deltalake", "source = DeltaTable('{root}').to_pyarrow_dataset()"]),
+        (".hoodie", "Hudi", ["pip install hudi", "from_base_uri('{root}').build()"]),
+    ],
+)
+@pytest.mark.parametrize("inside", [".", "year=2026", "year=2026/deep"])
+def test_a_table_is_found_from_any_directory_within_it(
+    table: Path, marker: str, kind: str, lines: list[str], inside: str
+) -> None:
+    (table / marker).mkdir()
+    with pytest.raises(
+        SourceError, match=f"^source: given belongs to the {kind} table {table}, whose files are not all"
+    ) as caught:
+        refuse(LOCAL, "given", [str(table / inside)], True)
+    assert all(line.format(root=table) in str(caught.value) for line in lines)
+
+
+def test_the_newest_metadata_of_iceberg_is_named(table: Path) -> None:
+    metadata = table / "metadata"
+    metadata.mkdir()
+    refuse(LOCAL, "given", [str(table)], True)
+    for name in ("v1.metadata.json", "v2.metadata.json", "v9.avro"):
+        (metadata / name).touch()
+    with pytest.raises(SourceError, match="belongs to the Iceberg table") as caught:
+        refuse(LOCAL, "given", [str(table / "data")], True)
+    assert f"StaticTable.from_metadata('{metadata}/v2.metadata.json')" in str(caught.value)
+
+
+def test_plain_directories_are_read(table: Path) -> None:
+    (table / "_delta_log").touch()  # a file of that name is none
+    (table.parent / "other" / "_delta_log").mkdir(parents=True)
+    refuse(LOCAL, "given", [], True)
+    refuse(LOCAL, "given", [str(table), str(table / "year=2026"), f"{table}/"], True)
+    with pytest.raises(SourceError, match="Delta table .*other"):
+        refuse(LOCAL, "given", [str(table), str(table.parent / "other")], True)
+
+
+def test_a_link_into_a_table_is_followed(table: Path, tmp_path: Path) -> None:
+    (table / "_delta_log").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(table / "year=2026")
+    with pytest.raises(SourceError, match=f"given belongs to the Delta table {table}"):
+        refuse(LOCAL, "given", [str(link)], True)
+
+
+def test_a_table_on_a_store_is_named_by_its_url(memory: MemoryFileSystem) -> None:
+    memory.makedirs("/b/t/_delta_log")
+    memory.makedirs("/b/i/metadata")
+    memory.pipe_file("/b/i/metadata/1.metadata.json", b"{}")
+    with pytest.raises(SourceError, match=r"Delta table memory://.*b/t, .*\n.*\n.*DeltaTable\('memory://"):
+        refuse(memory, "given", ["/b/t/year=2026"], False)
+    with pytest.raises(SourceError, match="Iceberg table memory://.*b/i"):
+        refuse(memory, "given", ["/b/i/data"], False)
+
+
+def test_of_a_store_few_directories_above_are_asked_about_and_each_once(memory: MemoryFileSystem) -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def isdir(self, path: str) -> bool:
+            self.asked.append(path)
+            return False
+
+    counting = Counting()
+    refuse(counting, "given", ["/b/1/2/3/4/5", "/b/1/2/3/4/6", "/b/1/2/3/4"], False)
+    roots = [path.rpartition("/")[0] for path in counting.asked if path.endswith("_delta_log")]
+    assert roots == ["/b/1/2/3/4/5", "/b/1/2/3/4", "/b/1/2/3", "/b/1/2", "/b/1/2/3/4/6"]
+    memory.makedirs("/b/1/_delta_log")
+    refuse(memory, "given", ["/b/1/2/3/4/5"], False)
