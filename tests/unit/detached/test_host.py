@@ -193,7 +193,7 @@ def test_a_job_is_run_as_it_was_ordered(
     for name in ("run", "train"):
         monkeypatch.setattr(verbs, name, runs(name))
     monkeypatch.setattr(serving, "predict", runs("predict"))
-    monkeypatch.setattr(hosted, "HostedEngine", lambda *given: ("engine", *given))
+    monkeypatch.setattr(hosted, "DetachedEngine", lambda *given: ("engine", *given))
     (tmp_path / "work" / "lib").mkdir(parents=True)
     (tmp_path / "work" / "train.py").touch()
     monkeypatch.chdir(tmp_path)

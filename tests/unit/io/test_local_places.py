@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from akrunner.errors import SinkError, WriteError
-from akrunner.io import local_places
-from akrunner.io.local_places import LocalFile, LocalFolder, Straight, is_special
+from akrunner.io import local_destinations
+from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
 
 
 class Held:

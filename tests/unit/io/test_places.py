@@ -9,9 +9,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from akrunner.errors import SinkError
-from akrunner.io import places
-from akrunner.io.local_places import LocalFile, LocalFolder, Straight
-from akrunner.io.places import file_place, folder_place
+from akrunner.io import destinations
+from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight
+from akrunner.io.destinations import file_destination, folder_destination
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder
 
 
@@ -34,33 +34,33 @@ def test_a_path_of_this_machine_is_a_file_beside_its_place(
     written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    place = file_place(written.format(tmp_path), False)
+    place = file_destination(written.format(tmp_path), False)
     assert type(place) is LocalFile and place.at is not None and os.path.dirname(place.at) == str(tmp_path)
-    folder = folder_place(written.format(tmp_path), False)
+    folder = folder_destination(written.format(tmp_path), False)
     assert type(folder) is LocalFolder and folder.at == folder.partial
 
 
 def test_pipes_and_devices_are_written_straight(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", "/dev/stdout", str(tmp_path / "pipe")):
-        place = file_place(path, False)
+        place = file_destination(path, False)
         assert type(place) is Straight and place.at is None
     with pytest.raises(SinkError, match="is a file"):
-        folder_place(str(tmp_path / "pipe"), False)
+        folder_destination(str(tmp_path / "pipe"), False)
 
 
 def test_a_store_that_can_only_move_files() -> None:
-    assert type(file_place("memory://a/o.csv", False)) is Moved
-    assert type(folder_place("memory://a/o", False)) is MovedFolder
+    assert type(file_destination("memory://a/o.csv", False)) is Moved
+    assert type(folder_destination("memory://a/o", False)) is MovedFolder
 
 
 def test_a_store_of_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places.fsspec.core, "url_to_fs", lambda url: (Bucket(), url.partition("://")[2]))
-    assert type(file_place("s3://b/o.csv", False)) is Upload
-    assert type(folder_place("s3://b/o", False)) is UploadFolder
+    assert type(file_destination("s3://b/o.csv", False)) is Upload
+    assert type(folder_destination("s3://b/o", False)) is UploadFolder
 
 
-@pytest.mark.parametrize("place", [file_place, folder_place])
+@pytest.mark.parametrize("place", [file_destination, folder_destination])
 def test_what_is_no_place(place: object, tmp_path: Path) -> None:
     assert callable(place)
     with pytest.raises(SinkError, match="output: the path has a NUL byte in it"):
@@ -73,13 +73,13 @@ def test_what_is_no_place(place: object, tmp_path: Path) -> None:
 def test_what_is_there_is_replaced_only_if_that_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "o.csv").write_text("old")
     with pytest.raises(SinkError, match="o.csv exists; give overwrite=True"):
-        file_place(str(tmp_path / "o.csv"), False)
-    file_place(str(tmp_path / "o.csv"), True)
+        file_destination(str(tmp_path / "o.csv"), False)
+    file_destination(str(tmp_path / "o.csv"), True)
     with pytest.raises(SinkError, match="exists; give overwrite=True"):
-        folder_place(str(tmp_path), False)
-    folder_place(str(tmp_path), True)
+        folder_destination(str(tmp_path), False)
+    folder_destination(str(tmp_path), True)
     MemoryFileSystem().pipe_file("/a/o.csv", b"old")
-    for place, path in ((file_place, "memory://a/o.csv"), (folder_place, "memory://a")):
+    for place, path in ((file_destination, "memory://a/o.csv"), (folder_destination, "memory://a")):
         with pytest.raises(SinkError, match="exists; give overwrite=True"):
             place(path, False)
         place(path, True)
