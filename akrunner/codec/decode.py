@@ -154,7 +154,10 @@ class _Column:
         else:
             values, ends, longest = _varints(flat)
             if longest > 10:
-                raise self.error(0, "holds a varint of more than 10 bytes")
+                begins = np.concatenate([[0], ends[:-1]])
+                first = begins[np.diff(np.concatenate([[0], ends])) > 10][0]
+                row = where[np.searchsorted(np.cumsum(length), first, side="right")]
+                raise self.error(int(row), "holds a varint of more than 10 bytes")
             counts = np.diff(np.searchsorted(ends, np.concatenate([[0], np.cumsum(length)]), side="right"))
         owner = np.repeat(where, counts)
         return self.listed(self.typed(values, None, owner), counts, where, present)

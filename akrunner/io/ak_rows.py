@@ -91,8 +91,9 @@ def _length(held: bytes) -> int:
 
 
 def _ends(held: bytes) -> int:
-    """Return the position at which the first row ends."""
-    return 7 if len(held) < 7 else _length(held) + (7 if held[:3] == b"\xff\xff\xff" else 3)
+    """Return the position at which the first row ends; at least one more than there is, if its length has not come yet."""
+    header = 7 if held[:3] == b"\xff\xff\xff" else 3
+    return header if len(held) < header else header + _length(held)
 
 
 def _bodies(data: Bytes) -> tuple[Bytes, Bytes]:

@@ -78,11 +78,32 @@ def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
         row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
     elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
         row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
+    elif pa.types.is_floating(cast.type):
+        _check_finite(given, cast)
+    elif pa.types.is_struct(given.type) and pa.types.is_struct(cast.type):
+        for number in range(cast.type.num_fields):
+            kept(given.field(number), cast.field(number))
     if row is not None and row >= 0:
         raise pa.ArrowInvalid(
             f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
         )
     return result
+
+
+def _check_finite(given: pa.Array, cast: pa.Array) -> None:
+    """Raise pa.ArrowInvalid if Arrow silently made a finite value infinite, such as 1e300 as a float."""
+    made = pc.is_inf(cast)
+    if not pc.any(made).as_py():
+        return
+    if pa.types.is_floating(given.type):
+        finite = pc.invert(pc.is_inf(given))
+    elif is_text(given.type):
+        finite = pc.invert(pc.match_substring_regex(decoded(given), r"(?i)^\s*[+-]?inf(inity)?\s*$"))
+    else:
+        finite = given.is_valid()
+    row = pc.index(pc.and_(made, finite), pa.scalar(True)).as_py()
+    if row >= 0:
+        raise pa.ArrowInvalid(f"{given[row].as_py()!r} would become infinite")
 
 
 def unchanged(column: pa.Array, kind: pa.DataType) -> pa.Array:

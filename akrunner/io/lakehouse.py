@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -57,13 +58,18 @@ def _at(fs: Any, root: str) -> list[str] | None:
         return ["Hudi", ""]
     metadata = posixpath.join(root, "metadata")
     if fs.isdir(metadata):
-        newest = sorted(path for path in fs.ls(metadata, detail=False) if path.endswith(".metadata.json"))
+        newest = sorted((path for path in fs.ls(metadata, detail=False) if path.endswith(".metadata.json")), key=_numbered)
         if newest:
             return [
                 "Iceberg",
                 newest[-1] if "://" in newest[-1] or newest[-1].startswith("/") else fs.unstrip_protocol(newest[-1]),
             ]
     return None
+
+
+def _numbered(path: str) -> list[Any]:
+    """Return a key by which files of Iceberg's metadata are sorted: v9 before v11, and 00009-... before 00011-..."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", posixpath.basename(path), maxsplit=1)]
 
 
 def _message(given: str, root: str, found: list[str]) -> str:

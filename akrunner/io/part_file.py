@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import IO
 
@@ -36,6 +37,7 @@ class PartFile:
                 self._writer = formats.writer_of(self._form, self._stream, self._schema, _no_examples)
             self._writer.write(batch)
         except (OSError, pa.ArrowException) as e:
+            self._drop()
             raise PartError(f"output: cannot write {self._path}: {getattr(e, 'strerror', None) or e}") from None
 
     def close(self) -> None:
@@ -48,8 +50,16 @@ class PartFile:
             os.fsync(self._stream.fileno())
             self._stream.close()
         except (OSError, pa.ArrowException) as e:
+            self._drop()
             raise PartError(f"output: cannot write {self._path}: {getattr(e, 'strerror', None) or e}") from None
         self._writer = self._stream = None
+
+    def _drop(self) -> None:
+        """Close a file that cannot be written any more; the part is given up."""
+        stream, self._writer, self._stream = self._stream, None, None
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def _no_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:

@@ -177,7 +177,11 @@ def _complete(fs: Any, path: str, stream: Any) -> None:
     except Exception:
         # the store's answer may have been lost: then the second attempt finds no upload any more, but the file
         fs.invalidate_cache()
-        if tag is None or fs.info(path).get("ETag", "").strip('"') != tag:
+        try:
+            there = fs.info(path).get("ETag", "").strip('"')
+        except Exception:
+            there = ""
+        if tag is None or there != tag:
             raise
         stream.buffer = None
     stream.mpu = None

@@ -229,6 +229,14 @@ class _Writing(Transaction):
         target.begin()
         self._connection = _connected(target.at, "rwc")
         self._cursor = self._connection.cursor()
+        try:
+            self._open(table, overwrite)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, table: str, overwrite: bool) -> None:
+        """Make the table, or empty it, as the first step of the transaction."""
         there = _columns_of(self._cursor, table)
         # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
         self._connection.commit()

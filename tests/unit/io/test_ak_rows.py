@@ -169,3 +169,12 @@ def test_the_columns_in_alinks_words() -> None:
     assert schema_text(schema) == (
         "a BIGINT, b SMALLINT, c STRING, d STRING, e VARBINARY, f TIMESTAMP, g DATE, h BOOLEAN, i FLOAT"
     )
+
+
+@pytest.mark.parametrize("values", [["a"], [None], ["a", "b"], [""], ["abc"]])
+def test_a_file_whose_last_row_is_shorter_than_the_longest_header_is_read(values: list[str | None]) -> None:
+    schema = pa.schema({"t": pa.string()})
+    data = encoded(pa.record_batch([pa.array(values, pa.string())], schema=schema))
+    assert [row["t"] for row in rows(MAGIC + data, schema)] == values
+    with pytest.raises(SourceError, match=f"cut short, in row {len(values) - 1}"):
+        rows(MAGIC + data[:-1], schema)

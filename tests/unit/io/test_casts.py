@@ -154,3 +154,26 @@ def test_a_part_has_the_types_of_the_first_part() -> None:
     )
     with pytest.raises(SourceError, match=words):
         as_in_first(batch, field(pa.bool_()), "the second file", "the first file")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([[1.0], [1e300]]), pa.list_(pa.float32())),
+        (pa.array(["1", "1e300"]), pa.float32()),
+        (pa.array(["1", "1e999"]), pa.float64()),
+        (pa.array([{"a": 1.0}, {"a": 1e300}]), pa.struct({"a": pa.float32()})),
+    ],
+)
+def test_a_finite_value_does_not_become_infinite(column: pa.Array, kind: pa.DataType) -> None:
+    with pytest.raises(SourceError, match="input_schema: row 101, .*would become infinite"):
+        asked(column, field(kind), 100, "input_schema")
+
+
+@pytest.mark.parametrize("text", ["inf", "-Infinity", "+inf"])
+def test_what_is_infinite_stays_so(text: str) -> None:
+    try:
+        column = pa.array([text]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        pytest.skip("Arrow reads no such text")
+    assert asked(pa.array([text]), field(pa.float64()), 0, "input_schema").equals(column)

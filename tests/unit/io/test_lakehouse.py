@@ -103,3 +103,12 @@ def test_of_a_store_few_directories_above_are_asked_about_and_each_once(memory: 
     assert roots == ["/b/1/2/3/4/5", "/b/1/2/3/4", "/b/1/2/3", "/b/1/2", "/b/1/2/3/4/6"]
     memory.makedirs("/b/1/_delta_log")
     refuse(memory, "given", ["/b/1/2/3/4/5"], False)
+
+
+@pytest.mark.parametrize(("older", "newer"), [("v9", "v11"), ("00009-aa", "00010-0a")])
+def test_the_newest_metadata_of_iceberg_is_that_of_the_largest_number(table: Path, older: str, newer: str) -> None:
+    (table / "metadata").mkdir()
+    for name in (older, newer):
+        (table / "metadata" / f"{name}.metadata.json").write_text("{}")
+    with pytest.raises(SourceError, match=f"{newer}.metadata.json"):
+        refuse(LOCAL, "given", [str(table)], True)

@@ -10,8 +10,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from akrunner.errors import SinkError
 from akrunner.io import destinations
-from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight
 from akrunner.io.destinations import file_destination, folder_destination
+from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder
 
 
@@ -55,7 +55,7 @@ def test_a_store_that_can_only_move_files() -> None:
 
 
 def test_a_store_of_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places.fsspec.core, "url_to_fs", lambda url: (Bucket(), url.partition("://")[2]))
+    monkeypatch.setattr(destinations.fsspec.core, "url_to_fs", lambda url: (Bucket(), url.partition("://")[2]))
     assert type(file_destination("s3://b/o.csv", False)) is Upload
     assert type(folder_destination("s3://b/o", False)) is UploadFolder
 

@@ -27,7 +27,7 @@ class Held:
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch) -> Held:
     stand_in = Held()
-    monkeypatch.setattr(local_places, "leftovers", stand_in)
+    monkeypatch.setattr(local_destinations, "leftovers", stand_in)
     return stand_in
 
 
@@ -92,7 +92,7 @@ def test_where_no_file_can_be(tmp_path: Path, path: str, overwrite: bool, words:
 @pytest.mark.parametrize("make", [LocalFile, LocalFolder])
 def test_a_directory_that_may_not_be_written(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # root may write anywhere
-    monkeypatch.setattr(local_places.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(local_destinations.os, "access", lambda path, mode: False)
     with pytest.raises(SinkError, match=f"output: nothing may be written in {tmp_path}"):
         make(str(tmp_path / "o"), "o", False)
 
@@ -114,7 +114,7 @@ def content(path: Path) -> dict[str, str]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How a directory takes the place of an old one."""
     if request.param != "swapped":
-        monkeypatch.setattr(local_places, "swap", lambda one, other: False)
+        monkeypatch.setattr(local_destinations, "swap", lambda one, other: False)
     return str(request.param)
 
 
@@ -153,7 +153,7 @@ def test_files_that_came_meanwhile_stay(tmp_path: Path, before: str, monkeypatch
     path = tmp_path / "out"
     if before != "not there":
         path.mkdir()
-    monkeypatch.setattr(local_places, "_is_mounted", lambda path: before == "a mount")
+    monkeypatch.setattr(local_destinations, "_is_mounted", lambda path: before == "a mount")
     place = LocalFolder(str(path), "out", False)
     filled(place, **{"part-0": "new"})
     path.mkdir(exist_ok=True)
@@ -183,7 +183,7 @@ def test_directories_above_are_made_at_the_end(tmp_path: Path) -> None:
 
 
 def test_old_directories_within_are_removed_and_links_only_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_places, "swap", lambda one, other: False)
+    monkeypatch.setattr(local_destinations, "swap", lambda one, other: False)
     path, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     (path / "year=2025").mkdir(parents=True)
     (path / "year=2025" / "part-0").write_text("old")
@@ -212,7 +212,7 @@ def test_the_working_directory_is_written_from_within(tmp_path: Path, monkeypatc
 
 
 def test_what_another_job_writes_in_the_same_directory_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_places, "_is_mounted", lambda path: True)
+    monkeypatch.setattr(local_destinations, "_is_mounted", lambda path: True)
     one, other = (LocalFolder(str(tmp_path), "out", True) for _ in range(2))
     filled(one, **{"part-0": "one"})
     filled(other, **{"part-0": "other"})
