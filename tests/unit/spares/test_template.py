@@ -20,7 +20,7 @@ from akrunner.spares.template import CannotFork, ForkedProcess, Template
 from akrunner.spares.wanted import Wanted
 from akrunner.wire import frames, messages
 
-MINE = Wanted("/python", {"A": "1", "TMPDIR": "/mine"}, "/overlay", (3,), {"T": "1"}, {})
+MINE = Wanted("/python", {"A": "1", "TMPDIR": "/mine", "PWD": "/mine"}, "/overlay", (3,), {"T": "1"}, {})
 #: no process has such a number
 GONE = 2**22
 
