@@ -291,9 +291,7 @@ def test_a_log_that_is_not_whole_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EAGAIN, "Resource temporarily unavailable"), MemoryError(), RuntimeError("can't start new thread")])  # fmt: skip
-def test_a_process_that_cannot_be_started_is_named(
-    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_cannot_be_started_is_named(error: BaseException) -> None:
     made = Group()
     made.group.sessions.clear()
     made.launcher.context = lambda task, config, attempt: {}
