@@ -153,7 +153,7 @@ class Group:
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody sleeps. Returns: for how long each would have."""
     naps: list[float] = []
-    monkeypatch.setattr(grouping.time, "sleep", naps.append)
+    monkeypatch.setattr(grouping, "time", types.SimpleNamespace(sleep=naps.append))
     return naps
 
 
