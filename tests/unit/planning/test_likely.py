@@ -67,7 +67,7 @@ def test_an_input_without_rows_is_told_with_what_becomes_of_its_output(job: Any)
 
 @pytest.mark.parametrize("rows, warned", [(1, True), (2, False), (None, False)])
 def test_more_workers_than_rows(job: Any, rows: int | None, warned: bool) -> None:
-    assert any("num_workers=1" in one for one in told(job(), rows=rows, workers=2)) == warned
+    assert any("for 2 workers" in one for one in told(job(), rows=rows, workers=2)) == warned
 
 
 @pytest.mark.parametrize(
