@@ -215,7 +215,7 @@ def test_a_query_is_text_or_none() -> None:
 @pytest.mark.parametrize(
     "names, words",
     [
-        (["a"], ""), (["a", "b"], ""), (["a", "a"], "a.csv is given twice, so its rows are read twice"), (["a", "a", "a"], "a.csv is given 3 times, so its rows are read 3 times"),
+        (["a"], ""), (["a", "b"], ""), (["a", "a", "b"], "a.csv is given twice, so its rows are read twice"), (["a", "a", "a"], "a.csv is given 3 times, so its rows are read 3 times"),
         (["a", "a", "b", "b"], "twice, and one more file is, so"), (["a", "a", "b", "b", "c", "c"], "twice, and 2 more files are, so"), (["a", "b", "b", "b", "a"], "b.csv is given 3 times, and one more"),
     ],
 )  # fmt: skip
