@@ -35,7 +35,8 @@ def test_of_several_it_is_the_one_with_the_longest_waiting(waited: tuple[float, 
 def test_without_clocks_it_is_the_one_whose_nodes_worked() -> None:
     found = several.narrowed(two())
     assert found["place"] == 0 and found["part"] == pytest.approx(1.0, abs=0.01)
-    assert {one["path"] for one in found["nodes"]} == set(MAPPED)
+    # what both have may be either's
+    assert {one["path"] for one in found["nodes"]} == {path for path in MAPPED if "Map" in path}
 
 
 def test_nodes_of_another_pipeline_are_left_out() -> None:
