@@ -1,0 +1,234 @@
+"""What each message of a task means for the attempt, where its rows and reports go, and which failures the host finds itself."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.cluster.failure import FailureKind
+from akrunner.engines import receiving
+from akrunner.engines.receiving import Receiver
+from akrunner.engines.supervision import events as on
+from akrunner.engines.supervision.states import LastWord, Rules, State
+from akrunner.errors import ConfigError, JobError, ProtocolError, SinkError, WriteError
+from akrunner.launch.session import Event, EventKind
+from akrunner.schema import Schema
+from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
+from akrunner.wire import columns as layout
+from akrunner.wire import frames
+from akrunner.worker.columns import packed
+
+CHIEF = TaskSpec("chief", 0)
+CLOSED = {
+    "ok": True,
+    "rows": 2,
+    "rows_read": 3,
+    "main_ns": 5,
+    "output_blocked_ns": 0,
+    "rows_dropped": 0,
+    "rows_padded": 0,
+    "notes": [],
+}
+FAILURE = {"type": "ValueError", "message": "no", "traceback": "Traceback: ...", "phase": "in main()", "time_ns": 9}
+
+
+class Sink:
+    """Attributes: rows: what was written; no: what was refused; error: raised instead of a write."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self.error: BaseException | None = None
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        if self.error is not None:
+            raise self.error
+        self.rows += batch.to_pylist()
+
+
+class AnswerSink(Sink):
+    def __init__(self) -> None:
+        super().__init__()
+        self.no: list[Any] = []
+
+    def refused(self, task: TaskSpec, record: Any) -> None:
+        self.no.append((task.name, record))
+
+
+class Host:
+    """A receiver and what is around it. Attributes: warnings: of the run; conversations: of its tasks."""
+
+    def __init__(self, sink: Sink | None = None, **fields: Any) -> None:
+        schema = fields.pop("output_schema", "a bigint")
+        declared = Schema.parse(schema, "x") if schema is not None else None
+        job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", output_schema=declared, **fields)
+        self.warnings: list[str] = []
+        self.conversations: dict[TaskSpec, Any] = {}
+        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={})
+        session = types.SimpleNamespace(rows_sent=7)
+        group: Any = types.SimpleNamespace(sessions={CHIEF: session}, conversations=self.conversations)
+        self.receiver = Receiver(run, group)
+        self.state = State.first(Rules(ClusterSpec()), 0.0, 0.0)
+
+    def take(self, kind: EventKind, data: Any = None, frame: frames.Frame | None = None, error: Any = None) -> Any:
+        return self.receiver.take(Event(CHIEF, kind, data or {}, frame, error), self.state)
+
+    def written(self, **columns: Any) -> Any:
+        rows, parts = packed(columns, None)
+        payload = bytearray(b"".join(bytes(part) for part in layout.pack(rows, parts)))
+        return self.take(EventKind.OUTPUT, {}, frames.Frame(frames.COLUMNS, rows, payload))
+
+
+def test_every_kind_of_message_is_handled() -> None:
+    assert set(receiving._TAKE) == set(EventKind)
+
+
+@pytest.mark.parametrize(
+    "kind, data, means",
+    [
+        (EventKind.OPENED, {}, on.Opened(CHIEF)), (EventKind.ENTERED, {}, on.Entered(CHIEF)), (EventKind.SERVING, {}, on.Serving(CHIEF)),
+        (EventKind.ENDED, {}, on.PipeEnded(CHIEF)), (EventKind.READY, {"rows": 6, "waited_ns": 4}, on.Ready(CHIEF, 6, 7, 4)),
+        (EventKind.PASSED, {"rows": 2, "bytes": 30}, on.Wrote(CHIEF, 2, 30)),
+    ],
+)  # fmt: skip
+def test_a_message_becomes_an_event(kind: EventKind, data: Any, means: on.Event) -> None:
+    assert Host().take(kind, data) == means
+
+
+def test_rows_go_to_the_sink_and_are_counted() -> None:
+    host = Host(sink := Sink())
+    wrote = host.written(a=[1, 2])
+    assert (wrote.task, wrote.rows) == (CHIEF, 2) and wrote.bytes > 16
+    assert sink.rows == [{"a": 1}, {"a": 2}]
+
+
+def test_rows_without_a_sink_are_counted_all_the_same() -> None:
+    assert Host(None).written(a=[1]).rows == 1
+
+
+def test_a_declared_column_rounds_what_is_written_to_it() -> None:
+    host = Host(sink := Sink(), output_schema="a float")
+    assert host.written(a=[0.1]).rows == 1
+    assert sink.rows == [{"a": pytest.approx(0.1)}]
+
+
+def test_rows_of_a_job_that_writes_none_change_nothing() -> None:
+    host = Host(sink := Sink(), output_schema=None)
+    assert host.written(a=[1]) is None and sink.rows == []
+
+
+def test_a_row_that_does_not_fit_is_the_tasks_failure_with_the_number_of_the_row() -> None:
+    host = Host(sink := Sink(), output_schema="a bigint not null")
+    host.state = host.state.with_rows(CHIEF, 100, 0)
+    failed = host.written(a=[1, None])
+    assert failed.task == CHIEF and failed.failed.kind is FailureKind.OUTPUT and failed.failed.time_ns > 0
+    assert "output_schema= (--output-schema) refuses" in failed.failed.what and "101" in failed.failed.what
+    assert sink.rows == []
+
+
+def test_a_frame_that_is_none_breaks_the_protocol() -> None:
+    failed = Host(Sink()).take(EventKind.OUTPUT, {}, frames.Frame(frames.COLUMNS, 1, bytearray(b"\xff" * 3)))
+    assert failed.failed.kind is FailureKind.BROKEN and failed.failed.what.startswith("broke the protocol: ")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SinkError("output: no")])
+def test_rows_that_cannot_be_stored_end_the_job(error: BaseException) -> None:
+    sink = Sink()
+    sink.error = error
+    with pytest.raises(WriteError, match="output"):
+        Host(sink).written(a=[1])
+
+
+def test_rows_that_passed_by_the_host_and_were_lost() -> None:
+    with pytest.raises(WriteError, match="the disk"):
+        Host().take(EventKind.PASSED, {"lost": "the disk"})
+    refused = Host().take(EventKind.PASSED, {"error": "row 3"})
+    assert refused.failed.kind is FailureKind.OUTPUT and refused.failed.what.endswith("row 3")
+    broken = Host().take(EventKind.PASSED, {"broken": "half a frame"})
+    assert (broken.failed.kind, broken.failed.what) == (FailureKind.BROKEN, "broke the protocol: half a frame")
+
+
+@pytest.mark.parametrize(
+    "name, kind, what",
+    [
+        ("DataError", FailureKind.OUTPUT, "wrote a row"), ("InputLostError", FailureKind.LOST, "row"),
+        ("ProtocolError", FailureKind.BROKEN, "broke the protocol: row"), ("WireError", FailureKind.BROKEN, "broke the protocol: row"),
+    ],
+)  # fmt: skip
+def test_rows_of_a_table_that_cannot_be_right_are_the_tasks_failure(name: str, kind: FailureKind, what: str) -> None:
+    failed = Host().take(EventKind.TABLE, {"type": name, "what": "row"})
+    assert (failed.failed.kind, failed.failed.what) == (kind, what)
+
+
+def test_a_table_that_cannot_be_stored_ends_the_job_and_anything_else_is_our_fault() -> None:
+    with pytest.raises(WriteError, match=r"^\[chief:0\] the disk is full$"):
+        Host().take(EventKind.TABLE, {"type": "WriteError", "what": "the disk is full"})
+    with pytest.raises(JobError, match="KeyError: x; a fault in akrunner itself"):
+        Host().take(EventKind.TABLE, {"type": "KeyError", "what": "KeyError: x"})
+
+
+def test_a_task_that_breaks_the_protocol_has_failed() -> None:
+    failed = Host().take(EventKind.BROKEN, error=ProtocolError("it said ready before opened"))
+    assert failed.failed.kind is FailureKind.BROKEN
+    assert failed.failed.what == "broke the protocol: it said ready before opened"
+
+
+def test_chunks_without_an_answer_go_to_a_sink_that_takes_them() -> None:
+    sink = AnswerSink()
+    assert Host(sink).take(EventKind.REFUSED, FAILURE) is None
+    assert sink.no == [("chief:0", FAILURE)]
+    assert Host(Sink()).take(EventKind.REFUSED, FAILURE) is None, "any other sink is told nothing"
+
+
+def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> None:
+    host = Host(tensorboard=str(tmp_path / "board"))
+    for step, metrics in ((1, {"loss": 2.0}), (2, {"loss": 1.0})):
+        assert host.take(EventKind.REPORT, {"metrics": metrics, "step": step, "time_ns": 4}) is None
+    assert host.receiver.metrics == {"chief:0": {"loss": 1.0}}
+    assert host.receiver.reports == [
+        {"task": "chief:0", "step": 1, "time_ns": 4, "loss": 2.0},
+        {"task": "chief:0", "step": 2, "time_ns": 4, "loss": 1.0},
+    ]
+    host.take(EventKind.REPORT, {"metrics": {}, "step": None, "time_ns": 5})
+    assert host.receiver.metrics == {}, "metrics that were taken back are not shown any more"
+    host.receiver.close()
+    assert [path.parent.name for path in (tmp_path / "board").rglob("events.*")] == ["chief-0"]
+
+
+def test_a_board_that_cannot_be_made_is_an_error_of_its_parameter(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="tensorboard"):
+        Host(tensorboard=str(tmp_path / "file"))
+
+
+def test_a_last_message_of_a_task_that_is_done() -> None:
+    assert Host().take(EventKind.CLOSED, CLOSED) == on.Closed(CHIEF, LastWord.of(CLOSED), 2, 3)
+
+
+def test_a_last_message_of_a_task_that_has_failed() -> None:
+    closed = Host().take(EventKind.CLOSED, {**CLOSED, "ok": False, "failure": FAILURE})
+    assert closed.failed.kind is FailureKind.SCRIPT and "ValueError" in closed.failed.what
+    assert (closed.failed.time_ns, closed.failed.traceback) == (9, "Traceback: ...")
+
+
+@pytest.mark.parametrize("tables, told", [([], ""), (["odps://p/tables/t", "odps://p/tables/u"], "odps://p/tables/t")])
+def test_a_table_whose_rows_have_not_all_come_is_named(tables: list[str], told: str) -> None:
+    host = Host()
+    host.conversations[CHIEF] = types.SimpleNamespace(unfinished=lambda: tables)
+    assert host.take(EventKind.CLOSED, CLOSED).unfinished == told
+
+
+def test_times_that_were_written_as_numbers_are_warned_of() -> None:
+    given = Schema.from_arrow(pa.schema([("when", pa.timestamp("us"))]))
+    job = JobSpec(ScriptSpec("s.py", "s.py"), given, "python", output_inferred=True)
+    host = Host(Sink())
+    run: Any = types.SimpleNamespace(job=job, sink=None, warnings=[], disks={})
+    group: Any = types.SimpleNamespace(sessions={}, conversations={})
+    host.receiver = Receiver(run, group)
+    assert host.receiver.warnings == []
+    host.written(when=[1, 2])
+    (warning,) = host.receiver.warnings
+    assert "when" in warning

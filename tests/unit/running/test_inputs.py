@@ -1,0 +1,85 @@
+"""A source that is no table yet: lines of stdin or of a growing file, and tables of PyFlink."""
+
+from __future__ import annotations
+
+import os
+import types
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError, SchemaError, SourceError
+from akrunner.running.inputs import lines_source, table_of
+from akrunner.spec import Capabilities
+
+
+def rows(source: Any) -> list[dict[str, Any]]:
+    """Of a file that is not followed."""
+    return [row for batch in source.batches() for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("source", ["a.csv", {"a": [1]}, None, Path("-"), ["-"], b"-"])
+def test_any_other_source_stays_as_it_is(source: Any) -> None:
+    assert lines_source(source, "csv", "a bigint", False) == (source, "csv", "a bigint")
+
+
+def test_lines_of_stdin_are_a_table(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b'{"a": 1}\n{"a": null}\n')
+    before, mine = os.dup(0), os.open(tmp_path / "in", os.O_RDONLY)
+    try:
+        os.dup2(mine, 0)
+        source, form, schema = lines_source("-", "jsonl", "a bigint", False)
+        assert (form, schema) == (None, None), "it has them in it"
+        assert source.name == "stdin" and source.schema == pa.schema([("a", pa.int64())])
+        assert rows(source) == [{"a": 1}, {"a": None}]
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(mine)
+
+
+@pytest.mark.parametrize(
+    "name, form, text", [("t.csv", None, "a\n1\n"), ("t.jsonl", None, '{"a": 1}\n'), ("t.txt", "jsonl", '{"a": 1}\n'), ("t.log", None, '{"a": 1}\n')]
+)  # fmt: skip
+def test_a_growing_file_is_read_as_its_name_or_its_format_says(tmp_path: Path, name: str, form: str | None, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    source, _, _ = lines_source(str(tmp_path / name), form, "a bigint", True)
+    assert source.name == str(tmp_path / name)
+    first = next(iter(source.batches()))
+    assert first.to_pylist() == [{"a": 1}]
+
+
+def test_the_columns_are_guessed_from_the_first_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n")
+    source, _, _ = lines_source(tmp_path / "t.csv", None, None, True)
+    assert source.schema.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "source, form, schema, follow, kind, words",
+    [
+        ({"a": [1]}, None, None, True, ConfigError, "^follow= is for one file; the source is dict$"), (["t.csv"], None, None, True, ConfigError, "the source is list"),
+        ("t.csv", "parquet", None, True, ConfigError, "^input_format='parquet': lines are read as "),
+        ("no.csv", None, None, True, SourceError, "^source: no.csv: No such file or directory$"), ("a\0b", None, None, True, SourceError, "source"), ("t.csv", None, None, "yes", ConfigError, "follow"),
+        ("t.csv", None, "a bigimt", True, SchemaError, "input_schema"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_followed(
+    source: Any, form: Any, schema: Any, follow: Any, kind: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    with pytest.raises(kind, match=words):
+        lines_source(source, form, schema, follow)
+
+
+def test_a_table_of_pyflink_is_for_an_engine_that_reaches_it() -> None:
+    table = type("Table", (), {"__module__": "pyflink.table.table"})()
+    engine: Any = types.SimpleNamespace(capabilities=Capabilities())
+    with pytest.raises(ConfigError, match="^source: a PyFlink table's rows are where Flink is; give engine='flink'$"):
+        table_of(table, engine)
+    # of any other nobody asks what the engine can do
+    for other in ("a.csv", {"a": [1]}, None, type("Table", (), {"__module__": "pyflinks.table"})()):
+        assert table_of(other, types.SimpleNamespace()) is other  # type: ignore[arg-type]
