@@ -18,9 +18,9 @@ from akrunner.errors import ConfigError, JobError, ProtocolError, SinkError, Wri
 from akrunner.launch.session import Event, EventKind
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
-from akrunner.wire import columns as layout
+from akrunner.wire import column_layout as layout
 from akrunner.wire import frames
-from akrunner.worker.columns import packed
+from akrunner.worker.column_encoding import packed
 
 CHIEF = TaskSpec("chief", 0)
 CLOSED = {

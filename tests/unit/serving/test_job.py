@@ -100,7 +100,7 @@ class Engine:
 
     def run(self, job: Any, source: Any, sink: Any, observer: Any, cancel: Any = None) -> Any:
         self.job = job
-        tasks = job.cluster.fed
+        tasks = job.cluster.with_rows
         sent: list[list[pa.RecordBatch]] = [[] for _ in tasks]
         for turn, chunk in enumerate(source.batches()):
             self.chunks.append(chunk.num_rows)
@@ -171,7 +171,7 @@ def test_the_job_is_a_stream_of_columns_into_a_module(model: str) -> None:
     ran = engine.job
     assert (ran.mode, ran.data_format, ran.script.module, ran.python) == ("stream", "columns", "akrunner.worker.predict", "/py")
     assert ran.model == os.path.abspath("model") and ran.env == {"A": "b"} and ran.supervision.timeout == 9
-    assert len(ran.cluster.fed) == 2 and ran.cluster.num_ps == 0 and ran.overlay == ""
+    assert len(ran.cluster.with_rows) == 2 and ran.cluster.num_ps == 0 and ran.overlay == ""
     params = ran.user_params
     assert (params["tags"], params["signature"], params["batch_size"]) == (["serve", "gpu"], "serving_default", 1024)
     assert params["outputs"] == [{"column": "y", "name": "y"}] and params["answer_errors"] is False
