@@ -235,7 +235,7 @@ def test_what_was_said_before_the_end_is_heard() -> None:
         line._words.put(pb.Told(signal=number))
     line._gone.set()
     assert [line.hear().signal for _ in range(2)] == [1, 2]
-    for listen in (line.hear, lambda: line.heard(100.0)):
+    for listen in (lambda: line.heard(0.0), line.hear):
         with pytest.raises(SubmitterGone, match="^the submitter has gone$"):
             listen()
 
