@@ -105,7 +105,7 @@ def test_what_flink_refuses_is_said_with_the_query(module: Any, sql: Any, enviro
 
 
 def test_rows_that_are_here_are_not_computed(module: Any, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = relation(module, sql, rows=ROWS)
+    here = relation(module, sql, rows=ROWS, steady=False)
     assert here.schema == ROWS.schema and here.to_arrow_table() is ROWS and here.kept() is here
     assert here.limit(2).to_arrow_table().to_pylist() == [{"a": 1}, {"a": 2}]
     assert here.limit(9).rows.num_rows == 3
